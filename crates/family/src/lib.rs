@@ -1,0 +1,5 @@
+//! Kinds of machines.  Each family builds a fabric, proposes places in it, and computes paths
+//! and tables in it.  Families do not know each other; they meet in [`selvedge_model::fabric`].
+#![warn(missing_docs)]
+
+pub mod torus;

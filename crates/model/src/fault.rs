@@ -1,0 +1,63 @@
+//! What can be wrong, and with what.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{LinkId, NodeId, PartId, PortId};
+
+/// A thing that can be drained, be at fault, or be repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A whole cube, host, board or switch.
+    Part(PartId),
+    /// A machine or a chip.
+    Node(NodeId),
+    /// A port of a switch, or an end of a cable.
+    Port(PortId),
+    /// A link, named by its even direction: it is drained and repaired at both ends.
+    Link(LinkId),
+}
+
+/// How bad a symptom is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It passes; worth a line in the log.
+    Transient,
+    /// It works, but worse than it ought to.
+    Degraded,
+    /// It should carry no new work.
+    Critical,
+    /// It is gone.
+    Fatal,
+}
+
+/// What was seen to be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Symptom {
+    /// The machine does not answer.
+    MachineDown,
+    /// The chip reports an uncorrectable error or is gone.
+    ChipFailed,
+    /// A PCIe link runs below its width or speed.
+    PcieDegraded,
+    /// The link lost its signal.
+    LinkDown,
+    /// The link went down and came back.
+    LinkFlapped,
+    /// The link's error rate or loss lies above its golden threshold.
+    LinkDegraded,
+    /// The switch does not answer, or has lost all its mirrors.
+    SwitchDown,
+    /// One port of a switch cannot be connected.
+    PortFailed,
+    /// One port of a switch loses more light than its threshold allows.
+    PortLossHigh,
+    /// A small sample workload did not finish or gave a wrong result.
+    ExerciseFailed,
+    /// What a chip sees at a port is not what the plan says.
+    Miswired,
+    /// The device did not answer in time, again and again.
+    Silent,
+}

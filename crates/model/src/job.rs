@@ -1,0 +1,169 @@
+//! What is asked of the hardware.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{PartId, PoolId};
+use crate::limits;
+use crate::unit::Span;
+
+/// How much hardware a job needs, in its family's words.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Demand {
+    /// A slice of a torus pod: `4x8x8`, `4x8x8_twisted`, `2x2x1`.
+    Shape(String),
+    /// Whole parts with all their seats, in one pool: hosts of a cluster.
+    Parts(u32),
+}
+
+impl fmt::Display for Demand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Demand::Shape(shape) => f.write_str(shape),
+            Demand::Parts(1) => f.write_str("1 host"),
+            Demand::Parts(n) => write!(f, "{n} hosts"),
+        }
+    }
+}
+
+/// What the tasks of a job do.  The scheduler never reads it: it knows limits only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Steps of equal length that a simulated world counts.
+    Simulated {
+        /// How long all steps take on healthy hardware.
+        duration: Span,
+        /// How long one step takes.
+        step: Span,
+        /// How long the job computes between two checkpoints.
+        checkpoint_every: Span,
+    },
+}
+
+/// A job as its owner writes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// For people; need not be unique.
+    pub name: String,
+    /// Who asked.
+    pub owner: String,
+    /// On whose account.
+    pub project: String,
+    /// How much hardware.
+    pub demand: Demand,
+    /// Higher goes first, 0..=9.
+    pub priority: u8,
+    /// Whether a job of higher priority may take its hardware, after a notice.
+    pub preemptible: bool,
+    /// How long it may run from each dispatch; none for as long as it likes.
+    pub limit: Option<Span>,
+    /// How often it is started again after it failed by itself.
+    pub retries: u32,
+    /// What its tasks do.
+    pub work: Work,
+}
+
+/// The highest priority.
+pub const PRIORITY_MAX: u8 = 9;
+
+/// What is wrong with a job as written.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpecError {
+    /// Empty, too long, or with characters that do not print.
+    #[error("{field} must be 1 to {max} printable characters, not {value:?}")]
+    Name {
+        /// Which one.
+        field: String,
+        /// The limit in bytes.
+        max: usize,
+        /// As written, cut short.
+        value: String,
+    },
+    /// Beyond 0..=9.
+    #[error("priority {priority} is above {PRIORITY_MAX}")]
+    Priority {
+        /// As written.
+        priority: u8,
+    },
+    /// A limit or step of no length.
+    #[error("{field} must be longer than nothing")]
+    NoLength {
+        /// Which one.
+        field: String,
+    },
+}
+
+impl JobSpec {
+    /// Holds the spec against what every family asks of a job.
+    ///
+    /// # Errors
+    /// The first [`SpecError`].
+    pub fn check(&self) -> Result<(), SpecError> {
+        for (field, value) in
+            [("name", &self.name), ("owner", &self.owner), ("project", &self.project)]
+        {
+            let fits = !value.is_empty() && value.len() <= limits::NAME_MAX;
+            if !fits || value.chars().any(char::is_control) {
+                return Err(SpecError::Name {
+                    field: field.to_owned(),
+                    max: limits::NAME_MAX,
+                    value: value.chars().take(32).collect(),
+                });
+            }
+        }
+        if PRIORITY_MAX < self.priority {
+            return Err(SpecError::Priority { priority: self.priority });
+        }
+        let no_length = |field: &str| SpecError::NoLength { field: field.to_owned() };
+        if self.limit == Some(Span::ZERO) {
+            return Err(no_length("limit"));
+        }
+        let Work::Simulated { step, checkpoint_every, .. } = &self.work;
+        if *step == Span::ZERO {
+            return Err(no_length("step"));
+        }
+        if *checkpoint_every == Span::ZERO {
+            return Err(no_length("checkpoint_every"));
+        }
+        Ok(())
+    }
+}
+
+/// A job's hold on one part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Hold {
+    /// The part.
+    pub part: PartId,
+    /// Its seats, as a mask.
+    pub seats: u64,
+}
+
+/// Where a job is, or would be: its holds in the order that its demand numbers them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// The pool that all parts are in.
+    pub pool: PoolId,
+    /// One for each part, in the family's order (for a torus: x fastest, then y, then z).
+    pub holds: Vec<Hold>,
+}
+
+impl Place {
+    /// How many seats (chips) it takes.
+    pub fn n_seats(&self) -> u32 {
+        self.holds.iter().map(|it| it.seats.count_ones()).sum()
+    }
+}
+
+/// One pair of a circuit switch: light that enters at `north` leaves at `south`, and back.
+/// Ports by their place on the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Xconnect {
+    /// The north port.
+    pub north: u16,
+    /// The south port.
+    pub south: u16,
+}
