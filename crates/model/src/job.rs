@@ -167,3 +167,30 @@ pub struct Xconnect {
     /// The south port.
     pub south: u16,
 }
+
+/// What a family makes of a demand: all that a scheduler needs to know of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// So many whole parts of one pool, any of them, with all their seats, inner links and
+    /// outer links.
+    Whole {
+        /// How many.
+        n_parts: u32,
+    },
+    /// One of these sets of seats within one part, with the inner links among them.
+    Within {
+        /// The masks in order of preference; all of one size, at least one.
+        masks: Vec<u64>,
+    },
+}
+
+impl Need {
+    /// How many seats (chips) it takes on parts of `n_part_seats` seats.
+    pub fn n_seats(&self, n_part_seats: u32) -> u32 {
+        match self {
+            Need::Whole { n_parts } => n_parts * n_part_seats,
+            Need::Within { masks } => masks[0].count_ones(),
+        }
+    }
+}

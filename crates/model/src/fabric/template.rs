@@ -201,7 +201,11 @@ impl Template {
     /// Source, target and attributes of one directed link, by place.
     pub fn link(&self, directed: usize) -> (u32, u32, LinkAttrs) {
         let link = &self.links[directed / 2];
-        if directed % 2 == 0 { (link.a, link.b, link.attrs) } else { (link.b, link.a, link.attrs) }
+        if directed.is_multiple_of(2) {
+            (link.a, link.b, link.attrs)
+        } else {
+            (link.b, link.a, link.attrs)
+        }
     }
 
     /// The directed inner link that leaves `port`.
