@@ -1,0 +1,275 @@
+//! Everything that the world tells the core: API calls, device answers, reports and timers.
+//!
+//! One closed enum is the API, the devices' answers, the timers *and* the journal's record.
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
+use selvedge_model::job::{JobSpec, Xconnect};
+use selvedge_model::unit::{Generation, Span};
+
+use crate::settings::{Level, Settings};
+
+/// Whom an answer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Errand {
+    /// One start of a job; answers to an earlier attempt are stale.
+    Job(JobId, u32),
+    /// The requalification of a case's target; the number counts its tries.
+    Case(CaseId, u32),
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// The first input of all.
+    Begin {
+        /// The plant file's text.
+        plant: String,
+        /// What the operator set.
+        settings: Settings,
+    },
+    /// The process has started again: devices are read back, open requests are asked again.
+    Restarted,
+    /// A deadline asked for by `Output::WakeAt` has come.
+    Tick,
+    /// What a person or a program asks for.
+    Ask {
+        /// Who.
+        by: String,
+        /// What.
+        what: Ask,
+    },
+    /// What a device answers.
+    Answer(Answer),
+    /// What a health daemon saw.
+    Report {
+        /// The part concerned.
+        target: Target,
+        /// What was wrong.
+        symptom: Symptom,
+        /// The measured value, where there is one, in the symptom's unit.
+        value: Option<u32>,
+    },
+}
+
+/// What people and programs may ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// Run a job.  A key makes a repeated submit the same submit.
+    Submit {
+        /// The idempotency key.
+        key: Option<String>,
+        /// The job.
+        spec: JobSpec,
+    },
+    /// Change a job's fate.
+    Job {
+        /// Which.
+        job: JobId,
+        /// How.
+        order: JobOrder,
+    },
+    /// Take a thing out of use; running jobs leave it after a notice.
+    Drain {
+        /// What.
+        target: Target,
+        /// Why, in words.
+        why: String,
+    },
+    /// Take back one's own drain.
+    Undrain {
+        /// What.
+        target: Target,
+    },
+    /// Take a repair upon oneself.
+    TakeRepair {
+        /// Which case.
+        case: CaseId,
+    },
+    /// Say that the repair is done; the part is requalified before it returns.
+    FinishRepair {
+        /// Which case.
+        case: CaseId,
+    },
+    /// Re-patch a cube's fibre from its port of a switch to another of the same side.
+    MovePort {
+        /// The port that the fibre is on.
+        from: PortId,
+        /// The port that it moves to.
+        to: PortId,
+    },
+    /// Planned work on many things, in waves.
+    Maintain {
+        /// What is worked on.
+        targets: Vec<Target>,
+        /// How many at a time.
+        n_at_once: u32,
+        /// How long the work on one takes.
+        work: Span,
+        /// Why, in words.
+        why: String,
+    },
+    /// Accept a proposed defragmentation.
+    Defragment {
+        /// The plan as it was shown.
+        plan: PlanId,
+    },
+    /// Change the plant.
+    ApplyPlant {
+        /// The new file's text.
+        plant: String,
+        /// The version that it was made from.
+        expected: u64,
+    },
+    /// Change what may be done without being asked.
+    SetLevel {
+        /// The new level.
+        level: Level,
+    },
+}
+
+/// What may be ordered of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobOrder {
+    /// End it, wherever it stands.
+    Cancel,
+    /// Do not start it until released.
+    Hold,
+    /// Let a held job start again.
+    Release,
+    /// Stop it with notice and put it back into the queue.
+    Requeue,
+}
+
+/// What a device answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// How a circuit switch stands.
+    SwitchRead {
+        /// Which.
+        switch: PartId,
+        /// The newest generation that it has taken.
+        generation: Generation,
+        /// All its pairs, by north port.
+        pairs: Vec<Xconnect>,
+    },
+    /// How a write to a circuit switch ended.
+    SwitchSet {
+        /// Which.
+        switch: PartId,
+        /// The write's generation.
+        generation: Generation,
+        /// All of it, or none of it.
+        outcome: SetOutcome,
+    },
+    /// The links of a job have trained, all but those listed.
+    LinksTrained {
+        /// Whom it is for.
+        errand: Errand,
+        /// Ends that have no signal or do not hold it.
+        failed: Vec<PortId>,
+    },
+    /// What the health daemons of one part measured.
+    Inspected {
+        /// Whom it is for.
+        errand: Errand,
+        /// Which part.
+        part: PartId,
+        /// What they measured.
+        readings: Readings,
+    },
+    /// How the small sample workload over all parts of the errand ended.
+    Exercised {
+        /// Whom it is for.
+        errand: Errand,
+        /// What it found broken.
+        failed: Vec<Target>,
+    },
+    /// What the chips of one part see at their ports.
+    Discovered {
+        /// Whom it is for.
+        errand: Errand,
+        /// Which part.
+        part: PartId,
+        /// For each network port of the part, in the order of its template, the port at the
+        /// other end; the part's other ports (PCIe) come after and are not asked.
+        peers: Vec<Option<PortId>>,
+    },
+    /// A part's forwarding tables are set.
+    Programmed {
+        /// Whom it is for.
+        errand: Errand,
+        /// Which part.
+        part: PartId,
+    },
+    /// All tasks of a job run.
+    Started {
+        /// Which.
+        job: JobId,
+        /// Which start.
+        attempt: u32,
+    },
+    /// All tasks of a job have ended.
+    Stopped {
+        /// Which.
+        job: JobId,
+        /// Which start.
+        attempt: u32,
+        /// How.
+        exit: Exit,
+        /// Steps done in all attempts together that a checkpoint or the end has kept.
+        kept: u64,
+    },
+}
+
+/// How a write to a switch ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetOutcome {
+    /// The mirrors stand as asked.
+    Done,
+    /// The switch has taken a newer write; nothing was changed.
+    Stale {
+        /// Its newest generation.
+        newest: Generation,
+    },
+    /// These ports cannot be connected (by place on the switch); nothing was changed.
+    Refused {
+        /// Which.
+        ports: Vec<u16>,
+    },
+}
+
+/// How a job's tasks ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// The work is done.
+    Done,
+    /// They were told to stop, and did or were killed.
+    Told,
+    /// They failed by themselves with this status.
+    Failed(i32),
+    /// The hardware under them failed.
+    Lost,
+}
+
+/// What the health daemons of one part measured; an empty list was not asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Readings {
+    /// For each seat, corrected memory errors an hour; `u16::MAX` where the chip is silent.
+    pub chip_errors: Vec<u16>,
+    /// For each seat, what its PCIe lanes carry, in Gb/s.
+    pub pcie_gbps: Vec<u16>,
+    /// For each network port, symbol errors a minute; `u16::MAX` without a signal.
+    pub link_errors: Vec<u16>,
+    /// For each network port, optical loss in 0.01 dB; 0 on copper.
+    pub loss: Vec<u16>,
+}

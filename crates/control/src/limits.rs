@@ -1,0 +1,42 @@
+//! Every limit of the control core, in one place.
+
+use selvedge_model::unit::Span;
+
+/// Jobs that wait at once; a submit beyond is refused.
+pub const QUEUE_MAX: usize = 100_000;
+
+/// How far behind the head a pass looks for jobs to backfill.
+pub const BACKFILL_DEPTH: usize = 256;
+
+/// Evidence kept with a case; what comes later is counted only.
+pub const EVIDENCE_MAX: usize = 16;
+
+/// Lines of a job's timeline; the first and the newest are kept.
+pub const TIMELINE_MAX: usize = 64;
+
+/// Sightings of one symptom on one target that the rules look back on.
+pub const SIGHTINGS_MAX: usize = 16;
+
+/// How often a silent device is asked again before it counts as silent.
+pub const ASKS_MAX: u32 = 3;
+
+/// How often a job is placed anew because its start failed, before it waits for a person.
+pub const STARTS_MAX: u32 = 8;
+
+/// The longest back-off between two starts of one job.
+pub const BACKOFF_MAX: Span = Span::hours(1);
+
+/// Drains on one target.
+pub const DRAINS_MAX: usize = 16;
+
+/// The longest reason that a person may give, in bytes.
+pub const WHY_MAX: usize = 1024;
+
+/// The longest idempotency key, in bytes.
+pub const KEY_MAX: usize = 128;
+
+/// Idempotency keys remembered; the oldest are forgotten first.
+pub const KEYS_MAX: usize = 200_000;
+
+/// Targets of one maintenance.
+pub const MAINTENANCE_MAX: usize = 4096;

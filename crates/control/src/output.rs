@@ -1,0 +1,123 @@
+//! Everything that the core wants done.
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::id::{CaseId, JobId, PartId};
+use selvedge_model::job::{Hold, Place, Work, Xconnect};
+use selvedge_model::unit::{Generation, Moment, Span};
+
+use crate::input::Errand;
+use crate::note::Note;
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// Tell a device.  Executing it twice is as good as once.
+    Do(Command),
+    /// Call with `Input::Tick` at this moment; an earlier call stays asked for.
+    WakeAt(Moment),
+    /// Tell people.
+    Note(Note),
+}
+
+/// What a device can be told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Ask a circuit switch how it stands; answered by `SwitchRead`.
+    ReadSwitch {
+        /// Which.
+        switch: PartId,
+    },
+    /// Turn mirrors: first all removals, then all additions, or nothing at all; answered by
+    /// `SwitchSet`.  A pair that is to be removed and is not there, or to be added and is there,
+    /// is no error.  A write of an older generation than the switch has seen is refused.
+    SetSwitch {
+        /// Which.
+        switch: PartId,
+        /// The write's number.
+        generation: Generation,
+        /// Pairs to take away.
+        remove: Vec<Xconnect>,
+        /// Pairs to make.
+        add: Vec<Xconnect>,
+    },
+    /// Answer with `LinksTrained` once all outer links of these parts have trained or failed.
+    AwaitLinks {
+        /// Whom for.
+        errand: Errand,
+        /// Which parts.
+        parts: Vec<PartId>,
+    },
+    /// Measure the seats of a part, their PCIe lanes and link ends; answered by `Inspected`.
+    Inspect {
+        /// Whom for.
+        errand: Errand,
+        /// Which part and seats.
+        hold: Hold,
+    },
+    /// Run a small sample workload over these seats together; answered by `Exercised`.
+    Exercise {
+        /// Whom for.
+        errand: Errand,
+        /// Which parts and seats.
+        holds: Vec<Hold>,
+    },
+    /// Ask each chip of a part what it sees at its ports; answered by `Discovered`.
+    Discover {
+        /// Whom for.
+        errand: Errand,
+        /// Which part and seats.
+        hold: Hold,
+    },
+    /// Set the forwarding tables of a part's chips; answered by `Programmed`.
+    Program {
+        /// Whom for.
+        errand: Errand,
+        /// Which part and seats.
+        hold: Hold,
+        /// The digest of the job's table, which the family computes from the job's demand.
+        table: u64,
+    },
+    /// Start a job's tasks; answered by `Started`, and by `Stopped` when they end.  Told again,
+    /// the world repeats the answers that it has.
+    Start {
+        /// Which.
+        job: JobId,
+        /// Which start.
+        attempt: u32,
+        /// Where.
+        place: Place,
+        /// What they do.
+        work: Work,
+        /// Steps kept by earlier attempts.
+        kept: u64,
+    },
+    /// Tell a job's tasks that they will be stopped after `grace`; they may write a checkpoint.
+    Notify {
+        /// Which.
+        job: JobId,
+        /// Which start.
+        attempt: u32,
+        /// How long they have.
+        grace: Span,
+    },
+    /// End a job's tasks at once; answered by `Stopped` when they are dead.
+    Kill {
+        /// Which.
+        job: JobId,
+        /// Which start.
+        attempt: u32,
+    },
+    /// Call a crew; it asks `TakeRepair` and `FinishRepair`.
+    CallCrew {
+        /// For which case.
+        case: CaseId,
+        /// What is to be repaired.
+        target: Target,
+        /// What was seen.
+        symptom: Symptom,
+    },
+}

@@ -1,0 +1,121 @@
+//! What an operator may set, each with what it was taken from.
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::unit::{CentiDb, Ppm, Span};
+
+/// What Selvedge may do by itself when a part fails (DESIGN.md §5); each level includes those
+/// before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Open a case and say so.
+    Observe,
+    /// Place no new job on the part.
+    Quarantine,
+    /// Make running jobs leave it.
+    Drain,
+    /// Call a crew, requalify and return it.
+    Repair,
+}
+
+/// Golden thresholds of the intent check (seed 000 §3.6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Golden {
+    /// An optical end loses at most this much.
+    pub loss_max: CentiDb,
+    /// A link end counts at most so many symbol errors a minute.
+    pub errors_max: u16,
+    /// A chip's PCIe lanes carry at least so many Gb/s.
+    pub pcie_gbps_min: u16,
+    /// A chip counts at most so many corrected memory errors an hour.
+    pub chip_errors_max: u16,
+}
+
+/// Which of the scheduler's means are in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Means {
+    /// Let later jobs pass a waiting head where they do not delay it.
+    pub backfill: bool,
+    /// Let a job of higher priority take the hardware of preemptible ones.
+    pub preempt: bool,
+    /// Move running jobs so that a large one fits.
+    pub defragment: bool,
+}
+
+/// All settings.  They are the first input's content, so a replay has them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// What may be done without being asked.
+    pub level: Level,
+    /// Thresholds of the intent check.
+    pub golden: Golden,
+    /// The scheduler's means.
+    pub means: Means,
+    /// How long a job waits to rise by one priority.
+    pub aging: Span,
+    /// From a notice to the end of a job's grace.
+    pub notice: Span,
+    /// From the end of the grace until the tasks' death is certain.
+    pub grace: Span,
+    /// The longest time from placing a job to its dispatch, for promises to a waiting head.
+    pub setup_max: Span,
+    /// How long a device may take to answer.
+    pub answer_max: Span,
+    /// How long links may take to train after a switch.
+    pub train_max: Span,
+    /// How long the end-to-end check may take.
+    pub exercise_max: Span,
+    /// How long a repaired part must stay clean before it returns.
+    pub probation: Span,
+    /// The first wait of a job whose start or run failed by itself; it doubles each time.
+    pub backoff: Span,
+    /// Above this share of seats blocked by cases within `breaker_window`, nothing more is done
+    /// without a person.
+    pub breaker_share: Ppm,
+    /// The window of `breaker_share`.
+    pub breaker_window: Span,
+    /// What one owner may lose to moves within `moves_window`, as a share of what it runs.
+    pub moves_share: Ppm,
+    /// The window of `moves_share`.
+    pub moves_window: Span,
+}
+
+impl Settings {
+    /// Settings for a plant whose devices are simulated: everything is done by itself.
+    pub const fn simulated() -> Self {
+        Self {
+            level: Level::Repair,
+            golden: Golden {
+                // Urata et al.: the switch loses less than 2 dB; the rest is connectors, assumed.
+                loss_max: CentiDb::new(300),
+                // Assumed, as no source gives TPUv4's thresholds: the next three.
+                errors_max: 100,
+                pcie_gbps_min: 100,
+                chip_errors_max: 50,
+            },
+            means: Means { backfill: true, preempt: true, defragment: true },
+            aging: Span::hours(6),
+            notice: Span::secs(60),
+            grace: Span::secs(30),
+            setup_max: Span::mins(15),
+            answer_max: Span::secs(30),
+            train_max: Span::secs(60),
+            exercise_max: Span::mins(3),
+            probation: Span::mins(10),
+            backoff: Span::secs(30),
+            // NVSentinel's breaker: half of all nodes in five minutes.
+            breaker_share: Ppm::new(500_000),
+            breaker_window: Span::mins(5),
+            moves_share: Ppm::new(250_000),
+            moves_window: Span::hours(24),
+        }
+    }
+
+    /// Settings for a plant that names a real device: nothing is done until told otherwise.
+    pub const fn observing() -> Self {
+        let mut settings = Self::simulated();
+        settings.level = Level::Observe;
+        settings
+    }
+}
