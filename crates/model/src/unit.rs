@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 macro_rules! unit {
     ($($(#[$doc:meta])* $name:ident($inner:ty);)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name($inner);
         // Golden files are read by people: debug text is display text.
