@@ -1,0 +1,272 @@
+//! `cargo xtask test`: all that CI runs, in its order, and nothing that CI does not.
+//!
+//! fmt → clippy → tests → documentation → absent dependencies → tidy.  A step is a row of
+//! [`STEPS`].  The first step that fails ends the run by naming its command; what could not be
+//! run is named at the end, whether or not something failed.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::setup::Lacking;
+use crate::tidy;
+use crate::tree::Tree;
+
+/// How the tests are run.
+pub struct TestOptions {
+    /// Whether missing packages and toolchain parts are installed first.
+    pub install: bool,
+}
+
+/// One step of CI.
+struct Step {
+    name: &'static str,
+    /// The toolchain part without which it cannot run.
+    component: Option<&'static str>,
+    run: Run,
+}
+
+enum Run {
+    /// cargo with these arguments, and these variables set.
+    Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    /// Something of our own, by the command that repeats it.
+    Own(&'static str, fn(&Tree, &Path) -> bool),
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "form",
+        component: Some("rustfmt"),
+        run: Run::Cargo(&["fmt", "--all", "--check"], &[]),
+    },
+    Step {
+        name: "lints",
+        component: Some("clippy"),
+        run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[]),
+    },
+    Step { name: "tests", component: None, run: Run::Cargo(&["test", "--workspace"], &[]) },
+    Step {
+        name: "documentation",
+        component: None,
+        run: Run::Cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")]),
+    },
+    Step {
+        name: "absent dependencies",
+        component: None,
+        run: Run::Own("cargo tree -e normal -p CRATE", absences),
+    },
+    Step { name: "tidy", component: None, run: Run::Own("cargo xtask tidy", is_tidy) },
+];
+
+/// Dependencies that a crate must not have, however deep.
+struct Absence {
+    /// Folders under crates/.
+    of: &'static [&'static str],
+    never: &'static [&'static str],
+    why: &'static str,
+}
+
+const ABSENCES: &[Absence] = &[
+    Absence {
+        of: &["model", "family", "collective", "control", "sim", "stmr"],
+        never: &["tokio", "tracing", "rusqlite", "axum", "hyper", "mio", "rand"],
+        why: "the core does no IO and is told time and dice",
+    },
+    Absence { of: &["driver"], never: &["axum", "hyper"], why: "only the server speaks HTTP" },
+];
+
+/// Runs every step and returns whether all that ran passed.
+pub fn test(root: &Path, options: TestOptions) -> bool {
+    let start = Instant::now();
+    if options.install {
+        Lacking::find().install();
+    }
+    let lacking = Lacking::find();
+    let tree = match Tree::load(root) {
+        Ok(tree) => tree,
+        Err(e) => {
+            eprintln!("error: {e}");
+            return false;
+        }
+    };
+    let mut times = Vec::new();
+    let mut failed = None;
+    for step in STEPS {
+        let is_lacking = |name| lacking.components.iter().any(|it| it.name == name);
+        if step.component.is_some_and(is_lacking) {
+            continue;
+        }
+        println!("── {}: {}", step.name, step.run.command());
+        let step_start = Instant::now();
+        let passed = step.run.go(&tree, root);
+        times.push((step.name, step_start.elapsed()));
+        if !passed {
+            failed = Some(step);
+            break;
+        }
+    }
+    println!("── summary");
+    for (name, time) in times {
+        println!("{name:20} {:7.1} s", time.as_secs_f64());
+    }
+    println!("{:20} {:7.1} s", "all", start.elapsed().as_secs_f64());
+    let left_out = left_out(&tree, &lacking, env::var_os("SELVEDGE_DATA").is_some());
+    for it in &left_out {
+        println!("not run: {it}");
+    }
+    match failed {
+        Some(step) => println!("failed: {}; repeat it with `{}`", step.name, step.run.command()),
+        None if left_out.is_empty() => println!("passed: everything"),
+        None => println!("passed: everything that could be run here"),
+    }
+    failed.is_none()
+}
+
+impl Run {
+    fn command(&self) -> String {
+        match self {
+            Self::Own(command, _) => (*command).to_owned(),
+            Self::Cargo(args, variables) => {
+                let variables =
+                    variables.iter().map(|(name, value)| format!("{name}=\"{value}\" "));
+                format!("{}cargo {}", variables.collect::<String>(), args.join(" "))
+            }
+        }
+    }
+
+    fn go(&self, tree: &Tree, root: &Path) -> bool {
+        match self {
+            Self::Own(_, run) => run(tree, root),
+            Self::Cargo(args, variables) => {
+                let mut command = Command::new("cargo");
+                command.args(*args).envs(variables.iter().copied()).current_dir(root);
+                match command.status() {
+                    Ok(status) => status.success(),
+                    Err(e) => {
+                        eprintln!("cannot start cargo: {e}");
+                        false
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_tidy(tree: &Tree, _root: &Path) -> bool {
+    tidy::report(&tidy::findings(tree)) == 0
+}
+
+fn absences(tree: &Tree, root: &Path) -> bool {
+    let mut passed = true;
+    for absence in ABSENCES {
+        for name in absence.of.iter().filter(|it| tree.crates().any(|there| there == **it)) {
+            let package = format!("selvedge-{name}");
+            let args = ["tree", "-e", "normal", "--prefix", "none", "-p", &package];
+            let listed = Command::new("cargo").args(args).current_dir(root).output();
+            let listed = match listed {
+                Ok(it) if it.status.success() => String::from_utf8_lossy(&it.stdout).into_owned(),
+                Ok(it) => {
+                    eprintln!("cargo {}\n{}", args.join(" "), String::from_utf8_lossy(&it.stderr));
+                    passed = false;
+                    continue;
+                }
+                Err(e) => {
+                    eprintln!("cannot start cargo: {e}");
+                    return false;
+                }
+            };
+            let found = present(&listed, absence.never);
+            for found in &found {
+                println!("{package} depends on {found}: {}", absence.why);
+            }
+            let n_all = listed.lines().count();
+            println!("{package}: {n_all} crates, {} of them unwanted", found.len());
+            passed &= found.is_empty();
+        }
+    }
+    passed
+}
+
+/// Which of `never` stand in what `cargo tree --prefix none` printed.
+fn present(listed: &str, never: &[&'static str]) -> Vec<&'static str> {
+    let is_there = |wanted: &str| listed.lines().any(|it| it.split(' ').next() == Some(wanted));
+    never.iter().copied().filter(|it| is_there(it)).collect()
+}
+
+/// What could not be run here, and what it would take.
+fn left_out(tree: &Tree, lacking: &Lacking, has_data: bool) -> Vec<String> {
+    let mut left_out = Vec::new();
+    for component in &lacking.components {
+        let (name, command) = (component.name, component.command);
+        left_out.push(format!("cargo {command}: {name} is missing; add --install"));
+    }
+    for package in &lacking.packages {
+        let (name, wanted_by) = (package.name, package.wanted_by);
+        left_out.push(format!("{wanted_by}: package {name} is missing; add --install"));
+    }
+    if !has_data {
+        let tests = tests_of_real_inputs(tree);
+        left_out.extend(tests.iter().map(|it| format!("{it}: SELVEDGE_DATA is not set")));
+    }
+    left_out
+}
+
+/// Tests that read the real inputs: those that name `real_input`, which looks in SELVEDGE_DATA.
+fn tests_of_real_inputs(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, source) in tree.sources() {
+        let reads = |it: &String| it.rsplit("::").next() == Some("real_input");
+        let tests = source.functions.iter().filter(|it| it.is_test && it.names.iter().any(reads));
+        found.extend(tests.map(|it| format!("{path}: {}", it.name)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::{COMPONENTS, PACKAGES};
+
+    #[test]
+    fn an_unwanted_dependency_is_seen_by_its_whole_name() {
+        let listed = "selvedge-model v0.1.0\nserde v1\ntracing-core v0.1\ntokio v1.2 (*)\n";
+        assert_eq!(present(listed, &["tokio", "tracing", "serde_json"]), ["tokio"]);
+    }
+
+    #[test]
+    fn everything_that_could_not_run_is_named() {
+        let text = "#[test]\nfn crux_ends() { let Some(a) = testing::real_input(\"b\") else { return }; }\n\
+                    #[test]\nfn other() {}\nfn real_input() {}";
+        let tree = Tree::of(&[("crates/sim/tests/traces.rs", text)]);
+        let lacking = Lacking {
+            packages: PACKAGES.iter().filter(|it| it.name == "valgrind").collect(),
+            components: COMPONENTS.iter().filter(|it| it.name == "clippy").collect(),
+        };
+        assert_eq!(
+            left_out(&tree, &lacking, false),
+            [
+                "cargo clippy: clippy is missing; add --install",
+                "cargo xtask bench: package valgrind is missing; add --install",
+                "crates/sim/tests/traces.rs: crux_ends: SELVEDGE_DATA is not set",
+            ]
+        );
+        assert!(left_out(&tree, &Lacking::default(), true).is_empty());
+    }
+
+    #[test]
+    fn a_step_is_named_by_the_command_that_repeats_it() {
+        let commands: Vec<String> = STEPS.iter().map(|it| it.run.command()).collect();
+        assert_eq!(
+            commands,
+            [
+                "cargo fmt --all --check",
+                "cargo clippy --workspace --all-targets -- -D warnings",
+                "cargo test --workspace",
+                "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps",
+                "cargo tree -e normal -p CRATE",
+                "cargo xtask tidy",
+            ]
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! What the machine must have beyond Rust itself, in one place.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A Debian package that a step or a build needs.
+pub struct Package {
+    /// What apt calls it.
+    pub name: &'static str,
+    /// The program by which one sees that it is there.
+    pub program: &'static str,
+    /// What cannot be run without it.
+    pub wanted_by: &'static str,
+}
+
+/// All packages that `cargo xtask test --install` installs.
+pub const PACKAGES: &[Package] = &[
+    Package { name: "gcc", program: "cc", wanted_by: "linking, and the bundled SQLite's C" },
+    Package { name: "valgrind", program: "valgrind", wanted_by: "cargo xtask bench" },
+];
+
+/// A part of the Rust toolchain that a step needs.
+pub struct Component {
+    /// What rustup calls it.
+    pub name: &'static str,
+    /// The cargo command that it brings.
+    pub command: &'static str,
+}
+
+/// All toolchain parts that `cargo xtask test --install` installs.
+pub const COMPONENTS: &[Component] = &[
+    Component { name: "rustfmt", command: "fmt" },
+    Component { name: "clippy", command: "clippy" },
+];
+
+/// What this machine lacks.
+#[derive(Default)]
+pub struct Lacking {
+    /// Packages.
+    pub packages: Vec<&'static Package>,
+    /// Toolchain parts.
+    pub components: Vec<&'static Component>,
+}
+
+impl Lacking {
+    /// Looks, and changes nothing.
+    pub fn find() -> Self {
+        Self {
+            packages: PACKAGES.iter().filter(|it| !is_on_path(it.program)).collect(),
+            components: COMPONENTS.iter().filter(|it| !answers(it.command)).collect(),
+        }
+    }
+
+    /// The commands that would bring it, in order.
+    #[must_use]
+    pub fn commands(&self, by: Rights) -> Vec<Vec<&'static str>> {
+        let sudo: &[&str] = if by == Rights::Sudo { &["sudo"] } else { &[] };
+        let apt = |rest: &[&'static str]| [sudo, &["apt-get"], rest].concat();
+        let mut commands = Vec::new();
+        if !self.packages.is_empty() {
+            let names: Vec<&str> = self.packages.iter().map(|it| it.name).collect();
+            // A fresh image has no package lists.
+            commands.push(apt(&["update"]));
+            commands
+                .push(apt(&[&["install", "-y", "--no-install-recommends"], &names[..]].concat()));
+        }
+        if !self.components.is_empty() {
+            let names = self.components.iter().map(|it| it.name);
+            commands.push(["rustup", "component", "add"].into_iter().chain(names).collect());
+        }
+        commands
+    }
+
+    /// Says what it will install, then installs it; what failed is what is lacking afterwards.
+    pub fn install(&self) {
+        let commands = self.commands(Rights::here());
+        if commands.is_empty() {
+            println!("nothing to install: all packages and toolchain parts are here");
+            return;
+        }
+        println!("this installs:");
+        for package in &self.packages {
+            println!("  {:10} for {}", package.name, package.wanted_by);
+        }
+        for component in &self.components {
+            println!("  {:10} for cargo {}", component.name, component.command);
+        }
+        for command in commands {
+            println!("$ {}", command.join(" "));
+            let (program, args) = command.split_first().expect("a command has a program");
+            let ended =
+                Command::new(program).args(args).env("DEBIAN_FRONTEND", "noninteractive").status();
+            match ended {
+                Ok(status) if status.success() => {}
+                Ok(status) => eprintln!("{} ended with {status}", command.join(" ")),
+                Err(e) => eprintln!("cannot start {program}: {e}"),
+            }
+        }
+    }
+}
+
+/// How packages are installed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// Directly.
+    Root,
+    /// Through sudo.
+    Sudo,
+}
+
+impl Rights {
+    fn here() -> Self {
+        let answer = Command::new("id").arg("-u").output();
+        let is_root = answer.is_ok_and(|it| it.stdout.trim_ascii() == b"0");
+        if is_root { Self::Root } else { Self::Sudo }
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|it| Path::new(&it).join(program).is_file())
+}
+
+fn answers(command: &str) -> bool {
+    let asked = Command::new("cargo")
+        .args([command, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|it| it.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_installed_where_nothing_is_lacking() {
+        assert!(Lacking::default().commands(Rights::Root).is_empty());
+    }
+
+    #[test]
+    fn packages_come_through_sudo_unless_one_is_root_and_components_never_do() {
+        let lacking = Lacking {
+            packages: PACKAGES.iter().collect(),
+            components: COMPONENTS.iter().collect(),
+        };
+        let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
+        let packages = "apt-get install -y --no-install-recommends gcc valgrind";
+        let components = "rustup component add rustfmt clippy";
+        assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
+        let sudo = format!("sudo {packages}");
+        assert_eq!(shown(Rights::Sudo), ["sudo apt-get update", &sudo, components]);
+    }
+}
