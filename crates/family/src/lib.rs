@@ -1,5 +1,8 @@
 //! Kinds of machines.  Each family builds a fabric, proposes places in it, and computes paths
 //! and tables in it.  Families do not know each other; they meet in [`selvedge_model::fabric`].
+//! What they share is [`grid`], which knows none of them.
 #![warn(missing_docs)]
+
+pub mod grid;
 
 pub mod torus;

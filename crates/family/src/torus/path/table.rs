@@ -1,0 +1,153 @@
+//! The first forwarding table of a slice: shortest ways, x before y before z.
+//!
+//! Every point of a torus, twisted or not, sees the same torus, so one byte for each offset
+//! serves every chip: 4 KiB for 4096 chips.  Untwisted, a target half-way round a ring is as
+//! near either way; then chips at even coordinates go one way and chips at odd ones the other,
+//! which loads both ways alike: the busiest link of an all-to-all carries what the plane cut
+//! demands of it.  Twisted, many offsets have several shortest ways, and which one serves an
+//! offset is chosen so that the six directions carry nearly alike (the tests hold how nearly).
+//! Within a cube there are no wraps: the sign of the
+//! difference decides.
+//!
+//! The twisted choice takes offsets by distance, nearest first.  An offset may only take a way
+//! that goes on, after its first hop, as the offset there has chosen to go: so ways are of
+//! dimension order from end to end although each chip only looks up one hop.  One such way
+//! always exists: where any shortest way goes along x, the choice of the offset behind that hop
+//! with the hop before it is one.
+
+use crate::torus::lattice::{Direction, Lattice, Point};
+use crate::torus::shape::Shape;
+
+/// Which way to the next chip, for every pair of chips of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// What it is for.
+    pub shape: Shape,
+    lattice: Lattice,
+    /// For each offset (each target less its source, by number): the direction from a source at
+    /// an even coordinate in the low half, at an odd one in the high half; both in the same
+    /// dimension.  `HERE` at offset zero.  Within a cube there is no entry: the sign decides.
+    next: Vec<u8>,
+}
+
+const HERE: u8 = 0xff;
+
+/// The first forwarding table of `shape`.
+pub fn table(shape: &Shape) -> Table {
+    let lattice = shape.chips();
+    let next = match (shape.cubes().is_some(), shape.twisted()) {
+        (false, _) => Vec::new(),
+        (true, false) => straight(&lattice),
+        (true, true) => twisted(&lattice),
+    };
+    Table { shape: *shape, lattice, next }
+}
+
+impl Table {
+    /// Which way chip `source` forwards what is for chip `target`; `None` if it is there.
+    ///
+    /// # Panics
+    /// If one of them is no chip of the slice.
+    pub fn next(&self, source: u32, target: u32) -> Option<Direction> {
+        self.way(self.lattice.point(source as usize), self.lattice.point(target as usize))
+    }
+
+    /// What chip `source` is programmed with: the way to every chip by its id.
+    pub fn row(&self, source: u32) -> impl ExactSizeIterator<Item = Option<Direction>> + '_ {
+        let from = self.lattice.point(source as usize);
+        (0..self.lattice.n_points()).map(move |target| self.way(from, self.lattice.point(target)))
+    }
+
+    /// The chips on the way from `source` to `target`, both included.
+    pub fn route(&self, source: u32, target: u32) -> Vec<u32> {
+        let (mut at, end) = (self.lattice.point(source as usize), target as usize);
+        let mut chips = vec![source];
+        while let Some(way) = self.way(at, self.lattice.point(end)) {
+            at = self.lattice.step(at, way).expect("a table leads along links that exist");
+            chips.push(self.lattice.idx(at) as u32);
+        }
+        chips
+    }
+
+    fn way(&self, source: Point, target: Point) -> Option<Direction> {
+        if !self.lattice.wraps() {
+            let dim = (0..3).find(|&dim| source[dim] != target[dim])?;
+            return Some(Direction::new(dim, source[dim] < target[dim]));
+        }
+        let entry = self.next[self.lattice.idx(self.lattice.offset(source, target))];
+        if entry == HERE {
+            return None;
+        }
+        let even = Direction::ALL[usize::from(entry & 0xf)];
+        let is_odd = source[even.dim()] % 2 == 1;
+        Some(if is_odd { Direction::ALL[usize::from(entry >> 4)] } else { even })
+    }
+}
+
+fn entry(even: Direction, odd: Direction) -> u8 {
+    (even.idx() | odd.idx() << 4) as u8
+}
+
+fn straight(lattice: &Lattice) -> Vec<u8> {
+    let way = |offset: Point| {
+        let Some(dim) = (0..3).find(|&dim| offset[dim] != 0) else { return HERE };
+        let back = lattice.sides()[dim] - offset[dim];
+        let (even_out, odd_out) = (offset[dim] <= back, offset[dim] < back);
+        entry(Direction::new(dim, even_out), Direction::new(dim, odd_out))
+    };
+    (0..lattice.n_points()).map(|offset| way(lattice.point(offset))).collect()
+}
+
+fn twisted(lattice: &Lattice) -> Vec<u8> {
+    let n_points = lattice.n_points();
+    let ways: Vec<Vec<[i32; 3]>> =
+        (0..n_points).map(|offset| lattice.shortest(lattice.point(offset))).collect();
+    let mut order: Vec<usize> = (0..n_points).collect();
+    order.sort_by_key(|&offset| (length(&ways[offset][0]), offset));
+    let mut chosen = vec![[0i32; 3]; n_points];
+    // Hops in each direction if every chip sends to every offset looked at so far; the same on
+    // every link of that direction, since every chip sees the same.
+    let mut load = [0i64; 6];
+    let mut next = vec![HERE; n_points];
+    for &offset in &order[1..] {
+        let goes_on = |way: &&[i32; 3]| {
+            let (_, rest) = first_hop(way);
+            chosen[lattice.idx(lattice.reduce(rest))] == rest
+        };
+        let way = ways[offset]
+            .iter()
+            .filter(goes_on)
+            .min_by_key(|way| weight(&with(&load, way)))
+            .expect("a way whose rest is chosen exists, see the head of this file");
+        load = with(&load, way);
+        chosen[offset] = *way;
+        let (hop, _) = first_hop(way);
+        next[offset] = entry(hop, hop);
+    }
+    next
+}
+
+fn length(way: &[i32; 3]) -> i32 {
+    way.iter().map(|hops| hops.abs()).sum()
+}
+
+/// The first hop of a way in dimension order, and what is left after it.
+fn first_hop(way: &[i32; 3]) -> (Direction, [i32; 3]) {
+    let dim = (0..3).find(|&dim| way[dim] != 0).expect("only offset zero has no hop");
+    let mut rest = *way;
+    rest[dim] -= way[dim].signum();
+    (Direction::new(dim, 0 < way[dim]), rest)
+}
+
+fn with(load: &[i64; 6], way: &[i32; 3]) -> [i64; 6] {
+    let mut load = *load;
+    for (dim, &hops) in way.iter().enumerate() {
+        load[Direction::new(dim, 0 < hops).idx()] += i64::from(hops.abs());
+    }
+    load
+}
+
+/// Smaller the more evenly a load lies; a way's length is the same for all that are compared.
+fn weight(load: &[i64; 6]) -> i64 {
+    load.iter().map(|it| it * it).sum()
+}
