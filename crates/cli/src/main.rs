@@ -1,1 +1,55 @@
-fn main() {}
+//! The program `selvedge`: one file per verb in [`cmd`], what people see in [`render`], and how
+//! a running server is found and asked in `client`.
+//!
+//! Exit status: 0 done, 1 answered no, 2 error.  What was asked for goes to standard output,
+//! everything else to standard error.
+#![allow(clippy::print_stdout, reason = "printing is what a command line is for")]
+
+mod failure;
+
+mod render;
+
+mod cmd;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::failure::Answer;
+
+/// The self-finished edge that keeps a fabric from unravelling: one control plane for
+/// accelerator clusters.
+#[derive(Debug, Parser)]
+#[command(name = "selvedge", version, arg_required_else_help = true)]
+pub(crate) struct Selvedge {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    verb: cmd::Verb,
+}
+
+/// What every verb takes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Globals {
+    /// The server to ask, such as http://127.0.0.1:7433; without it, the one that runs on this
+    /// machine.
+    #[arg(long, global = true, value_name = "URL")]
+    server: Option<String>,
+    /// Print JSON for programs.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let Selvedge { globals, verb } = Selvedge::parse();
+    match cmd::run(verb, &globals) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        // Whoever read our output has seen enough, as `| head` does.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The verbs, one file each.
+
+mod completions;
+
+mod man;
+
+mod wire;
+
+use crate::Globals;
+use crate::failure::Outcome;
+
+/// What can be asked of `selvedge`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Plan the mirrors of a slice without a server.
+    Wire(wire::Wire),
+    /// Print a shell's completions.
+    Completions(completions::Completions),
+    /// Write the manual pages.
+    Man(man::Man),
+}
+
+/// Does what was asked.
+pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
+    match verb {
+        Verb::Wire(args) => wire::run(&args, globals),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
+    }
+}

@@ -1,0 +1,23 @@
+//! What people and programs see.
+
+pub(crate) mod style;
+
+pub(crate) mod number;
+
+pub(crate) mod table;
+
+use std::io::{self, Write as _};
+
+/// Writes `text` to standard output; colours only reach a terminal that wants them.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes one JSON value and a line's end to standard output.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    print(&text)
+}
