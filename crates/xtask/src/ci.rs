@@ -1,7 +1,7 @@
 //! `cargo xtask test`: all that CI runs, in its order, and nothing that CI does not.
 //!
 //! fmt → clippy → tests → documentation → absent dependencies → tidy.  A step is a row of
-//! [`STEPS`].  The first step that fails ends the run by naming its command; what could not be
+//! `STEPS`.  The first step that fails ends the run by naming its command; what could not be
 //! run is named at the end, whether or not something failed.
 
 use std::env;
@@ -45,7 +45,11 @@ const STEPS: &[Step] = &[
         component: Some("clippy"),
         run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[]),
     },
-    Step { name: "tests", component: None, run: Run::Cargo(&["test", "--workspace"], &[]) },
+    Step {
+        name: "tests",
+        component: None,
+        run: Run::Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
+    },
     Step {
         name: "documentation",
         component: None,
@@ -262,7 +266,7 @@ mod tests {
             [
                 "cargo fmt --all --check",
                 "cargo clippy --workspace --all-targets -- -D warnings",
-                "cargo test --workspace",
+                "cargo test --workspace --no-fail-fast",
                 "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps",
                 "cargo tree -e normal -p CRATE",
                 "cargo xtask tidy",

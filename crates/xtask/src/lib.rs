@@ -1,8 +1,8 @@
 //! Everything a developer or CI runs: `cargo xtask test|tidy|bench|soak|prove`.
 //!
 //! In reading order: the repository as text ([`tree`]) and its Rust as tokens ([`source`]), the
-//! rules that hold over both ([`tidy`]), what the machine must have ([`setup`]), and the steps of
-//! CI in their order ([`ci`]).
+//! rules that hold over both ([`tidy`]), what the machine must have ([`setup`]), the steps of CI
+//! in their order ([`ci`]), and what the scenarios cost ([`bench`]).
 #![allow(clippy::disallowed_methods, reason = "a developer's tool may read the clock")]
 
 pub mod source;
@@ -14,6 +14,8 @@ pub mod tidy;
 pub mod setup;
 
 pub mod ci;
+
+pub mod bench;
 
 /// The root of the repository.
 pub fn root() -> std::path::PathBuf {

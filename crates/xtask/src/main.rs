@@ -1,9 +1,10 @@
 //! The command line of [`xtask`].
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{ci, tidy, tree};
+use xtask::{bench, ci, tidy, tree};
 
 /// Everything a developer or CI runs.
 #[derive(Parser)]
@@ -23,12 +24,27 @@ enum Verb {
     },
     /// Holds the rules that the compiler does not.
     Tidy,
+    /// Compares instructions, memory and counts of the scenarios with bench/baseline.json.
+    Bench {
+        /// Writes what was measured as the new baseline.
+        #[arg(long)]
+        update: bool,
+        /// Prints times too.
+        #[arg(long)]
+        wall: bool,
+        /// Only scenarios whose name holds this.
+        only: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
     let done = match Args::parse().verb {
         Verb::Test { install } => ci::test(&xtask::root(), ci::TestOptions { install }),
         Verb::Tidy => run_tidy(),
+        Verb::Bench { update, wall, only } => {
+            let options = bench::BenchOptions { update, wall, only };
+            bench::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))
+        }
     };
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -36,9 +52,16 @@ fn main() -> ExitCode {
 fn run_tidy() -> bool {
     match tree::Tree::load(&xtask::root()) {
         Ok(tree) => tidy::report(&tidy::findings(&tree)) == 0,
-        Err(e) => {
-            eprintln!("error: {e}");
-            false
-        }
+        Err(e) => failed(&e),
     }
+}
+
+fn failed(error: &dyn Error) -> bool {
+    eprintln!("error: {error}");
+    let mut cause = error.source();
+    while let Some(it) = cause {
+        eprintln!("  because: {it}");
+        cause = it.source();
+    }
+    false
 }

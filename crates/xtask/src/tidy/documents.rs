@@ -46,6 +46,11 @@ pub const RULES: &[Rule] = &[
         check: decisions_are_numbered,
     },
     Rule {
+        name: "ci_runs_what_the_readme_says",
+        why: "who reads the README runs what CI runs; a second command would drift from the first",
+        check: ci_runs_what_the_readme_says,
+    },
+    Rule {
         name: "promises_name_what_holds_them",
         why: "an invariant or a promised number that no test holds is a wish",
         check: promises_name_what_holds_them,
@@ -181,6 +186,24 @@ fn decisions_are_numbered(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+fn ci_runs_what_the_readme_says(tree: &Tree) -> Vec<Finding> {
+    const COMMAND: &str = "cargo xtask test --install";
+    let mut findings = Vec::new();
+    let run = tree.text(".ci/run").unwrap_or_default();
+    let code = run.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#'));
+    if code.clone().next_back() != Some(&*format!("exec {COMMAND}")) {
+        findings.push(Finding::new(".ci/run", 1, format!("end with `exec {COMMAND}`")));
+    }
+    if code.filter(|it| it.contains("cargo ")).count() != 1 {
+        findings.push(Finding::new(".ci/run", 1, "call cargo once"));
+    }
+    let readme = tree.text("README.md").unwrap_or_default();
+    if !readme.lines().any(|it| it.starts_with(COMMAND)) {
+        findings.push(Finding::new("README.md", 1, format!("show the command `{COMMAND}`")));
+    }
+    findings
+}
+
 fn promises_name_what_holds_them(tree: &Tree) -> Vec<Finding> {
     let mut known: BTreeSet<&str> = rules().map(|it| it.name).collect();
     known.extend(tree.sources().flat_map(|(_, it)| &it.functions).map(|it| it.name.as_str()));
@@ -192,7 +215,7 @@ fn promises_name_what_holds_them(tree: &Tree) -> Vec<Finding> {
         }
         for name in names {
             let last = name.rsplit("::").next().unwrap_or(name);
-            // A command holds what it prints; the names of tests must exist.
+            // A command is followed by the name of what it runs.
             if !name.starts_with("cargo xtask ") && !known.contains(last) {
                 let text = format!("there is no test or tidy rule called {name}");
                 findings.push(Finding::new(path, line, text));

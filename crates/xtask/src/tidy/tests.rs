@@ -167,6 +167,14 @@ const CASES: &[Case] = &[
         ],
     ),
     (
+        "ci_runs_what_the_readme_says",
+        &[
+            (".ci/run", "cargo fetch\nexec cargo xtask test --install --fast\n"),
+            ("README.md", "`cargo test`"),
+        ],
+        &[".ci/run:1: end with", ".ci/run:1: call cargo once", "README.md:1: show the"],
+    ),
+    (
         "promises_name_what_holds_them",
         &[
             ("crates/a/src/b.rs", "#[test]\nfn it_holds() {}"),

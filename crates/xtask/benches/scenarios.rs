@@ -1,0 +1,160 @@
+//! The scenarios of `cargo xtask bench`, one of them in each run of this binary.
+//!
+//! `--list` prints their names; a name runs that one and prints its counts as `key value` lines.
+//! Instructions and memory are measured from outside, so a scenario holds no clock.
+#![allow(clippy::print_stdout, reason = "counts go to the bench on standard output")]
+
+use std::env;
+use std::process::ExitCode;
+
+use selvedge_family::torus::build;
+use selvedge_model::fabric::{
+    Fabric, LinkAttrs, LinkKind, LinkSpec, NodeKind, NodeSpec, PortSpec, Role, Side, Template,
+};
+use selvedge_model::id::PartId;
+use selvedge_model::unit::{BitRate, CentiDb, Span};
+
+type Counts = Vec<(&'static str, usize)>;
+
+struct Scenario {
+    name: &'static str,
+    run: fn() -> Counts,
+}
+
+/// A scenario keeps its name: the baseline is found by it.
+const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "fabric_100k_nodes", run: fabric_100k_nodes },
+    Scenario { name: "fabric_12500_hosts", run: fabric_12500_hosts },
+    Scenario { name: "torus_pod", run: torus_pod },
+];
+
+fn main() -> ExitCode {
+    let wanted = env::args().nth(1).unwrap_or_default();
+    // `cargo bench` adds an argument of its own and means all of them.
+    if wanted == "--list" || wanted == "--bench" {
+        SCENARIOS.iter().for_each(|it| println!("{}", it.name));
+        return ExitCode::SUCCESS;
+    }
+    let Some(scenario) = SCENARIOS.iter().find(|it| it.name == wanted) else {
+        eprintln!("error: there is no scenario called {wanted:?}; --list names them");
+        return ExitCode::FAILURE;
+    };
+    for (key, count) in (scenario.run)() {
+        println!("{key} {count}");
+    }
+    ExitCode::SUCCESS
+}
+
+/// 100,000 parts of one node each, and 600,000 directed links: nothing is shared but a template
+/// of six ports, which is the worst case of a fabric.
+fn fabric_100k_nodes() -> Counts {
+    const NODES: usize = 100_000;
+    const STEPS: [usize; 3] = [1, 317, 9_973];
+    let mut fabric = Fabric::new();
+    let switch = fabric.add_template(switch(2 * STEPS.len()));
+    let parts: Vec<PartId> = (0..NODES)
+        .map(|it| fabric.add_part(format!("s{it}"), switch, None, &[]).expect("names differ"))
+        .collect();
+    fabric.reserve_cables(NODES * STEPS.len());
+    for (side, step) in STEPS.into_iter().enumerate() {
+        for (part_idx, part) in parts.iter().enumerate() {
+            let a = fabric.port_at(*part, 2 * side);
+            let b = fabric.port_at(parts[(part_idx + step) % NODES], 2 * side + 1);
+            fabric.add_cable(a, b, attrs(), CentiDb::default()).expect("each port is used once");
+        }
+    }
+    counts(&fabric)
+}
+
+/// 12,500 hosts with 40 inner nodes each, 8 of them GPUs, whose 8 network ports are cabled to
+/// switches of 64 ports.
+fn fabric_12500_hosts() -> Counts {
+    const HOSTS: usize = 12_500;
+    const RAILS: usize = 8;
+    const SWITCH_PORTS: usize = 64;
+    let mut fabric = Fabric::new();
+    let host = fabric.add_template(host(RAILS));
+    let switch = fabric.add_template(switch(SWITCH_PORTS));
+    let hosts: Vec<PartId> = (0..HOSTS)
+        .map(|it| fabric.add_part(format!("h{it}"), host, None, &[]).expect("names differ"))
+        .collect();
+    let switches: Vec<PartId> = (0..(HOSTS * RAILS).div_ceil(SWITCH_PORTS))
+        .map(|it| fabric.add_part(format!("s{it}"), switch, None, &[]).expect("names differ"))
+        .collect();
+    fabric.reserve_cables(HOSTS * RAILS);
+    for (cable_idx, (host, rail)) in
+        hosts.iter().flat_map(|host| (0..RAILS).map(move |rail| (host, rail))).enumerate()
+    {
+        let a = fabric.port_at(*host, rail);
+        let b = fabric.port_at(switches[cable_idx / SWITCH_PORTS], cable_idx % SWITCH_PORTS);
+        fabric.add_cable(a, b, attrs(), CentiDb::default()).expect("each port is used once");
+    }
+    counts(&fabric)
+}
+
+/// One full pod: 64 cubes and 48 switches.
+fn torus_pod() -> Counts {
+    counts(&build::pods(1, 64).expect("a full pod fits"))
+}
+
+fn counts(fabric: &Fabric) -> Counts {
+    let n_links = fabric.audit();
+    let n_parts = fabric.parts().len();
+    vec![("parts", n_parts), ("nodes", fabric.n_nodes()), ("links", n_links)]
+}
+
+fn attrs() -> LinkAttrs {
+    LinkAttrs {
+        capacity: BitRate::gigabytes(50),
+        latency: Span::nanos(100),
+        kind: LinkKind::Ethernet,
+    }
+}
+
+fn switch(n_ports: usize) -> Template {
+    let node = NodeSpec { kind: NodeKind::Switch, name: String::new(), parent: None };
+    let ports = (0..n_ports).map(|it| port(0, format!("p{it}"))).collect();
+    Template::new("switch", Role::PacketSwitch, vec![node], ports, Vec::new(), Vec::new())
+        .expect("a switch has no inner links")
+}
+
+/// A machine that holds `n_rails` groups of a GPU, a network card and three switches of PCIe.
+fn host(n_rails: usize) -> Template {
+    let node = |kind, name: String| NodeSpec { kind, name, parent: Some(0) };
+    let mut nodes = vec![NodeSpec { kind: NodeKind::Machine, name: "m".into(), parent: None }];
+    let mut ports: Vec<PortSpec> = Vec::new();
+    let mut inner: Vec<(u32, u32)> = Vec::new();
+    let mut seats = Vec::new();
+    for rail in 0..n_rails {
+        let first = u32::try_from(nodes.len()).expect("a host is small");
+        seats.push(first);
+        nodes.push(node(NodeKind::Chip, format!("gpu{rail}")));
+        nodes.push(node(NodeKind::Nic, format!("nic{rail}")));
+        nodes.extend((0..3).map(|it| node(NodeKind::Switch, format!("pcie{rail}.{it}"))));
+        ports.push(port(first + 1, format!("net{rail}")));
+        // GPU and network card hang on one switch each, and both on the third.
+        inner.extend([
+            (first, first + 2),
+            (first + 1, first + 3),
+            (first + 2, first + 4),
+            (first + 3, first + 4),
+        ]);
+    }
+    let links = inner
+        .into_iter()
+        .map(|(a, b)| {
+            let end = |node, ports: &mut Vec<PortSpec>| {
+                let place = u32::try_from(ports.len()).expect("a host is small");
+                ports.push(port(node, format!("i{place}")));
+                place
+            };
+            LinkSpec { a: end(a, &mut ports), b: end(b, &mut ports), attrs: attrs() }
+        })
+        .collect();
+    Template::new("host", Role::Compute, nodes, ports, links, seats)
+        .expect("each inner port has one link")
+}
+
+fn port(node: u32, name: String) -> PortSpec {
+    PortSpec { node, name, side: Side::Plain }
+}
