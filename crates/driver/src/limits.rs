@@ -1,0 +1,35 @@
+//! Every limit of the drivers, in one place.
+
+use std::time::Duration;
+
+/// The longest body of one journal row, in bytes.
+pub const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// The largest body of one snapshot, in bytes: `SQLite` itself stops at a billion.
+pub const SNAPSHOT_BYTES_MAX: usize = 900 << 20;
+
+/// The longest version of one snapshot, in bytes.
+pub const VERSION_BYTES_MAX: usize = 256;
+
+/// Snapshots kept: the newest, and one to fall back to.
+pub const SNAPSHOTS_KEPT: u32 = 2;
+
+/// Up to so many rows, start-up walks the whole chain; beyond, from the newest good snapshot on.
+///
+/// A year of a pod is a million rows, of which a release build walks some two million a second.
+pub const ROWS_WALKED_AT_OPEN_MAX: u64 = 500_000;
+
+/// Rows read from disk at once.
+pub const ROWS_PER_READ: u64 = 512;
+
+/// Bytes of bodies after which one read ends early.
+pub const READ_BYTES_MAX: usize = 4 << 20;
+
+/// Rows written in one transaction when a journal is copied.
+pub const ROWS_PER_COPY: usize = 4096;
+
+/// How long to wait for another reader that is just recovering or closing the same file.
+pub const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Findings about pages that one report lists.
+pub const PAGE_FINDINGS_MAX: u32 = 20;
