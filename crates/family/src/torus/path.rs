@@ -1,7 +1,7 @@
 //! What the chips of a slice see and how they forward (seed 000 §3.5).
 //!
 //! Chip ids run over the whole slice, x fastest, then y, then z.  In reading order: where each
-//! chip id sits ([`seats`]), what each of its ports ought to see ([`expected_peers`]), whether
+//! chip id sits ([`seats`], [`axes`]), what each of its ports ought to see ([`expected_peers`]), whether
 //! the chips see that ([`discover`]), the first forwarding table ([`table`]), and the rings that
 //! collective operations go round ([`rings`]).
 
@@ -10,7 +10,7 @@ mod peers;
 mod table;
 
 pub use discovery::{Discovery, Mismatch, discover};
-pub use peers::{Seat, expected_peers, seats};
+pub use peers::{Seat, axes, expected_peers, seats};
 pub use table::{Table, table};
 
 use crate::torus::lattice::Direction;

@@ -10,13 +10,15 @@
 use selvedge_model::fabric::{Fabric, Role, Side};
 use selvedge_model::id::{PartId, PortId};
 use selvedge_model::job::{Place, Xconnect};
+use serde::{Deserialize, Serialize};
 
 use crate::torus::hardware::{FACE, face_port};
 use crate::torus::lattice::Direction;
 use crate::torus::shape::Shape;
 
 /// Why a slice cannot be wired.
-#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WiringError {
     /// An end that leads nowhere.
     #[error("{name} has no cable; cable it to a switch, or choose another cube")]

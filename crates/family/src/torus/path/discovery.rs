@@ -11,6 +11,7 @@ use std::fmt;
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::PortId;
 use selvedge_model::job::Place;
+use serde::{Deserialize, Serialize};
 
 use crate::torus::hardware::{CHIPS, ICI_PORTS};
 use crate::torus::path::{Seat, expected_peers, seats};
@@ -26,7 +27,7 @@ pub struct Discovery {
 }
 
 /// A port that does not see what the request demands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The port.
     pub port: PortId,

@@ -4,7 +4,7 @@ use selvedge_model::fabric::Fabric;
 use selvedge_model::id::PortId;
 use selvedge_model::job::Place;
 
-use crate::grid::Grid;
+use crate::grid::{Block, Grid};
 use crate::torus::hardware::{ICI_PORTS, SIDE, chip, ici_port, seat};
 use crate::torus::lattice::{Direction, Lattice, Point};
 use crate::torus::shape::Shape;
@@ -20,32 +20,45 @@ pub struct Seat {
 
 /// Where each chip id of a slice sits.
 ///
-/// A shape within a cube lies in any orientation: its x, y and z run along those axes of the
-/// cube along which its box is as long, the first fitting axis first.
-///
 /// # Panics
 /// If `place` is no place of `shape`.
 pub fn seats(shape: &Shape, place: &Place) -> Vec<Seat> {
     let lattice = shape.chips();
-    let n_chips = lattice.n_points();
-    if shape.cubes().is_some() {
-        assert_eq!(place.holds.len(), shape.n_cubes(), "cubes of {shape}");
-        let cubes = shape.cube_lattice().expect("it has cubes");
-        return (0..n_chips).map(|idx| seat_in_cubes(&cubes, lattice.point(idx))).collect();
+    let chips = (0..lattice.n_points()).map(|idx| lattice.point(idx));
+    if let Some(cubes) = shape.cube_lattice() {
+        assert_eq!(place.holds.len(), cubes.n_points(), "cubes of {shape}");
+        return chips.map(|at| seat_in_cubes(&cubes, at)).collect();
     }
-    let [hold] = place.holds[..] else { panic!("{shape} lies in one cube") };
-    let block = Grid::mesh([SIDE; 3]).block_of(hold.seats);
-    let block = block.unwrap_or_else(|| panic!("{:#x} is no box for {shape}", hold.seats));
-    let axes = axes(shape.dims(), block.sides);
-    let axes = axes.unwrap_or_else(|| panic!("{:?} is no {shape}", block.sides));
-    let in_cube = |at: Point| {
-        let mut cell = block.origin;
+    let (origin, axes) = (block(shape, place).origin, axes(shape, place));
+    let seat_of = |at: Point| {
+        let mut cell = origin;
         for (dim, &axis) in axes.iter().enumerate() {
             cell[axis] += usize::from(at[dim]);
         }
         Seat { hold_idx: 0, seat: seat(cell) as u8 }
     };
-    (0..n_chips).map(|idx| in_cube(lattice.point(idx))).collect()
+    chips.map(seat_of).collect()
+}
+
+/// For each dimension of a slice, the dimension of its cubes that it runs along: a shape within a
+/// cube lies in any orientation, and each of its dimensions takes the first along which its box
+/// is as long.  The port that leaves a chip in a direction is
+/// `ici_port(chip, axes[direction.dim()], direction.out())`.
+///
+/// # Panics
+/// If `place` is no place of `shape`.
+pub fn axes(shape: &Shape, place: &Place) -> [usize; 3] {
+    if shape.cubes().is_some() {
+        return [0, 1, 2];
+    }
+    let sides = block(shape, place).sides;
+    let mut is_used = [false; 3];
+    shape.dims().map(|side| {
+        let fits = |&axis: &usize| !is_used[axis] && sides[axis] == usize::from(side);
+        let axis = (0..3).find(fits).unwrap_or_else(|| panic!("a box of {sides:?} is no {shape}"));
+        is_used[axis] = true;
+        axis
+    })
 }
 
 /// What each of the ICI ports of hold `hold_idx` ought to see, by the port's place in its cube:
@@ -118,15 +131,9 @@ fn seat_in_cubes(cubes: &Lattice, at: Point) -> Seat {
     Seat { hold_idx: cube as u16, seat: seat(at.map(|it| usize::from(it) % SIDE)) as u8 }
 }
 
-/// For each dimension of a shape, the axis of the cube that it runs along.
-fn axes(dims: Point, sides: [usize; 3]) -> Option<[usize; 3]> {
-    let mut axes = [0; 3];
-    let mut is_used = [false; 3];
-    for (dim, &side) in dims.iter().enumerate() {
-        let fits = |&axis: &usize| !is_used[axis] && sides[axis] == usize::from(side);
-        let axis = (0..3).find(fits)?;
-        axes[dim] = axis;
-        is_used[axis] = true;
-    }
-    Some(axes)
+/// The box that a shape within a cube holds.
+fn block(shape: &Shape, place: &Place) -> Block<3> {
+    let [hold] = place.holds[..] else { panic!("{shape} lies in one cube") };
+    let block = Grid::mesh([SIDE; 3]).block_of(hold.seats);
+    block.unwrap_or_else(|| panic!("seats {:#x} are no box for {shape}", hold.seats))
 }

@@ -5,15 +5,17 @@
 //! near either way; then chips at even coordinates go one way and chips at odd ones the other,
 //! which loads both ways alike: the busiest link of an all-to-all carries what the plane cut
 //! demands of it.  Twisted, many offsets have several shortest ways, and which one serves an
-//! offset is chosen so that the six directions carry nearly alike (the tests hold how nearly).
-//! Within a cube there are no wraps: the sign of the
+//! offset is chosen so that the six directions carry alike: within 2.3 % of the bound (the sum of
+//! distances / 6) for 4x4x8, within 0.6 % for the larger ones, held by the tests.  Within a cube there are no wraps: the sign of the
 //! difference decides.
 //!
 //! The twisted choice takes offsets by distance, nearest first.  An offset may only take a way
 //! that goes on, after its first hop, as the offset there has chosen to go: so ways are of
 //! dimension order from end to end although each chip only looks up one hop.  One such way
 //! always exists: where any shortest way goes along x, the choice of the offset behind that hop
-//! with the hop before it is one.
+//! with the hop before it is one; where none does, the same holds of y, then z.  Afterwards
+//! offsets that no other goes on with choose again until none gains.  Time is a few times the
+//! number of chips: 0.5 ms for the largest twisted slice, 20 µs for an untwisted one of 4096.
 
 use crate::torus::lattice::{Direction, Lattice, Point};
 use crate::torus::shape::Shape;
@@ -99,32 +101,88 @@ fn straight(lattice: &Lattice) -> Vec<u8> {
 }
 
 fn twisted(lattice: &Lattice) -> Vec<u8> {
-    let n_points = lattice.n_points();
-    let ways: Vec<Vec<[i32; 3]>> =
-        (0..n_points).map(|offset| lattice.shortest(lattice.point(offset))).collect();
-    let mut order: Vec<usize> = (0..n_points).collect();
-    order.sort_by_key(|&offset| (length(&ways[offset][0]), offset));
-    let mut chosen = vec![[0i32; 3]; n_points];
-    // Hops in each direction if every chip sends to every offset looked at so far; the same on
-    // every link of that direction, since every chip sees the same.
-    let mut load = [0i64; 6];
-    let mut next = vec![HERE; n_points];
-    for &offset in &order[1..] {
-        let goes_on = |way: &&[i32; 3]| {
-            let (_, rest) = first_hop(way);
-            chosen[lattice.idx(lattice.reduce(rest))] == rest
-        };
-        let way = ways[offset]
-            .iter()
-            .filter(goes_on)
-            .min_by_key(|way| weight(&with(&load, way)))
-            .expect("a way whose rest is chosen exists, see the head of this file");
-        load = with(&load, way);
-        chosen[offset] = *way;
-        let (hop, _) = first_hop(way);
-        next[offset] = entry(hop, hop);
+    let mut choice = Choice::nearest_first(lattice);
+    choice.even_out();
+    let way = |offset: usize| match choice.chosen[offset] {
+        [0, 0, 0] => HERE,
+        way => entry(first_hop(&way).0, first_hop(&way).0),
+    };
+    (0..lattice.n_points()).map(way).collect()
+}
+
+/// One shortest way for each offset of a twisted torus.
+struct Choice<'a> {
+    lattice: &'a Lattice,
+    /// All shortest ways of each offset.
+    ways: Vec<Vec<[i32; 3]>>,
+    /// Offsets by distance, and opposite ones one after the other, so that the second evens out
+    /// what the first loads; without offset zero.
+    order: Vec<usize>,
+    /// The way of each offset; none at offset zero.
+    chosen: Vec<[i32; 3]>,
+    /// How many offsets go on as this one has chosen.  While there are any, it stays as it is.
+    n_behind: Vec<u32>,
+    /// Hops in each direction if every chip sends to every offset that has chosen: the load of
+    /// every link of that direction, since every chip sees the same.
+    load: [i64; 6],
+}
+
+impl<'a> Choice<'a> {
+    fn nearest_first(lattice: &'a Lattice) -> Self {
+        let n_points = lattice.n_points();
+        let ways: Vec<Vec<[i32; 3]>> =
+            (0..n_points).map(|offset| lattice.shortest(lattice.point(offset))).collect();
+        let mut order: Vec<usize> = (1..n_points).collect();
+        order.sort_by_cached_key(|&offset| {
+            let opposite = lattice.idx(lattice.offset(lattice.point(offset), [0; 3]));
+            (length(&ways[offset][0]), offset.min(opposite), offset)
+        });
+        let (chosen, n_behind) = (vec![[0; 3]; n_points], vec![0; n_points]);
+        let mut choice = Self { lattice, ways, order, chosen, n_behind, load: [0; 6] };
+        for at in 0..choice.order.len() {
+            choice.choose(choice.order[at]);
+        }
+        choice
     }
-    next
+
+    /// Lets offsets that no other goes on with choose again, farthest first and back, until
+    /// none gains by it.  It ends because every new choice lowers the weight.
+    fn even_out(&mut self) {
+        let mut has_changed = true;
+        while has_changed {
+            has_changed = false;
+            self.order.reverse();
+            for at in 0..self.order.len() {
+                let offset = self.order[at];
+                has_changed |= self.n_behind[offset] == 0 && self.choose(offset);
+            }
+        }
+    }
+
+    /// Takes the way that loads the directions most evenly; says whether that is a new one.
+    fn choose(&mut self, offset: usize) -> bool {
+        let old = self.chosen[offset];
+        let without = add(&self.load, &old, -1);
+        let way = *self.ways[offset]
+            .iter()
+            .filter(|way| {
+                let (_, rest) = first_hop(way);
+                self.chosen[self.lattice.idx(self.lattice.reduce(rest))] == rest
+            })
+            .min_by_key(|way| (weight(&add(&without, way, 1)), **way != old))
+            .expect("a way whose rest is chosen exists, see the head of this file");
+        if way == old {
+            return false;
+        }
+        let rest_of = |way| self.lattice.idx(self.lattice.reduce(first_hop(way).1));
+        if old != [0; 3] {
+            self.n_behind[rest_of(&old)] -= 1;
+        }
+        self.n_behind[rest_of(&way)] += 1;
+        self.chosen[offset] = way;
+        self.load = add(&without, &way, 1);
+        true
+    }
 }
 
 fn length(way: &[i32; 3]) -> i32 {
@@ -139,10 +197,11 @@ fn first_hop(way: &[i32; 3]) -> (Direction, [i32; 3]) {
     (Direction::new(dim, 0 < way[dim]), rest)
 }
 
-fn with(load: &[i64; 6], way: &[i32; 3]) -> [i64; 6] {
+/// `load` with `way` taken so many times more.
+fn add(load: &[i64; 6], way: &[i32; 3], times: i64) -> [i64; 6] {
     let mut load = *load;
     for (dim, &hops) in way.iter().enumerate() {
-        load[Direction::new(dim, 0 < hops).idx()] += i64::from(hops.abs());
+        load[Direction::new(dim, 0 < hops).idx()] += times * i64::from(hops.abs());
     }
     load
 }

@@ -8,7 +8,7 @@ use selvedge_model::job::{Hold, Need, Place};
 
 use super::*;
 use crate::torus::build;
-use crate::torus::hardware::{ICI_PORTS, chip};
+use crate::torus::hardware::{ICI_PORTS, chip, ici_port};
 use crate::torus::wiring::xconnects;
 
 /// What every chip sees: one list for each hold.
@@ -61,6 +61,11 @@ fn what_chips_ought_to_see_is_what_the_wiring_shows_them() {
     }
 }
 
+/// The place of the port that leaves a chip in a direction of its slice.
+fn port_of(seat: Seat, way: Direction, axes: &[usize; 3]) -> usize {
+    ici_port(chip(usize::from(seat.seat)), axes[way.dim()], way.out())
+}
+
 /// Goal: chip ids and their seats agree with the lattice, in every orientation within a cube.
 /// Method: whoever is one step away in the lattice is behind the port that is looked at.
 #[test]
@@ -78,28 +83,24 @@ fn chips_next_to_each_other_sit_next_to_each_other() {
             let expected: Vec<_> = (0..place.holds.len())
                 .map(|it| expected_peers(&fabric, &shape, &place, it))
                 .collect();
-            let node_of =
-                |it: Seat| {
-                    fabric.node_of_port(fabric.port_at(
-                        place.holds[usize::from(it.hold_idx)].part,
-                        6 * usize::from(it.seat),
-                    ))
-                };
+            let axes = axes(&shape, &place);
             let lattice = shape.chips();
             let mut n_links = 0;
             for (id, &seat) in seats.iter().enumerate() {
-                assert_eq!(place.holds[usize::from(seat.hold_idx)].seats >> seat.seat & 1, 1);
-                let ports = 6 * usize::from(seat.seat)..6 * usize::from(seat.seat) + 6;
-                let seen = &expected[usize::from(seat.hold_idx)][ports];
-                let mut peers: Vec<_> =
-                    seen.iter().flatten().map(|&it| fabric.node_of_port(it)).collect();
-                let steps = Direction::ALL.map(|it| lattice.step(lattice.point(id), it));
-                let mut wanted: Vec<_> =
-                    steps.iter().flatten().map(|&it| node_of(seats[lattice.idx(it)])).collect();
-                n_links += peers.len();
-                peers.sort_unstable();
-                wanted.sort_unstable();
-                assert_eq!(peers, wanted, "{shape} in {mask:#x}, chip {id}");
+                let hold = place.holds[usize::from(seat.hold_idx)];
+                assert_eq!(hold.seats >> seat.seat & 1, 1);
+                for way in Direction::ALL {
+                    let local = port_of(seat, way, &axes);
+                    let seen = expected[usize::from(seat.hold_idx)][local];
+                    let next = lattice.step(lattice.point(id), way);
+                    let wanted = next.map(|next| {
+                        let next = seats[lattice.idx(next)];
+                        let part = place.holds[usize::from(next.hold_idx)].part;
+                        fabric.port_at(part, port_of(next, way.reverse(), &axes))
+                    });
+                    assert_eq!(seen, wanted, "{shape} in {mask:#x}, chip {id} {way}");
+                    n_links += usize::from(seen.is_some());
+                }
             }
             // Nothing is expected of seats that are not held.
             let n_expected: usize = expected.iter().map(|it| it.iter().flatten().count()).sum();
@@ -262,9 +263,10 @@ fn every_pair_is_joined_by_a_shortest_way_in_dimension_order() {
             continue;
         }
         let table = table(&shape);
-        // All chips of a torus see the same but for the parity of their coordinates.
-        let n_sources = if shape.n_chips() <= 256 { shape.n_chips() } else { 64 };
-        for source in 0..n_sources {
+        // All chips of a torus see the same but for the parity of their coordinates, so that every
+        // seventh does for the larger shapes.
+        let is_whole = shape.n_chips() <= 256 || shape.dims() == [8; 3];
+        for source in (0..shape.n_chips()).step_by(if is_whole { 1 } else { 7 }) {
             let hops = search(&shape, source as usize);
             for (target, way) in table.row(source).enumerate() {
                 let target = target as u32;
@@ -352,8 +354,8 @@ fn the_busiest_link_of_an_all_to_all_carries_what_it_must() {
         4x4x8: 128, at least 128.000
         4x8x8: 256, at least 256.000
         8x8x8: 512, at least 512.000
-        4x4x8_twisted: 76, at least 73.333
-        4x8x8_twisted: 190, at least 184.000"#]]
+        4x4x8_twisted: 75, at least 73.333
+        4x8x8_twisted: 185, at least 184.000"#]]
     .assert_eq(&lines.join("\n"));
 }
 
@@ -374,9 +376,9 @@ fn large_twisted_tables_load_all_directions_alike() {
         lines.push(format!("{text}: {load:?}, at least {bound:.3}"));
     }
     expect![[r#"
-        8x8x16_twisted: [1196, 1196, 1193, 1177, 1187, 1187], at least 1189.333
-        8x16x16_twisted: [3035, 2979, 3007, 2999, 2882, 2954], at least 2976.000
-        12x12x24_twisted: [6049, 6049, 6033, 6033, 6026, 6026], at least 6036.000"#]]
+        8x8x16_twisted: [1190, 1190, 1189, 1189, 1189, 1189], at least 1189.333
+        8x16x16_twisted: [2976, 2976, 2976, 2976, 2976, 2976], at least 2976.000
+        12x12x24_twisted: [6037, 6037, 6037, 6037, 6034, 6034], at least 6036.000"#]]
     .assert_eq(&lines.join("\n"));
 }
 

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use expect_test::expect;
 use selvedge_model::job::Xconnect;
 
 use super::*;
@@ -38,6 +39,15 @@ impl Pod {
     fn choose(&self, shape: &str, free: &[usize]) -> Option<Vec<PartId>> {
         let current = |switch, north| self.mirrors.get(&(switch, north)).copied();
         choose(&self.fabric, &self.cubes(free), &shape.parse().unwrap(), &current)
+    }
+
+    /// How many mirrors of each switch (in all dimensions) would turn.
+    fn n_turned(&self, shape: &str, place: &Place) -> usize {
+        let xconnects = xconnects(&self.fabric, &shape.parse().unwrap(), place).unwrap();
+        let turns = |(switch, it): &(PartId, Xconnect)| {
+            self.mirrors.get(&(*switch, it.north)) != Some(&it.south)
+        };
+        xconnects.iter().filter(|it| turns(it)).count() / FACE
     }
 
     /// Turns the mirrors and says how many of each switch (in all dimensions) had to turn.
@@ -133,4 +143,58 @@ fn a_switch_that_answers_nonsense_is_not_believed() {
         let place = arrange(&pod.fabric, &shape, &parts, &|_, _| Some(answer));
         assert_eq!(pod.numbers(&place).len(), 2, "{answer}");
     }
+}
+
+/// Goal: how much the greedy walk loses.  Method: scenes of a few cubes, joined by earlier
+/// slices drawn by chance, against every order of the same cubes.
+#[test]
+fn the_walk_turns_as_few_mirrors_as_the_best_order() {
+    let mut dice = 1u64;
+    let mut draw = |n: usize| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) as usize % n
+    };
+    let shapes = ["4x4x8", "4x4x12", "4x4x16", "4x8x8", "4x8x8_twisted", "4x4x20"];
+    let (mut n_walk, mut n_best, mut n_lowest_first) = (0, 0, 0);
+    for _ in 0..60 {
+        let mut pod = Pod::new();
+        let mut drawn = || {
+            let shape = shapes[draw(shapes.len())];
+            let mut rest: Vec<usize> = (0..8).collect();
+            let n_cubes = shape.parse::<Shape>().unwrap().n_cubes();
+            let cubes: Vec<_> = (0..n_cubes).map(|_| rest.swap_remove(draw(rest.len()))).collect();
+            (shape, cubes)
+        };
+        for _ in 0..4 {
+            let (shape, cubes) = drawn();
+            pod.wire_on(shape, &cubes);
+        }
+        let (shape, cubes) = drawn();
+        let parts = pod.cubes(&cubes);
+        let walk = pod.n_turned(shape, &pod.arrange(shape, &parts));
+        let turned =
+            orders(&parts).into_iter().map(|it| pod.n_turned(shape, &whole(&pod.fabric, &it)));
+        let best = turned.min().unwrap();
+        assert!(best <= walk, "{shape} on {cubes:?}");
+        (n_walk, n_best) = (n_walk + walk, n_best + best);
+        let mut lowest_first = parts.clone();
+        lowest_first.sort_unstable();
+        n_lowest_first += pod.n_turned(shape, &whole(&pod.fabric, &lowest_first));
+    }
+    expect!["395 turned, at best 395, lowest cube first 425"].assert_eq(&format!(
+        "{n_walk} turned, at best {n_best}, lowest cube first {n_lowest_first}"
+    ));
+}
+
+fn orders(parts: &[PartId]) -> Vec<Vec<PartId>> {
+    let [first, rest @ ..] = parts else { return vec![Vec::new()] };
+    let mut found = Vec::new();
+    for shorter in orders(rest) {
+        for at in 0..parts.len() {
+            let mut order = shorter.clone();
+            order.insert(at, *first);
+            found.push(order);
+        }
+    }
+    found
 }
