@@ -110,6 +110,10 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
             break;
         }
     }
+    let unreached = failed.map_or(&[][..], |failed: &Step| {
+        let at = STEPS.iter().position(|it| it.name == failed.name).expect("it is one of them");
+        &STEPS[at + 1..]
+    });
     println!("── summary");
     for (name, time) in times {
         println!("{name:20} {:7.1} s", time.as_secs_f64());
@@ -118,6 +122,9 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
     let left_out = left_out(&tree, &lacking, env::var_os("SELVEDGE_DATA").is_some());
     for it in &left_out {
         println!("not run: {it}");
+    }
+    for it in unreached {
+        println!("not reached: {}: {}", it.name, it.run.command());
     }
     match failed {
         Some(step) => println!("failed: {}; repeat it with `{}`", step.name, step.run.command()),

@@ -2,7 +2,8 @@
 //!
 //! In reading order: the repository as text ([`tree`]) and its Rust as tokens ([`source`]), the
 //! rules that hold over both ([`tidy`]), what the machine must have ([`setup`]), the steps of CI
-//! in their order ([`ci`]), and what the scenarios cost ([`bench`]).
+//! in their order ([`ci`]), what the scenarios cost ([`bench`]), and what is shown by doing it
+//! ([`prove`]).
 #![allow(clippy::disallowed_methods, reason = "a developer's tool may read the clock")]
 
 pub mod source;
@@ -16,6 +17,8 @@ pub mod setup;
 pub mod ci;
 
 pub mod bench;
+
+pub mod prove;
 
 /// The root of the repository.
 pub fn root() -> std::path::PathBuf {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, ci, tidy, tree};
+use xtask::{bench, ci, prove, tidy, tree};
 
 /// Everything a developer or CI runs.
 #[derive(Parser)]
@@ -35,6 +35,11 @@ enum Verb {
         /// Only scenarios whose name holds this.
         only: Option<String>,
     },
+    /// Shows something by doing it, on this machine.
+    Prove {
+        /// Which; without a name, all are listed.
+        name: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -45,6 +50,14 @@ fn main() -> ExitCode {
             let options = bench::BenchOptions { update, wall, only };
             bench::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))
         }
+        Verb::Prove { name: None } => {
+            prove::PROOFS.iter().for_each(|it| println!("{:16} {}", it.name, it.what));
+            true
+        }
+        Verb::Prove { name: Some(name) } => match prove::run(&xtask::root(), &name) {
+            Ok(()) => true,
+            Err(e) => failed(&e),
+        },
     };
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -61,13 +61,27 @@ const CASES: &[Case] = &[
         &["crates/sim/src/a.rs:1: .ln() is not"],
     ),
     (
+        "no_inexact_functions",
+        &[(
+            "crates/sim/src/a.rs",
+            "const F: fn(f64) -> f64 = f64::ln;\nfn g() { libm::log(2.0); }",
+        )],
+        &["crates/sim/src/a.rs:1: f64::ln is not"],
+    ),
+    (
         "only_the_server_names_http",
         &[
             ("crates/control/src/a.rs", "use axum::Router;"),
             ("crates/server/src/a.rs", "use axum::Router;"),
+            ("crates/cli/src/client.rs", "use ureq::Agent;"),
+            ("crates/cli/src/cmd/job.rs", "use ureq::Agent;"),
             ("crates/cli/Cargo.toml", "[dependencies]\nureq = \"3\"\ntower-http = \"1\""),
         ],
-        &["crates/control/src/a.rs:1: axum::Router speaks", "crates/cli/Cargo.toml:1: tower_http"],
+        &[
+            "crates/cli/src/cmd/job.rs:1: ureq::Agent speaks",
+            "crates/control/src/a.rs:1: axum::Router speaks",
+            "crates/cli/Cargo.toml:1: tower_http",
+        ],
     ),
     (
         "families_do_not_know_each_other",

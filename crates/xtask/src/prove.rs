@@ -1,0 +1,164 @@
+//! `cargo xtask prove NAME`: end-to-end proofs that need a machine, not only a compiler.
+//!
+//! A proof starts real processes, uses no fixed port, and has a limit after which it fails.  Where
+//! a machine does not permit one, it fails by name and says why.  A proof is a row of [`PROOFS`].
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Something that is shown by doing it.
+pub struct Proof {
+    /// What `cargo xtask prove` calls it.
+    pub name: &'static str,
+    /// What it shows.
+    pub what: &'static str,
+    run: fn(&Path) -> Result<(), ProofError>,
+}
+
+/// All proofs.
+pub const PROOFS: &[Proof] = &[Proof {
+    name: "clean-checkout",
+    what: "what is committed compiles by itself, offline and with the locked dependencies",
+    run: clean_checkout,
+}];
+
+/// Why a proof failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProofError {
+    /// There is no such proof.
+    #[error("there is no proof called {name}; there are {}", names().join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The machine refused something.
+    #[error("this machine does not permit it: {what}")]
+    NotPermitted {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A command ended badly.
+    #[error("`{command}` ended with {status}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
+    /// A command did not end in time.
+    #[error("`{command}` was still running after {} s and was stopped", limit.as_secs())]
+    TooSlow {
+        /// The command.
+        command: String,
+        /// How long it had.
+        limit: Duration,
+    },
+}
+
+/// Runs the proof called `name`.
+///
+/// # Errors
+/// [`ProofError`].
+pub fn run(root: &Path, name: &str) -> Result<(), ProofError> {
+    let proof = PROOFS.iter().find(|it| it.name == name);
+    let Some(proof) = proof else { return Err(ProofError::Unknown { name: name.to_owned() }) };
+    println!("{}: {}", proof.name, proof.what);
+    (proof.run)(root)
+}
+
+fn names() -> Vec<&'static str> {
+    PROOFS.iter().map(|it| it.name).collect()
+}
+
+/// Goal: a file that was forgotten when committing is found before others miss it.  Method: the
+/// last commit is cloned into an empty folder and checked there.
+fn clean_checkout(root: &Path) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(600);
+    let scratch = Scratch::new()?;
+    let at = scratch.path.join("checkout");
+    let mut clone = Command::new("git");
+    clone.args(["clone", "--quiet", "--shared"]).arg(root).arg(&at);
+    within(&mut clone, LIMIT)?;
+    let mut check = Command::new("cargo");
+    check.args(["check", "--quiet", "--workspace", "--all-targets", "--locked", "--offline"]);
+    check.env("CARGO_TARGET_DIR", scratch.path.join("target")).current_dir(&at);
+    within(&mut check, LIMIT)
+}
+
+/// A folder that is gone when the proof ends.
+struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn new() -> Result<Self, ProofError> {
+        let path = std::env::temp_dir().join(format!("selvedge-prove-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|source| {
+            let what = format!("to create {}", path.display());
+            ProofError::NotPermitted { what, source }
+        })?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(e) = fs::remove_dir_all(&self.path) {
+            eprintln!("{} stays: {e}", self.path.display());
+        }
+    }
+}
+
+/// Runs `command`, and stops it when `limit` has passed.
+fn within(command: &mut Command, limit: Duration) -> Result<(), ProofError> {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let shown: Vec<_> = words.map(|it| it.to_string_lossy().into_owned()).collect();
+    let shown = shown.join(" ");
+    let refused = |source| ProofError::NotPermitted { what: format!("to run `{shown}`"), source };
+    let mut child = command.spawn().map_err(refused)?;
+    let deadline = Instant::now() + limit;
+    loop {
+        match child.try_wait().map_err(refused)? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(ProofError::Failed { command: shown, status }),
+            None if deadline <= Instant::now() => {
+                stop(&mut child);
+                return Err(ProofError::TooSlow { command: shown, limit });
+            }
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+fn stop(child: &mut Child) {
+    // It may have ended by itself meanwhile; either way it must be waited for.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_outlives_its_limit_is_stopped_and_named() {
+        let slow = within(Command::new("sleep").arg("60"), Duration::from_millis(50));
+        assert!(matches!(slow, Err(ProofError::TooSlow { .. })), "{slow:?}");
+        let failed = within(&mut Command::new("false"), Duration::from_secs(60));
+        assert_eq!(failed.unwrap_err().to_string(), "`false` ended with exit status: 1");
+        let missing = within(&mut Command::new("no-such-program"), Duration::from_secs(60));
+        assert!(missing.unwrap_err().to_string().starts_with("this machine does not permit it"));
+    }
+
+    #[test]
+    fn an_unknown_proof_is_refused_with_the_names_of_those_there_are() {
+        let refused = run(Path::new("."), "nothing").unwrap_err().to_string();
+        assert_eq!(refused, "there is no proof called nothing; there are clean-checkout");
+    }
+}
