@@ -1,9 +1,9 @@
 //! What the chips of a slice see and how they forward (seed 000 §3.5).
 //!
 //! Chip ids run over the whole slice, x fastest, then y, then z.  In reading order: where each
-//! chip id sits ([`seats`], [`axes`]), what each of its ports ought to see ([`expected_peers`]), whether
-//! the chips see that ([`discover`]), the first forwarding table ([`table`]), and the rings that
-//! collective operations go round ([`rings`]).
+//! chip id sits ([`seats`], [`axes`]), what each of its ports ought to see ([`expected_peers`]),
+//! whether the chips see that ([`discover`]), the first forwarding table ([`table`](fn@table)),
+//! and the rings that collective operations go round ([`rings`]).
 
 mod discovery;
 mod peers;
