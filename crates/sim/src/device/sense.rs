@@ -1,0 +1,254 @@
+//! What the plant's senses answer: measurements, the sample workload, and what chips see.
+
+use std::collections::BTreeSet;
+
+use selvedge_control::input::{Errand, Readings};
+use selvedge_model::fabric::Role;
+use selvedge_model::fault::Target;
+use selvedge_model::id::{PartId, PortId};
+use selvedge_model::job::Hold;
+
+use crate::device::Plant;
+use crate::fault::{Fault, FaultKind};
+
+impl Plant {
+    /// What the health daemons of the held seats measure.
+    ///
+    /// An outer end that no mirror joins to another is measured by the switch's own monitor
+    /// light: it has a signal as long as its own cable has.
+    pub(super) fn inspect(&self, hold: Hold) -> Readings {
+        let (light, part) = (&self.light, hold.part);
+        let form = &light.forms[self.fabric.part(part).template];
+        let n_seats = form.pcie_gbps.len();
+        let base = self.fabric.port_at(part, 0).idx();
+        let mut readings = Readings {
+            chip_errors: vec![0; n_seats],
+            pcie_gbps: form.pcie_gbps.clone(),
+            link_errors: vec![0; form.n_net],
+            loss: light.loss[base..base + form.n_net].to_vec(),
+        };
+        if light.any_dark() {
+            let dead = light.dead[part] & hold.seats;
+            for seat in (0..n_seats).filter(|seat| dead >> seat & 1 == 1) {
+                readings.chip_errors[seat] = u16::MAX;
+                readings.pcie_gbps[seat] = 0;
+            }
+            for (local, errors) in readings.link_errors.iter_mut().enumerate() {
+                let port = PortId::at(base + local);
+                let lit = match light.far(port) {
+                    Some(_) => light.seen(port).is_some(),
+                    None => !light.cable_dark(port),
+                };
+                if !lit && form.seats_at[local] & hold.seats != 0 {
+                    *errors = u16::MAX;
+                }
+            }
+        }
+        for id in &light.on_part[part] {
+            self.deviate(part, hold.seats, &self.truth.faults[id], &mut readings);
+        }
+        readings
+    }
+
+    /// Enters one fault's value into the readings of a part.
+    fn deviate(&self, part: PartId, seats: u64, fault: &Fault, readings: &mut Readings) {
+        let form = &self.light.forms[self.fabric.part(part).template];
+        let local_end = |port: PortId| {
+            let (owner, local) = self.fabric.port_local(port);
+            (owner == part && local < form.n_net && form.seats_at[local] & seats != 0)
+                .then_some(local)
+        };
+        match (fault.kind, fault.target) {
+            (FaultKind::PcieDegraded | FaultKind::LatentIntent, Target::Node(node)) => {
+                let (_, local) = self.fabric.node_local(node);
+                let under = self.fabric.template_of(part).seats_under(local) & seats;
+                for seat in (0..readings.chip_errors.len()).filter(|seat| under >> seat & 1 == 1) {
+                    if fault.kind == FaultKind::PcieDegraded {
+                        readings.pcie_gbps[seat] = readings.pcie_gbps[seat].min(fault.value);
+                    } else {
+                        readings.chip_errors[seat] = readings.chip_errors[seat].max(fault.value);
+                    }
+                }
+            }
+            (FaultKind::LinkDegraded | FaultKind::LinkFlapping, Target::Link(link)) => {
+                let link = self.fabric.link(link);
+                for local in [link.source, link.target].into_iter().filter_map(local_end) {
+                    readings.link_errors[local] = readings.link_errors[local].max(fault.value);
+                }
+            }
+            (FaultKind::PortLossHigh, Target::Port(port)) => {
+                if let Some(local) = self.light.end(port).and_then(local_end) {
+                    readings.loss[local] = readings.loss[local].max(fault.value);
+                }
+            }
+            // What is dark is entered for all ports at once; the others are not measured.
+            (
+                FaultKind::MachineDown
+                | FaultKind::ChipFailed
+                | FaultKind::LinkDown
+                | FaultKind::SwitchDown
+                | FaultKind::PortFailed
+                | FaultKind::LatentExercise
+                | FaultKind::Miswired
+                | FaultKind::Silent
+                | FaultKind::ForeignChange
+                | FaultKind::PcieDegraded
+                | FaultKind::LatentIntent
+                | FaultKind::LinkDegraded
+                | FaultKind::LinkFlapping
+                | FaultKind::PortLossHigh,
+                _,
+            ) => (),
+        }
+    }
+
+    /// What a small sample workload over these seats finds broken.
+    pub(super) fn exercise(&self, errand: Errand, holds: &[Hold]) -> Vec<Target> {
+        let mut found = BTreeSet::new();
+        for hold in holds {
+            for id in &self.light.on_part[hold.part] {
+                let fault = &self.truth.faults[id];
+                if fault.kind == FaultKind::LatentExercise && self.is_under(fault.target, *hold) {
+                    found.insert(fault.target);
+                }
+            }
+        }
+        if matches!(errand, Errand::Case(..)) && !self.light.any_dark() {
+            return found.into_iter().collect();
+        }
+        for hold in holds {
+            // A part under repair is joined to nothing: its outer links are not exercised.
+            self.exercise_part(*hold, matches!(errand, Errand::Job(..)), &mut found);
+        }
+        found.into_iter().collect()
+    }
+
+    fn exercise_part(&self, hold: Hold, joined: bool, found: &mut BTreeSet<Target>) {
+        let (light, fabric, part) = (&self.light, &self.fabric, hold.part);
+        let form = &light.forms[fabric.part(part).template];
+        let base = fabric.port_at(part, 0).idx();
+        let dead = light.dead[part] & hold.seats;
+        for (seat, &node) in fabric.template_of(part).seats().iter().enumerate() {
+            if dead >> seat & 1 == 1 {
+                found.insert(Target::Node(fabric.node_at(part, node as usize)));
+            }
+        }
+        for &(local, seats) in &form.inner {
+            let port = PortId::at(base + local as usize);
+            let used = seats & hold.seats == seats && seats & dead == 0;
+            if used && light.any_dark() && light.seen(port).is_none() {
+                let link = fabric.link_from(port).expect("inner ports have a link");
+                found.insert(Target::Link(link.min(fabric.reverse(link))));
+            }
+        }
+        if hold.seats != fabric.template_of(part).all_seats() {
+            return;
+        }
+        for local in 0..form.n_net {
+            let port = PortId::at(base + local);
+            let outer = fabric.cable_at(port).is_some();
+            if !outer || form.seats_at[local] & dead != 0 {
+                continue;
+            }
+            let lit = if joined { light.seen(port).is_some() } else { !light.cable_dark(port) };
+            if !lit {
+                found.insert(self.blame(port));
+            }
+        }
+    }
+
+    /// What keeps an outer end dark, as the end-to-end check can tell: the switch, its port, or
+    /// else the cable.
+    fn blame(&self, port: PortId) -> Target {
+        let link = self.fabric.link_from(port).expect("outer ends are cabled");
+        let cable = Target::Link(link.min(self.fabric.reverse(link)));
+        let Some(end) = self.light.end(port) else { return cable };
+        let switch = self.fabric.part_of_port(end);
+        let mut faults = self.light.on_part[switch].iter().map(|id| &self.truth.faults[id]);
+        let own = faults.find(|fault| match fault.kind {
+            FaultKind::SwitchDown => true,
+            FaultKind::PortFailed => fault.target == Target::Port(end),
+            _other => false,
+        });
+        own.map_or(cable, |fault| fault.target)
+    }
+
+    /// What the chips of the held seats see at their network ports.
+    pub(super) fn discover(&self, hold: Hold) -> Vec<Option<PortId>> {
+        let form = &self.light.forms[self.fabric.part(hold.part).template];
+        let base = self.fabric.port_at(hold.part, 0).idx();
+        let held = |local: usize| form.seats_at[local] & hold.seats != 0;
+        (0..form.n_net)
+            .map(|local| if held(local) { self.light.seen(PortId::at(base + local)) } else { None })
+            .collect()
+    }
+
+    /// Outer ends of these parts without a signal.
+    pub(super) fn dark_ends(&self, parts: &[PartId]) -> Vec<PortId> {
+        let mut dark = Vec::new();
+        for &part in parts {
+            dark.extend(self.outer_ends(part).filter(|&port| self.light.seen(port).is_none()));
+        }
+        dark
+    }
+
+    /// Ports of a part that a cable leaves from, in order.
+    pub(super) fn outer_ends(&self, part: PartId) -> impl Iterator<Item = PortId> + '_ {
+        let n_net = self.light.forms[self.fabric.part(part).template].n_net;
+        let base = self.fabric.port_at(part, 0).idx();
+        let ports = (base..base + n_net).map(PortId::at);
+        ports.filter(|&port| self.fabric.cable_at(port).is_some())
+    }
+
+    /// Whether what holds these seats cannot go on: a chip or a link of it is gone.
+    pub(super) fn is_broken(&self, hold: Hold) -> bool {
+        let light = &self.light;
+        if light.dead[hold.part] & hold.seats != 0 {
+            return true;
+        }
+        let form = &light.forms[self.fabric.part(hold.part).template];
+        let base = self.fabric.port_at(hold.part, 0).idx();
+        let inner_dark = light.any_dark()
+            && form.inner.iter().any(|&(local, seats)| {
+                seats & hold.seats == seats
+                    && light.seen(PortId::at(base + local as usize)).is_none()
+            });
+        let whole = hold.seats == self.fabric.template_of(hold.part).all_seats();
+        inner_dark || (whole && self.outer_ends(hold.part).any(|it| light.seen(it).is_none()))
+    }
+
+    /// Whether a target lies under a hold: a node with held seats, or a link that it uses.
+    pub(super) fn is_under(&self, target: Target, hold: Hold) -> bool {
+        match target {
+            Target::Part(part) => part == hold.part,
+            Target::Node(node) => {
+                let (part, local) = self.fabric.node_local(node);
+                let seats = self.fabric.template_of(part).seats_under(local);
+                part == hold.part && seats & hold.seats != 0
+            }
+            Target::Link(link) => match self.fabric.link_local(link) {
+                Some((part, local)) => {
+                    let seats = self.fabric.template_of(part).seats_of_link(local);
+                    part == hold.part && seats & hold.seats == seats
+                }
+                None => {
+                    let link = self.fabric.link(link);
+                    self.is_outer(link.source, hold) || self.is_outer(link.target, hold)
+                }
+            },
+            Target::Port(port) => {
+                let end = self.fabric.peer_of(port);
+                self.is_outer(port, hold) || end.is_some_and(|end| self.is_outer(end, hold))
+            }
+        }
+    }
+
+    fn is_outer(&self, port: PortId, hold: Hold) -> bool {
+        let part = self.fabric.part_of_port(port);
+        let template = self.fabric.template_of(part);
+        part == hold.part
+            && template.role == Role::Compute
+            && template.all_seats() == hold.seats
+            && self.fabric.cable_at(port).is_some()
+    }
+}
