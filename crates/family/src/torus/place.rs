@@ -75,11 +75,11 @@ fn seat(fabric: &Fabric, shape: &Shape, free: &[PartId], current: Current) -> Op
     let mut free = free.to_vec();
     free.sort_unstable();
     free.truncate(FREE_MAX);
-    let plan = Seating::new(fabric, lattice, &free, current);
     let n_coords = lattice.n_points();
     if free.len() < n_coords {
         return None;
     }
+    let plan = Seating::new(fabric, lattice, &free, current);
     let mut taken = Taken { cube_at: [NOBODY; CUBES_MAX], used: 0 };
     while let Some(coord) = taken.cube_at[..n_coords].iter().position(|&it| it == NOBODY) {
         let mut best: Option<(usize, Taken)> = None;
@@ -162,7 +162,7 @@ impl Seating {
     fn grow(&self, taken: &mut Taken, coord: usize, cube: usize) -> usize {
         let mut n_kept = 0;
         taken.put(coord, cube as u16);
-        let (mut to_do, mut put_down) = (1u64 << coord, 1u64 << coord);
+        let mut to_do = 1u64 << coord;
         while to_do != 0 {
             let coord = to_do.trailing_zeros() as usize;
             to_do &= to_do - 1;
@@ -176,12 +176,10 @@ impl Seating {
                 if taken.cube_at[there] == NOBODY && !taken.uses(usize::from(next)) {
                     taken.put(there, next);
                     to_do |= 1 << there;
-                    put_down |= 1 << there;
                 }
-                // A joint is met from both its ends, unless one end was put down earlier.
-                let is_met_twice = put_down >> there & 1 == 1;
-                let is_kept = taken.cube_at[there] == next;
-                n_kept += usize::from(is_kept && (direction.out() || !is_met_twice));
+                // A joint is met from both its ends and counts from one.  Both lie among those
+                // put down here: whoever came earlier has pulled in all that fits.
+                n_kept += usize::from(direction.out() && taken.cube_at[there] == next);
             }
         }
         n_kept

@@ -135,6 +135,20 @@ fn a_hot_swap_turns_only_the_mirrors_of_the_lost_cube() {
 }
 
 #[test]
+fn a_dead_switch_does_not_hide_what_the_others_join() {
+    let mut pod = Pod::new();
+    pod.wire_on("4x4x16", &[8, 3, 12, 1]);
+    for dead in ["z0", "z15"] {
+        let dead = pod.fabric.part_named(dead).unwrap();
+        let current =
+            |switch, north| pod.mirrors.get(&(switch, north)).copied().filter(|_| switch != dead);
+        let shape = "4x4x16".parse().unwrap();
+        let place = arrange(&pod.fabric, &shape, &pod.cubes(&[1, 3, 8, 12]), &current);
+        assert_eq!(pod.n_turned("4x4x16", &place), 0);
+    }
+}
+
+#[test]
 fn a_switch_that_answers_nonsense_is_not_believed() {
     let pod = Pod::new();
     let shape = "4x4x8".parse().unwrap();
