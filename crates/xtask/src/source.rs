@@ -188,7 +188,7 @@ impl Attrs {
     fn read(&mut self, group: &Group) {
         let text = group.stream().to_string();
         let words = || text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-        self.test |= text == "test";
+        self.test |= text == "test" || text.starts_with("tokio :: test");
         self.cfg_test |= text.starts_with("cfg") && !words().any(|it| it == "not") && {
             words().any(|it| it == "test" || it == "testing")
         };

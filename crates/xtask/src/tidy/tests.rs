@@ -191,7 +191,7 @@ const CASES: &[Case] = &[
     (
         "promises_name_what_holds_them",
         &[
-            ("crates/a/src/b.rs", "#[test]\nfn it_holds() {}"),
+            ("crates/a/src/b.rs", "#[test]\nfn it_holds() {}\nfn nobody() {}"),
             (
                 "ARCHITECTURE.md",
                 "**Invariant:** a. Held by `b::it_holds`\nand `links_live`.\n\n**Invariant:** b.\n\n\
@@ -205,7 +205,7 @@ const CASES: &[Case] = &[
         ],
         &[
             "ARCHITECTURE.md:4: say which test",
-            "ARCHITECTURE.md:6: there is no test or tidy rule called nobody",
+            "ARCHITECTURE.md:6: there is no test, scenario or tidy rule called nobody",
             "SPECIFICATION.md:4: say which test",
         ],
     ),
