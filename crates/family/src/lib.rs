@@ -5,4 +5,14 @@
 
 pub mod grid;
 
+mod layout;
+
 pub mod torus;
+
+pub mod board;
+
+pub mod host;
+
+mod build;
+
+pub use build::{BuildError, build, extend};

@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub use template::{LinkSpec, NodeKind, NodeSpec, PortSpec, Role, Side, Template, TemplateError};
 
 use crate::fault::Target;
+use crate::hardware::Thresholds;
 use crate::id::{DomainId, LinkId, NodeId, PartId, PoolId, PortId, TemplateId};
 use crate::limits;
 use crate::table::{Id as _, IdVec};
@@ -165,6 +166,8 @@ pub enum FabricError {
 /// The modelled hardware as a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
+    /// What healthy hardware of this plant is measured against.
+    pub thresholds: Thresholds,
     templates: IdVec<TemplateId, Arc<Template>>,
     parts: IdVec<PartId, Part>,
     pools: IdVec<PoolId, String>,
@@ -298,9 +301,32 @@ impl Fabric {
         Ok(link)
     }
 
-    /// Takes a part out, with the cables that end on it.  Its ids stay its own for ever.
+    /// Puts `part` into these failure domains and no others.
+    pub fn move_part(&mut self, part: PartId, domains: &[DomainId]) {
+        if self.domains_of(part) == domains {
+            return;
+        }
+        let start = index(self.part_domains.len());
+        self.part_domains.extend_from_slice(domains);
+        self.parts[part].domains = (start, index(self.part_domains.len()));
+    }
+
+    /// Notes the loss that the cable at `port` was measured or planned with; a port without a
+    /// cable is left alone.
+    pub fn note_loss(&mut self, port: PortId, loss_expected: CentiDb) {
+        if let Some(cable) = self.cables.get_mut(self.cable_at[port.idx()] as usize) {
+            cable.loss_expected = loss_expected;
+        }
+    }
+
+    /// Takes a part out, with the cables that end on it.  Its ids stay its own for ever; its
+    /// name is free again, for what stands in its place next.
     pub fn retire_part(&mut self, part: PartId) {
         self.parts[part].retired = true;
+        let name = &self.parts[part].name;
+        if self.names.get(name) == Some(&part) {
+            self.names.remove(name);
+        }
         for port in self.ports_of(part) {
             self.retire_cable_at(port);
         }

@@ -14,8 +14,12 @@ pub mod id;
 
 pub mod limits;
 
+pub mod hardware;
+
 pub mod fault;
 
 pub mod fabric;
 
 pub mod job;
+
+pub mod spec;

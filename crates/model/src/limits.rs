@@ -8,3 +8,21 @@ pub const TABLE_MAX: usize = 1 << 30;
 
 /// The longest name of a job, an owner or a project, in bytes.
 pub const NAME_MAX: usize = 128;
+
+/// The newest format of plant files that this version reads, and the one that it writes.
+pub const PLANT_FORMAT: u64 = 1;
+
+/// The longest plant file, in bytes.
+pub const PLANT_TEXT_MAX: usize = 64 << 20;
+
+/// Generators of one plant.
+pub const PODS_MAX: usize = 256;
+
+/// Hosts of one plant that a generator makes.
+pub const HOSTS_MAX: u32 = 100_000;
+
+/// Chips along one side of a fixed grid.
+pub const GRID_SIDE_MAX: u16 = 512;
+
+/// Faults of one plant file that are reported at once.
+pub const PLANT_ERRORS_MAX: usize = 50;

@@ -1,0 +1,30 @@
+//! Plant files: the text form of the modelled hardware.
+//!
+//! A file is read once ([`Plant::parse`]) into plain data ([`plant`]); everything that is wrong
+//! with it is reported at its place ([`error`]).  Written out again ([`Plant::render`]) it has one
+//! canonical form that reads back equal.  [`diff`] says in words and as data what is different
+//! between two plants.  A family turns a plant into a [`crate::fabric::Fabric`].
+//!
+//! The format is described in docs/plant-files.md.
+
+pub mod error;
+
+pub mod plant;
+
+mod reader;
+
+mod template;
+
+mod parse;
+
+mod render;
+
+pub mod diff;
+
+pub use diff::{Change, diff};
+pub use error::{At, PlantError, Wrong, point};
+pub use plant::Plant;
+pub use reader::nearest_of;
+
+#[cfg(test)]
+mod tests;
