@@ -18,7 +18,7 @@ fn rows(text: &str) -> Vec<Vec<String>> {
 
 /// What the repository keeps, without its heading.
 fn kept(table: &str) -> Vec<(String, u64)> {
-    let text = fs::read_to_string(xtask::root().join("docs/data").join(table)).unwrap();
+    let text = fs::read_to_string(xtask::root().join("crates/sim/data").join(table)).unwrap();
     let cells = rows(&text).into_iter().skip(1);
     cells.map(|it| (it[0].clone(), it[1].parse().unwrap())).collect()
 }
