@@ -33,12 +33,7 @@ impl Plant {
                 Event::TasksStart { job, token } => self.tasks_start(job, token),
                 Event::TasksEnd { job, token, how } => self.tasks_end(job, token, how),
                 Event::FaultDue { kind, token } => {
-                    if token == self.truth.rates_token {
-                        if let Some(target) = self.drawn(kind) {
-                            self.strike(kind, target);
-                        }
-                        self.next_fault(kind);
-                    }
+                    self.fault_due(kind, token);
                     None
                 }
                 Event::Report { fault } => {
@@ -58,9 +53,7 @@ impl Plant {
                     return;
                 }
                 Event::CrewTakes { case } => {
-                    self.truth.crew.stage(case, Stage::Working);
-                    let work = self.truth.crew_dice.exponential(limits::CREW_WORKS.1);
-                    self.after(limits::CREW_WORKS.0 + work, Event::CrewDone { case });
+                    self.crew_takes(case);
                     let what = Ask::TakeRepair { case };
                     heard.push(Input::Ask { by: CREW.to_owned(), what });
                     return;
@@ -77,6 +70,21 @@ impl Plant {
         {
             heard.push(Input::Answer(answer));
         }
+    }
+
+    fn fault_due(&mut self, kind: FaultKind, token: u32) {
+        if token == self.truth.rates_token {
+            if let Some(target) = self.drawn(kind) {
+                self.strike(kind, target);
+            }
+            self.next_fault(kind);
+        }
+    }
+
+    fn crew_takes(&mut self, case: CaseId) {
+        self.truth.crew.stage(case, Stage::Working);
+        let work = self.truth.crew_dice.exponential(limits::CREW_WORKS.1);
+        self.after(limits::CREW_WORKS.0 + work, Event::CrewDone { case });
     }
 
     fn read(&self, switch: PartId) -> Option<Answer> {
