@@ -115,7 +115,8 @@ pub enum StoreError {
     },
     /// The disk is full; nothing of the batch is in the journal.
     #[error(
-        "the disk of {dir} is full: nothing of rows {first} to {last} was written; make room and retry"
+        "the disk of {dir} is full: nothing of rows {first} to {last} was written; \
+         make room and retry"
     )]
     Full {
         /// The data directory.
