@@ -15,3 +15,21 @@ pub mod note;
 pub mod output;
 
 pub mod state;
+
+pub mod capacity;
+
+pub mod family;
+
+pub mod schedule;
+
+pub mod wire;
+
+pub mod preflight;
+
+pub mod health;
+
+pub mod check;
+
+pub mod core;
+
+pub mod commit;

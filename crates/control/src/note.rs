@@ -46,6 +46,8 @@ pub enum StopWhy {
         /// At which stage.
         stage: Stage,
     },
+    /// Its tasks died with the hardware under them, before a case said so.
+    Lost,
     /// Its tasks ended by themselves without success.
     Failed {
         /// Their status.
@@ -152,7 +154,7 @@ pub enum Note {
     /// A job has ended without success.
     JobFailed { job: JobId, why: FailWhy },
     /// A job was cancelled.
-    JobCancelled { job: JobId, by: String },
+    JobCancelled { job: JobId },
     /// A job is held back.
     JobHeld { job: JobId, by: String },
     /// A held job may start again.
@@ -169,6 +171,8 @@ pub enum Note {
     },
     /// All switches stand as the plan says.
     BlueprintDone { plan: PlanId, job: JobId },
+    /// A plan did not pass the check and was not adopted: a defect of Selvedge.
+    PlanRefused { job: JobId, n_violations: u32 },
     /// A switch would not connect a port.
     SwitchRefused { switch: PartId, plan: PlanId, n_ports: u32 },
     /// A switch stands otherwise than the core believed.

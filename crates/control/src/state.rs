@@ -116,6 +116,8 @@ pub struct Job {
     pub claims: bool,
     /// Steps kept by checkpoints.
     pub kept: u64,
+    /// Where it goes when it is moved; held for it from the adoption of the move.
+    pub next: Option<Place>,
     /// Failures by itself, against the retries of the spec.
     pub n_failed: u32,
     /// Starts that failed in a row.
@@ -253,6 +255,19 @@ pub struct Blueprint {
     pub undoes: bool,
 }
 
+/// Running jobs to move so that one that waits fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moves {
+    /// Its id.
+    pub id: PlanId,
+    /// The job that waits.
+    pub job: JobId,
+    /// Who goes where; the new places are free.
+    pub moves: Vec<(JobId, Place)>,
+    /// What it costs: chips times the time that each moved job loses.
+    pub lost: Span,
+}
+
 /// One switch's part of a blueprint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchSet {
@@ -269,6 +284,8 @@ pub struct SwitchSet {
 pub struct Wiring {
     /// The plan.
     pub blueprint: Blueprint,
+    /// How often the writes have gone out.
+    pub asks: u32,
     /// Switches that have not answered.
     pub pending: BTreeSet<PartId>,
     /// Switches that stand as asked.
@@ -318,10 +335,14 @@ pub struct State {
     pub generation: Generation,
     /// Plans adopted so far; the next plan's id.
     pub n_plans: u32,
-    /// Deadlines, soonest first.
+    /// Deadlines, soonest first; one for each timer.
     pub timers: BTreeSet<(Moment, Timer)>,
+    /// The deadline of each timer.
+    pub deadlines: BTreeMap<Timer, Moment>,
     /// What each owner lost to moves lately: when and how many chip-nanoseconds.
     pub moves: BTreeMap<String, Vec<(Moment, Span)>>,
+    /// Moves that would let a waiting job start, until somebody accepts them.
+    pub proposal: Option<Moves>,
 }
 
 /// The order of the queue: jobs that running ones are stopping for first, then by the moment of
@@ -341,8 +362,6 @@ pub enum Timer {
     Job(JobId),
     /// A case's answer, probation or sticky window.
     Case(CaseId),
-    /// A maintenance's work.
-    Maintenance(u32),
     /// Reading a switch that has not answered.
     Switch(PartId),
 }

@@ -60,4 +60,8 @@ pub enum Symptom {
     Miswired,
     /// The device did not answer in time, again and again.
     Silent,
+    /// Nothing: work on it is planned.
+    Planned,
+    /// Nothing: a person gave it back, and it is requalified first.
+    Returned,
 }

@@ -48,6 +48,14 @@ pub fn table(shape: &Shape) -> Table {
 }
 
 impl Table {
+    /// A digest of the entries: equal shapes have equal tables (FNV-1a).
+    pub fn digest(&self) -> u64 {
+        let name = self.shape.to_string();
+        name.bytes().chain(self.next.iter().copied()).fold(0xcbf2_9ce4_8422_2325, |acc, byte| {
+            (acc ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
     /// Which way chip `source` forwards what is for chip `target`; `None` if it is there.
     ///
     /// # Panics

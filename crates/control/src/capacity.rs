@@ -1,0 +1,245 @@
+//! What parts can take: the one place that says whether a need fits.
+
+use std::collections::BTreeMap;
+
+use selvedge_model::fabric::{Fabric, Role};
+use selvedge_model::fault::Target;
+use selvedge_model::id::{PartId, PoolId};
+use selvedge_model::job::{Hold, Need};
+use selvedge_model::table::IdVec;
+
+use crate::state::PartState;
+
+/// What never changes under one version of the plant: which parts of which pool take jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// The parts of each pool that jobs run on, in the order of their ids.
+    pub pools: IdVec<PoolId, Vec<PartId>>,
+    /// All seats of each part; none for a switch or a retired part.
+    pub seats: IdVec<PartId, u64>,
+}
+
+impl Layout {
+    /// The layout of a fabric.
+    pub fn of(fabric: &Fabric) -> Self {
+        let mut layout = Self { pools: IdVec::new(), seats: IdVec::new() };
+        for _ in fabric.pools().ids() {
+            layout.pools.push(Vec::new());
+        }
+        for (id, part) in fabric.parts().pairs() {
+            let template = fabric.template_of(id);
+            let takes_jobs = template.role == Role::Compute && !part.retired;
+            layout.seats.push(if takes_jobs { template.all_seats() } else { 0 });
+            if let (true, Some(pool)) = (takes_jobs, part.pool) {
+                layout.pools[pool].push(id);
+            }
+        }
+        layout
+    }
+
+    /// Seats of all parts together.
+    pub fn n_seats(&self) -> u64 {
+        self.seats.iter().map(|it| u64::from(it.count_ones())).sum()
+    }
+}
+
+impl PartState {
+    /// Whether nothing of the part, its inner links and its outer links is out of use.
+    pub fn is_whole(&self) -> bool {
+        self.out == 0 && self.links_out.is_empty() && self.outer_out == 0
+    }
+
+    /// Whether a job could use exactly these seats and the links among them, held or not.
+    pub fn is_sound(&self, mask: u64) -> bool {
+        self.out & mask == 0 && self.links_out.iter().all(|ends| ends & mask != *ends)
+    }
+}
+
+/// The parts with what is held on them, real or supposed.
+#[derive(Clone, Debug)]
+pub struct Capacity<'a> {
+    layout: &'a Layout,
+    parts: &'a IdVec<PartId, PartState>,
+    held: Vec<u64>,
+}
+
+impl<'a> Capacity<'a> {
+    /// What is held now.
+    pub fn now(layout: &'a Layout, parts: &'a IdVec<PartId, PartState>) -> Self {
+        Self { layout, parts, held: parts.iter().map(|it| it.held).collect() }
+    }
+
+    /// Supposes that these holds are taken.
+    pub fn take(&mut self, holds: &[Hold]) {
+        for hold in holds {
+            debug_assert!(self.held[hold.part.idx()] & hold.seats == 0, "{hold:?} is held");
+            self.held[hold.part.idx()] |= hold.seats;
+        }
+    }
+
+    /// Supposes that these holds are given back.
+    pub fn give(&mut self, holds: &[Hold]) {
+        for hold in holds {
+            self.held[hold.part.idx()] &= !hold.seats;
+        }
+    }
+
+    /// What is held of `part`.
+    pub fn held(&self, part: PartId) -> u64 {
+        self.held[part.idx()]
+    }
+
+    /// Whether all of `part` is free and sound.
+    pub fn is_free(&self, part: PartId) -> bool {
+        self.held[part.idx()] == 0 && self.parts[part].is_whole()
+    }
+
+    /// The parts of `pool` that are free and sound as a whole.
+    pub fn free_parts(&self, pool: PoolId) -> Vec<PartId> {
+        let parts = self.layout.pools[pool].iter();
+        parts.copied().filter(|&part| self.is_free(part)).collect()
+    }
+
+    /// Whether `need` fits into `pool`.
+    pub fn fits(&self, pool: PoolId, need: &Need) -> bool {
+        match need {
+            Need::Whole { n_parts } => {
+                let n_parts = *n_parts as usize;
+                let free = self.layout.pools[pool].iter().filter(|&&part| self.is_free(part));
+                n_parts <= free.take(n_parts).count()
+            }
+            Need::Within { .. } => self.within(pool, need).is_some(),
+        }
+    }
+
+    /// Whether `pool` could ever hold `need`, were everything free and sound.
+    pub fn could_hold(layout: &Layout, pool: PoolId, need: &Need) -> bool {
+        match need {
+            Need::Whole { n_parts } => *n_parts as usize <= layout.pools[pool].len(),
+            Need::Within { masks } => layout.pools[pool]
+                .iter()
+                .any(|&part| masks.iter().any(|mask| layout.seats[part] & mask == *mask)),
+        }
+    }
+
+    /// The best place for a need within one part: on the part that is fullest already, so that
+    /// whole parts stay whole; there, the first mask that fits.
+    pub fn within(&self, pool: PoolId, need: &Need) -> Option<Hold> {
+        let Need::Within { masks } = need else { return None };
+        let mut best: Option<(u32, Hold)> = None;
+        for &part in &self.layout.pools[pool] {
+            let room = self.free_seats(part);
+            if room < masks[0].count_ones() || best.is_some_and(|(least, _)| least <= room) {
+                continue;
+            }
+            if let Some(seats) = self.first_mask(part, masks) {
+                best = Some((room, Hold { part, seats }));
+            }
+        }
+        best.map(|(_, hold)| hold)
+    }
+
+    /// The first of `masks` that fits on `part`.
+    pub fn first_mask(&self, part: PartId, masks: &[u64]) -> Option<u64> {
+        let state = &self.parts[part];
+        let taken = self.held[part.idx()] | !self.layout.seats[part];
+        masks.iter().copied().find(|mask| taken & mask == 0 && state.is_sound(*mask))
+    }
+
+    /// How many seats of `part` are neither held nor out of use.
+    pub fn free_seats(&self, part: PartId) -> u32 {
+        let taken = self.held[part.idx()] | self.parts[part].out;
+        (self.layout.seats[part] & !taken).count_ones()
+    }
+}
+
+/// The parts that `target` concerns, as part states see it.
+pub fn parts_of(fabric: &Fabric, target: Target) -> Vec<PartId> {
+    match target {
+        Target::Part(part) if fabric.template_of(part).role == Role::CircuitSwitch => {
+            let ports = fabric.ports_of(part);
+            let mut parts: Vec<PartId> = ports
+                .filter_map(|port| fabric.peer_of(port))
+                .map(|port| fabric.part_of_port(port))
+                .collect();
+            parts.sort_unstable();
+            parts.dedup();
+            parts
+        }
+        Target::Part(part) => vec![part],
+        Target::Node(node) => vec![fabric.part_of_node(node)],
+        Target::Port(port) => {
+            let here = fabric.part_of_port(port);
+            if fabric.template_of(here).role == Role::CircuitSwitch {
+                let peer = fabric.peer_of(port).map(|peer| fabric.part_of_port(peer));
+                return peer.into_iter().collect();
+            }
+            vec![here]
+        }
+        Target::Link(link) => {
+            let link = fabric.link(link);
+            let mut parts: Vec<PartId> = [link.source, link.target]
+                .into_iter()
+                .map(|port| fabric.part_of_port(port))
+                .filter(|&part| fabric.template_of(part).role == Role::Compute)
+                .collect();
+            parts.dedup();
+            parts
+        }
+    }
+}
+
+/// What an outage of `target` takes out, part by part.
+pub fn outage(fabric: &Fabric, target: Target) -> BTreeMap<PartId, PartState> {
+    let mut out: BTreeMap<PartId, PartState> = BTreeMap::new();
+    match target {
+        Target::Part(part) if fabric.template_of(part).role == Role::CircuitSwitch => {
+            for peer in fabric.ports_of(part).filter_map(|port| fabric.peer_of(port)) {
+                out.entry(fabric.part_of_port(peer)).or_default().outer_out += 1;
+            }
+        }
+        Target::Part(part) => {
+            out.entry(part).or_default().out = fabric.template_of(part).all_seats();
+        }
+        Target::Node(node) => {
+            let (part, local) = fabric.node_local(node);
+            let template = fabric.template_of(part);
+            // A CPU has no seats of its own: what it serves goes with its machine.
+            let parent = template.nodes()[local].parent;
+            out.entry(part).or_default().out = match (template.seats_under(local), parent) {
+                (0, Some(parent)) => template.seats_under(parent as usize),
+                (seats, _) => seats,
+            };
+        }
+        Target::Port(port) => {
+            let link = fabric.link_from(port);
+            return link.map(|link| outage(fabric, Target::Link(link))).unwrap_or_default();
+        }
+        Target::Link(link) => match fabric.link_local(link) {
+            Some((part, local)) => {
+                let ends = fabric.template_of(part).seats_of_link(local);
+                out.entry(part).or_default().links_out.push(ends);
+            }
+            None => {
+                for part in parts_of(fabric, target) {
+                    out.entry(part).or_default().outer_out += 1;
+                }
+            }
+        },
+    }
+    out
+}
+
+impl PartState {
+    /// Adds an outage to what is out already; what is held stays as it is.
+    pub fn worsen(&mut self, outage: &PartState) {
+        self.out |= outage.out;
+        self.links_out.extend_from_slice(&outage.links_out);
+        self.outer_out += outage.outer_out;
+    }
+
+    /// Whether a job that holds these seats, with outer links or without, is hit.
+    pub fn hits(&self, seats: u64, outer: bool) -> bool {
+        !self.is_sound(seats) || (outer && self.outer_out != 0)
+    }
+}

@@ -1,0 +1,277 @@
+//! Looks at every plan before it may become current, and at the whole state on demand.
+//!
+//! Shares no code with the planners: it works from the fabric's cables and counts, not from the
+//! family's wiring or the scheduler's capacity.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::fabric::{Fabric, Role, Side};
+use selvedge_model::id::{JobId, PartId, PortId};
+use selvedge_model::job::{Hold, Place};
+
+use crate::schedule::Plan;
+use crate::state::{Blueprint, JobState, State};
+
+/// A rule that a plan or the state breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each variant's text names its fields")]
+pub enum Violation {
+    /// Two jobs on one seat.
+    #[error("{a} and {b} both hold seats {seats:#x} of {part}")]
+    SeatHeldTwice { part: PartId, seats: u64, a: JobId, b: JobId },
+    /// Two jobs with outer links on one part.
+    #[error("{job} holds seats of {part} beyond those there are")]
+    NoSuchSeats { job: JobId, part: PartId },
+    /// The part's account differs from the jobs'.
+    #[error("{part} is booked with {booked:#x}, its jobs hold {held:#x}")]
+    BookedWrong { part: PartId, booked: u64, held: u64 },
+    /// A start on something out of use.
+    #[error("{job} would start on {part}, which is out of use")]
+    PartOut { job: JobId, part: PartId },
+    /// A blueprint touches a port of a part that its job does not hold and that is not free.
+    #[error("a blueprint for {job} touches {port} of {holder}'s {part}")]
+    PortOfAnother { job: JobId, port: PortId, part: PartId, holder: JobId },
+    /// A pair that is no north with a south port.
+    #[error(
+        "a blueprint for {job} joins ports {north} and {south} of {switch}, which are not a north and a south port"
+    )]
+    NotNorthSouth { job: JobId, switch: PartId, north: u16, south: u16 },
+    /// A port in two pairs.
+    #[error("a blueprint for {job} leaves port {port} of {switch} in two pairs")]
+    PortTwice { job: JobId, switch: PartId, port: u16 },
+    /// A job's outer end that no mirror joins to another end of the same job.
+    #[error("{job}: {end} leads to {seen:?}, not to a port of the job")]
+    EndLoose { job: JobId, end: PortId, seen: Option<PortId> },
+    /// A job's dimension does not close.
+    #[error("{job}: following {end} does not come back after {n} parts")]
+    RingBroken { job: JobId, end: PortId, n: u32 },
+    /// A generation that is not newer than the last.
+    #[error("a blueprint for {job} carries an old generation")]
+    OldGeneration { job: JobId },
+}
+
+/// Holds the starts of a schedule plan against what is held and out of use.
+pub fn starts(fabric: &Fabric, state: &State, plan: &Plan) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut taken: BTreeMap<PartId, Vec<(JobId, u64)>> = BTreeMap::new();
+    for start in &plan.starts {
+        let whole = start.place.holds.iter().all(|hold| is_all(fabric, hold));
+        for hold in &start.place.holds {
+            let (job, part) = (start.job, hold.part);
+            let known = &state.parts[part];
+            if hold.seats == 0 || fabric.template_of(part).all_seats() & hold.seats != hold.seats {
+                found.push(Violation::NoSuchSeats { job, part });
+            }
+            let links_out = known.links_out.iter().any(|ends| hold.seats & ends == *ends);
+            let outer_out = whole && start.place.holds.len() > 1 && 0 < known.outer_out;
+            if known.out & hold.seats != 0 || links_out || outer_out || fabric.part(part).retired {
+                found.push(Violation::PartOut { job, part });
+            }
+            let before = taken.entry(part).or_insert_with(|| holders(state, part));
+            for (other, seats) in before.iter().filter(|it| it.0 != job) {
+                let both = seats & hold.seats;
+                if both != 0 {
+                    found.push(Violation::SeatHeldTwice { part, seats: both, a: *other, b: job });
+                }
+            }
+            before.push((job, hold.seats));
+        }
+    }
+    found
+}
+
+fn is_all(fabric: &Fabric, hold: &Hold) -> bool {
+    hold.seats == fabric.template_of(hold.part).all_seats()
+}
+
+fn holders(state: &State, part: PartId) -> Vec<(JobId, u64)> {
+    let mut found = Vec::new();
+    if state.parts[part].held == 0 {
+        return found;
+    }
+    for &job in &state.active {
+        for hold in places(state, job).flat_map(|it| &it.holds).filter(|it| it.part == part) {
+            found.push((job, hold.seats));
+        }
+    }
+    found
+}
+
+fn places(state: &State, job: JobId) -> impl Iterator<Item = &Place> {
+    let job = &state.jobs[job];
+    job.place.iter().chain(job.next.iter())
+}
+
+/// Holds a blueprint against the fabric and the other jobs.
+pub fn blueprint(fabric: &Fabric, state: &State, plan: &Blueprint) -> Vec<Violation> {
+    let job = plan.job;
+    let mut found = Vec::new();
+    if plan.generation <= state.generation {
+        found.push(Violation::OldGeneration { job });
+    }
+    // Who holds each part, once for the whole plan.
+    let mut holder: BTreeMap<PartId, JobId> = BTreeMap::new();
+    for &other in &state.active {
+        for hold in places(state, other).flat_map(|it| &it.holds) {
+            if is_all(fabric, hold) {
+                holder.insert(hold.part, other);
+            }
+        }
+    }
+    for set in &plan.sets {
+        let switch = set.switch;
+        let ports = fabric.template_of(switch).ports();
+        let mut after: BTreeMap<u16, u16> = state.switches[&switch].pairs.clone();
+        for pair in set.remove.iter().chain(&set.add) {
+            let side = |port: u16| ports.get(port as usize).map(|it| it.side);
+            let sides = (side(pair.north), side(pair.south));
+            if sides != (Some(Side::North), Some(Side::South)) {
+                let (north, south) = (pair.north, pair.south);
+                found.push(Violation::NotNorthSouth { job, switch, north, south });
+                continue;
+            }
+            for port in [pair.north, pair.south] {
+                let port = fabric.port_at(switch, port as usize);
+                let Some(end) = fabric.peer_of(port) else { continue };
+                let part = fabric.part_of_port(end);
+                match holder.get(&part) {
+                    Some(&holder) if holder != job => {
+                        found.push(Violation::PortOfAnother { job, port, part, holder });
+                    }
+                    Some(_) | None => (),
+                }
+            }
+        }
+        for pair in &set.remove {
+            after.remove(&pair.north);
+        }
+        for pair in &set.add {
+            if after.insert(pair.north, pair.south).is_some() {
+                found.push(Violation::PortTwice { job, switch, port: pair.north });
+            }
+        }
+        let souths: BTreeSet<u16> = after.values().copied().collect();
+        if souths.len() != after.len() {
+            let port = set.add.first().map_or(0, |it| it.south);
+            found.push(Violation::PortTwice { job, switch, port });
+        }
+    }
+    found
+}
+
+/// Follows the mirrors from every outer end of a job's parts: each must lead to the opposite
+/// face of a part of the same job, and going on in one direction must come back to the start.
+/// Knows of shapes only that they are closed; the family's own discovery knows the rest.
+pub fn wiring(fabric: &Fabric, state: &State, job: JobId, place: &Place) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let own: BTreeSet<PartId> = place.holds.iter().map(|it| it.part).collect();
+    for &part in &own {
+        let n_ports = fabric.template_of(part).ports().len();
+        for local in 0..n_ports {
+            let end = fabric.port_at(part, local);
+            let Some(at) = switch_port(fabric, end) else { continue };
+            let seen = through(fabric, state, at);
+            if !seen.is_some_and(|it| own.contains(&fabric.part_of_port(it))) {
+                found.push(Violation::EndLoose { job, end, seen });
+                continue;
+            }
+            if let Some(n) = ring(fabric, state, end, own.len()) {
+                found.push(Violation::RingBroken { job, end, n });
+            }
+        }
+    }
+    found
+}
+
+/// The switch port that a part's outer end is cabled to.
+fn switch_port(fabric: &Fabric, end: PortId) -> Option<PortId> {
+    let cable = fabric.cable_at(end)?;
+    let far = if cable.a == end { cable.b } else { cable.a };
+    let is_switch = fabric.template_of(fabric.part_of_port(far)).role == Role::CircuitSwitch;
+    is_switch.then_some(far)
+}
+
+/// Where light that enters a switch at `port` comes out: the end of the cable there.
+fn through(fabric: &Fabric, state: &State, port: PortId) -> Option<PortId> {
+    let (switch, local) = fabric.port_local(port);
+    let pairs = &state.switches.get(&switch)?.pairs;
+    let local = u16::try_from(local).ok()?;
+    let out = match fabric.template_of(switch).ports()[local as usize].side {
+        Side::North => *pairs.get(&local)?,
+        Side::South => *pairs.iter().find(|(_, south)| **south == local)?.0,
+        Side::Plain => return None,
+    };
+    fabric.peer_of(fabric.port_at(switch, out as usize))
+}
+
+/// `None` if going on through a north port comes back to `start` within `n_max` parts.  The end
+/// opposite to the one that is entered at has the same number on the other side of the switch's
+/// dimension: it is the end of the same part on the same switch.
+fn ring(fabric: &Fabric, state: &State, start: PortId, n_max: usize) -> Option<u32> {
+    let at = switch_port(fabric, start)?;
+    let (switch, local) = fabric.port_local(at);
+    if fabric.template_of(switch).ports()[local].side != Side::North {
+        return None;
+    }
+    let mut end = start;
+    for n in 0..=n_max {
+        let entered = through(fabric, state, switch_port(fabric, end)?);
+        let part = fabric.part_of_port(entered?);
+        let next = north_end(fabric, part, switch)?;
+        if next == start {
+            return None;
+        }
+        end = next;
+        if n == n_max {
+            return Some(u32::try_from(n).unwrap_or(u32::MAX));
+        }
+    }
+    None
+}
+
+fn north_end(fabric: &Fabric, part: PartId, switch: PartId) -> Option<PortId> {
+    fabric.ports_of(switch).find_map(|port| {
+        let (_, local) = fabric.port_local(port);
+        let is_north = fabric.template_of(switch).ports()[local].side == Side::North;
+        let end = fabric.peer_of(port).filter(|_| is_north)?;
+        (fabric.part_of_port(end) == part).then_some(end)
+    })
+}
+
+/// Holds the whole state against its invariants.
+pub fn state(fabric: &Fabric, state: &State) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut held: BTreeMap<PartId, Vec<(JobId, u64)>> = BTreeMap::new();
+    for &job in &state.active {
+        for hold in places(state, job).flat_map(|it| &it.holds) {
+            let part = hold.part;
+            let before = held.entry(part).or_default();
+            for (other, seats) in before.iter().filter(|it| it.0 != job) {
+                let both = seats & hold.seats;
+                if both != 0 {
+                    found.push(Violation::SeatHeldTwice { part, seats: both, a: *other, b: job });
+                }
+            }
+            before.push((job, hold.seats));
+        }
+    }
+    for (part, known) in state.parts.pairs() {
+        let of_jobs = held.get(&part).map(|it| it.iter().fold(0, |acc, (_, seats)| acc | seats));
+        let of_jobs = of_jobs.unwrap_or(0);
+        if of_jobs != known.held {
+            found.push(Violation::BookedWrong { part, booked: known.held, held: of_jobs });
+        }
+    }
+    for &job in &state.active {
+        let known = &state.jobs[job];
+        if let (JobState::Running { .. }, Some(place), Some(_)) =
+            (&known.state, &known.place, known.generation)
+        {
+            found.extend(wiring(fabric, state, job, place));
+        }
+    }
+    found
+}

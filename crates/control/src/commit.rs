@@ -1,0 +1,123 @@
+//! Append, synced, outputs leave: the one order in which an input becomes an effect.
+//!
+//! ```text
+//!   offer ──► handled in memory ──► to_append ──► (the store syncs) ──► synced ──► release
+//!      └─ refused: nothing is written
+//! ```
+//! The world may acknowledge an input only once its record is synced, and an output leaves only
+//! then.  The simulator and the server drive this same piece, so that the judge sees it.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::unit::Moment;
+
+use crate::core::{Accepted, Adopted, Core, Refused, ReplayError, VERSION};
+use crate::input::Input;
+use crate::output::Output;
+
+/// One row of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number: 1, 2, 3, … without gaps.
+    pub number: u64,
+    /// When it was handled.
+    pub now: Moment,
+    /// The version whose planners ran.
+    pub version: String,
+    /// What happened.
+    pub input: Input,
+    /// The plans that were adopted for it.
+    pub plans: Vec<Adopted>,
+}
+
+/// A core whose outputs wait for the journal.
+pub struct Commit {
+    core: Core,
+    next_number: u64,
+    synced: u64,
+    unwritten: Vec<Record>,
+    waiting: VecDeque<(u64, Output)>,
+}
+
+impl Commit {
+    /// A core whose next record has this number.
+    pub fn new(core: Core, next_number: u64) -> Self {
+        Self {
+            core,
+            next_number,
+            synced: next_number - 1,
+            unwritten: Vec::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Handles an input in memory.  It is accepted, and may be acknowledged, once the number
+    /// returned is synced.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing has changed, nothing is to be written.
+    pub fn offer(&mut self, now: Moment, input: Input) -> Result<(u64, Accepted), Refused> {
+        let recorded = input.clone();
+        let accepted = self.core.handle(now, input)?;
+        let number = self.next_number;
+        self.next_number += 1;
+        while let Some(output) = self.core.poll() {
+            self.waiting.push_back((number, output));
+        }
+        self.unwritten.push(Record {
+            number,
+            now: self.core.state().now,
+            version: VERSION.to_owned(),
+            input: recorded,
+            plans: self.core.take_adopted(),
+        });
+        Ok((number, accepted))
+    }
+
+    /// Records that have not been handed out, in order.
+    pub fn to_append(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.unwritten)
+    }
+
+    /// All records up to this number are durable.
+    pub fn synced(&mut self, number: u64) {
+        assert!(number < self.next_number, "{number} was never handed out");
+        self.synced = self.synced.max(number);
+    }
+
+    /// The next output whose record is durable.
+    pub fn release(&mut self) -> Option<Output> {
+        let (number, _) = self.waiting.front()?;
+        if self.synced < *number {
+            return None;
+        }
+        self.waiting.pop_front().map(|(_, output)| output)
+    }
+
+    /// The core.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// The number of the newest durable record.
+    pub fn newest_synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// The number that the next record gets.
+    pub fn next_number(&self) -> u64 {
+        self.next_number
+    }
+}
+
+impl Record {
+    /// Applies this record to a core that has all records before it.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn replay_on(&self, core: &mut Core) -> Result<(), ReplayError> {
+        core.replay(self.now, self.input.clone(), &self.plans, &self.version)
+    }
+}

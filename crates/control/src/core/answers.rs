@@ -1,0 +1,258 @@
+//! What devices answer and health daemons report.
+
+use selvedge_model::fabric::Role;
+use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::id::{JobId, PartId, PortId};
+
+use crate::capacity;
+use crate::core::{Accepted, Core, Refused, count};
+use crate::input::{Answer, Errand, Readings};
+use crate::note::{Note, Stage};
+use crate::state::{Event, JobState, Timer};
+use crate::{family, preflight};
+
+impl Core {
+    pub(super) fn answer(&mut self, answer: Answer) -> Result<Accepted, Refused> {
+        match answer {
+            Answer::SwitchRead { switch, generation, pairs } => {
+                self.switch_read(switch, generation, &pairs)
+            }
+            Answer::SwitchSet { switch, generation, outcome } => {
+                self.switch_set(switch, generation, outcome)
+            }
+            Answer::LinksTrained { errand, failed } => {
+                let job = self.job_at(errand, Stage::Training)?;
+                self.known_ports(&failed)?;
+                self.links_trained(job, &failed);
+                Ok(Accepted::Done)
+            }
+            Answer::Inspected { errand, part, readings } => self.inspected(errand, part, &readings),
+            Answer::Exercised { errand, failed } => self.exercised(errand, &failed),
+            Answer::Discovered { errand, part, peers } => {
+                let job = self.job_at(errand, Stage::Discovering)?;
+                self.awaits(errand, part)?;
+                self.discovered(job, part, &peers);
+                Ok(Accepted::Done)
+            }
+            Answer::Programmed { errand, part } => {
+                let job = self.job_at(errand, Stage::Programming)?;
+                self.awaits(errand, part)?;
+                if self.answered(job, part) {
+                    self.advance(job, Stage::Programming);
+                }
+                Ok(Accepted::Done)
+            }
+            Answer::Started { job, attempt } => self.started(job, attempt),
+            Answer::Stopped { job, attempt, exit, kept } => {
+                let known = self.known_job(job)?;
+                let alive = match known.state {
+                    JobState::Running { .. } | JobState::Stopping { .. } => true,
+                    JobState::Starting { stage, .. } => stage == Stage::Dispatching,
+                    _ => false,
+                };
+                if !alive || known.attempt != attempt || self.state.wirings.contains_key(&job) {
+                    return Err(Refused::Stale);
+                }
+                self.stopped(job, exit, kept);
+                Ok(Accepted::Done)
+            }
+        }
+    }
+
+    /// The job that an answer is for, if it is still at that stage.
+    fn job_at(&self, errand: Errand, stage: Stage) -> Result<JobId, Refused> {
+        let Errand::Job(job, attempt) = errand else { return Err(Refused::Stale) };
+        let known = self.state.jobs.get(job).ok_or(Refused::Stale)?;
+        let JobState::Starting { stage: at, .. } = known.state else { return Err(Refused::Stale) };
+        if known.attempt != attempt || at != stage {
+            return Err(Refused::Stale);
+        }
+        Ok(job)
+    }
+
+    fn awaits(&self, errand: Errand, part: PartId) -> Result<(), Refused> {
+        let awaited = self.state.awaited.get(&errand).is_some_and(|it| it.contains(&part));
+        if awaited { Ok(()) } else { Err(Refused::Stale) }
+    }
+
+    fn known_ports(&self, ports: &[PortId]) -> Result<(), Refused> {
+        match ports.iter().find(|it| self.fabric.n_ports() <= it.idx()) {
+            Some(&port) => Err(Refused::NoTarget { target: Target::Port(port) }),
+            None => Ok(()),
+        }
+    }
+
+    fn inspected(
+        &mut self,
+        errand: Errand,
+        part: PartId,
+        readings: &Readings,
+    ) -> Result<Accepted, Refused> {
+        if let Errand::Case(case, _) = errand {
+            return self.case_inspected(case, errand, part, readings);
+        }
+        let job = self.job_at(errand, Stage::Inspecting)?;
+        self.awaits(errand, part)?;
+        let outer = family::is_outer(self.need_of(job));
+        let hold = self.place_of(job).holds.iter().find(|it| it.part == part).copied();
+        let hold = hold.expect("awaited parts are the job's");
+        let golden = self.state.settings.golden;
+        let findings = preflight::judge(&self.fabric, part, hold.seats, outer, readings, &golden)?;
+        for found in &findings {
+            self.see(self.named(found.target), found.symptom, Some(found.value));
+        }
+        if !findings.is_empty() {
+            self.found(job, Stage::Inspecting);
+        }
+        // At level observe the start goes on; otherwise the job has left this stage.
+        if self.job_at(errand, Stage::Inspecting).is_ok() && self.answered(job, part) {
+            self.advance(job, Stage::Inspecting);
+        }
+        Ok(Accepted::Done)
+    }
+
+    fn exercised(&mut self, errand: Errand, failed: &[Target]) -> Result<Accepted, Refused> {
+        for &target in failed {
+            self.known_target(target)?;
+        }
+        if let Errand::Case(case, _) = errand {
+            return self.case_exercised(case, errand, failed);
+        }
+        let job = self.job_at(errand, Stage::Exercising)?;
+        for &target in failed {
+            self.see(self.named(target), Symptom::ExerciseFailed, None);
+        }
+        if !failed.is_empty() {
+            self.found(job, Stage::Exercising);
+        }
+        if self.job_at(errand, Stage::Exercising).is_ok() {
+            self.state.awaited.remove(&errand);
+            self.advance(job, Stage::Exercising);
+        }
+        Ok(Accepted::Done)
+    }
+
+    /// What one part's chips see, against what the request demands.
+    fn discovered(&mut self, job: JobId, part: PartId, peers: &[Option<PortId>]) {
+        let place = self.place_of(job);
+        let idx = place.holds.iter().position(|it| it.part == part);
+        let idx = idx.expect("awaited parts are the job's");
+        let demand = &self.state.jobs[job].spec.demand;
+        let wrong = family::mismatches(&self.fabric, demand, place, idx, peers);
+        if wrong.is_empty() {
+            if self.answered(job, part) {
+                self.advance(job, Stage::Discovering);
+            }
+            return;
+        }
+        self.note(Note::DiscoveryDiffered { job, n_ports: count(wrong.len()) });
+        for port in wrong {
+            self.see(self.named(Target::Port(port)), Symptom::Miswired, None);
+        }
+        // A slice that is not what was asked for is never run, whatever the level.
+        self.fail_start(job, Stage::Discovering);
+    }
+
+    fn started(&mut self, job: JobId, attempt: u32) -> Result<Accepted, Refused> {
+        let known = self.known_job(job)?;
+        let JobState::Starting { stage: Stage::Dispatching, .. } = known.state else {
+            return Err(Refused::Stale);
+        };
+        if known.attempt != attempt {
+            return Err(Refused::Stale);
+        }
+        let now = self.state.now;
+        let errand = self.errand(job);
+        self.state.awaited.remove(&errand);
+        self.clear_timer(Timer::Job(job));
+        let known = &mut self.state.jobs[job];
+        known.state = JobState::Running { since: now };
+        known.n_bad_starts = 0;
+        known.first_started.get_or_insert(now);
+        let waited = now.since(known.submitted);
+        let limit = known.spec.limit;
+        if let Some(limit) = limit {
+            self.set_timer(Timer::Job(job), now + limit);
+        }
+        self.event(job, Event::Started);
+        self.note(Note::JobStarted { job, attempt, waited });
+        Ok(Accepted::Done)
+    }
+
+    /// What a health daemon saw.
+    pub(super) fn report(
+        &mut self,
+        target: Target,
+        symptom: Symptom,
+        value: Option<u32>,
+    ) -> Result<Accepted, Refused> {
+        self.known_target(target)?;
+        self.see(self.named(target), symptom, value);
+        Ok(Accepted::Done)
+    }
+
+    pub(super) fn known_job(&self, job: JobId) -> Result<&crate::state::Job, Refused> {
+        let n = self.state.jobs.len();
+        self.state.jobs.get(job).ok_or(Refused::NoJob { job, n })
+    }
+
+    pub(super) fn known_target(&self, target: Target) -> Result<(), Refused> {
+        let fabric = &self.fabric;
+        let there = match target {
+            Target::Part(part) => fabric.parts().get(part).is_some_and(|it| !it.retired),
+            Target::Node(node) => node.idx() < fabric.n_nodes(),
+            Target::Port(port) => port.idx() < fabric.n_ports(),
+            Target::Link(link) => link.idx() < fabric.n_links() && !fabric.link_retired(link),
+        };
+        if there { Ok(()) } else { Err(Refused::NoTarget { target }) }
+    }
+
+    /// The process has started again: nothing that was sent can be trusted to have arrived.
+    pub(super) fn restarted(&mut self) -> Result<Accepted, Refused> {
+        for state in self.state.switches.values_mut() {
+            state.known = false;
+        }
+        self.wake = selvedge_model::unit::Moment::NEVER;
+        self.read_switches();
+        for job in self.state.active.clone() {
+            let attempt = self.state.jobs[job].attempt;
+            match self.state.jobs[job].state.clone() {
+                JobState::Starting { stage, .. } => self.ask_stage(job, stage),
+                // Told again, the world repeats what it has answered; an end is not missed.
+                JobState::Running { .. } => self.send_start(job),
+                JobState::Stopping { killed, kill_at, .. } => {
+                    self.send_wiring(job);
+                    let grace = kill_at.since(self.state.now);
+                    if killed {
+                        self.send(crate::output::Command::Kill { job, attempt });
+                    } else {
+                        self.send(crate::output::Command::Notify { job, attempt, grace });
+                    }
+                }
+                _ => (),
+            }
+        }
+        self.resend_cases();
+        Ok(Accepted::Done)
+    }
+
+    /// Recounts what is out of use from the list of drains.
+    pub(super) fn recount_outages(&mut self) {
+        for part in self.state.parts.iter_mut() {
+            part.out = 0;
+            part.links_out.clear();
+            part.outer_out = 0;
+        }
+        for target in self.state.drains.keys() {
+            for (part, outage) in capacity::outage(&self.fabric, *target) {
+                self.state.parts[part].worsen(&outage);
+            }
+        }
+        self.dirty = true;
+    }
+
+    /// Whether a part of the plant is a circuit switch.
+    pub(super) fn is_switch(&self, part: PartId) -> bool {
+        self.fabric.template_of(part).role == Role::CircuitSwitch
+    }
+}

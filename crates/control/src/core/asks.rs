@@ -1,0 +1,376 @@
+//! What people and programs ask for.
+
+use std::collections::BTreeMap;
+
+use selvedge_model::fabric::Side;
+use selvedge_model::fault::{Severity, Symptom, Target};
+use selvedge_model::id::{CaseId, JobId, PlanId, PortId};
+use selvedge_model::job::JobSpec;
+use selvedge_model::spec::plant::{Named, Patch};
+use selvedge_model::spec::{At, Plant};
+use selvedge_model::unit::{Moment, Span};
+
+use crate::core::jobs::{Haste, is_nothing};
+use crate::core::{Accepted, Core, Refused, count, replay};
+use crate::family;
+use crate::input::{Ask, JobOrder};
+use crate::limits;
+use crate::note::{CaseState, Note, Owner, StopWhy};
+use crate::settings::Level;
+use crate::state::{Event, Job, JobState, Maintenance};
+
+impl Core {
+    pub(super) fn ask(&mut self, by: String, what: Ask) -> Result<Accepted, Refused> {
+        match what {
+            Ask::Submit { key, spec } => self.submit(by, key, spec),
+            Ask::Job { job, order } => self.order(by, job, order),
+            Ask::Drain { target, why } => self.drain(by, target, why),
+            Ask::Undrain { target } => self.undrain(by, target),
+            Ask::TakeRepair { case } => self.take_repair(by, case),
+            Ask::FinishRepair { case } => self.finish_repair(by, case),
+            Ask::MovePort { from, to } => self.move_port(from, to),
+            Ask::Maintain { targets, n_at_once, work, why } => {
+                self.maintain(by, targets, n_at_once, work, why)
+            }
+            Ask::Defragment { plan } => self.defragment(plan),
+            Ask::ApplyPlant { plant, expected } => self.apply_plant(plant, expected),
+            Ask::SetLevel { level } => {
+                self.state.settings.level = level;
+                self.note(Note::LevelSet { level, by });
+                self.reconsider_cases();
+                Ok(Accepted::Done)
+            }
+        }
+    }
+
+    /// What a submit would be refused for; the job in its canonical form otherwise.
+    pub(super) fn acceptable(
+        &self,
+        spec: &JobSpec,
+    ) -> Result<(JobSpec, selvedge_model::job::Need), Refused> {
+        spec.check()?;
+        let (demand, need) = family::need(&spec.demand)?;
+        if !family::could_hold(&self.fabric, &self.layout, &demand, &need) {
+            let pools = self.layout.pools.pairs();
+            let serving = pools
+                .filter(|(pool, _)| family::serves(&self.fabric, &self.layout, *pool, &demand));
+            let n_parts = serving.map(|(_, parts)| parts.len()).max().unwrap_or(0);
+            return Err(Refused::TooLarge { demand, n_parts });
+        }
+        let mut spec = spec.clone();
+        spec.demand = demand;
+        Ok((spec, need))
+    }
+
+    fn submit(
+        &mut self,
+        by: String,
+        key: Option<String>,
+        spec: JobSpec,
+    ) -> Result<Accepted, Refused> {
+        if let Some(key) = &key {
+            if limits::KEY_MAX < key.len() {
+                return Err(Refused::TooLong { what: "the key", max: limits::KEY_MAX });
+            }
+            if let Some(&job) = self.state.keys.get(key) {
+                return Err(Refused::KeyUsed { job });
+            }
+        }
+        if limits::QUEUE_MAX <= self.state.queue.len() {
+            return Err(Refused::QueueFull { n: self.state.queue.len() });
+        }
+        let (spec, need) = self.acceptable(&spec)?;
+        self.learn(&spec.demand, need);
+        let now = self.state.now;
+        let nothing = is_nothing(&spec.work);
+        let job = self.state.jobs.push(Job {
+            spec,
+            by,
+            submitted: now,
+            state: JobState::Queued { since: now, not_before: now, held: false },
+            attempt: 0,
+            place: None,
+            generation: None,
+            blueprint: None,
+            placed_at: now,
+            first_started: None,
+            ended: None,
+            claims: false,
+            next: None,
+            kept: 0,
+            n_failed: 0,
+            n_bad_starts: 0,
+            n_interrupted: 0,
+            n_preempted: 0,
+            allocated: Span::ZERO,
+            timeline: Vec::new(),
+        });
+        if let Some(key) = key {
+            self.state.keys.insert(key, job);
+        }
+        self.event(job, Event::Submitted);
+        self.note(Note::JobSubmitted { job });
+        if nothing {
+            // No work needs no hardware.
+            self.end(job, JobState::Finished);
+        } else {
+            self.enqueue(job);
+        }
+        Ok(Accepted::Job(job))
+    }
+
+    fn order(&mut self, by: String, job: JobId, order: JobOrder) -> Result<Accepted, Refused> {
+        let state = self.known_job(job)?.state.clone();
+        let refuse = |order| Err(Refused::JobState { job, word: state.word(), order });
+        match order {
+            JobOrder::Cancel if state.is_over() => return refuse("cancelled"),
+            JobOrder::Cancel => self.stop(job, StopWhy::Cancelled, Haste::WithNotice),
+            JobOrder::Hold => {
+                let JobState::Queued { since, not_before, held: false } = state else {
+                    return refuse("held");
+                };
+                if self.state.jobs[job].place.is_some() {
+                    self.requeue(job, StopWhy::Requeued, self.state.now);
+                }
+                self.dequeue(job);
+                self.state.jobs[job].claims = false;
+                self.state.jobs[job].state = JobState::Queued { since, not_before, held: true };
+                self.note(Note::JobHeld { job, by });
+                self.dirty = true;
+            }
+            JobOrder::Release => {
+                let JobState::Queued { since, not_before, held: true } = state else {
+                    return refuse("released");
+                };
+                self.state.jobs[job].state = JobState::Queued { since, not_before, held: false };
+                self.note(Note::JobReleased { job, by });
+                self.enqueue(job);
+            }
+            JobOrder::Requeue => match state {
+                JobState::Starting { .. } | JobState::Running { .. } => {
+                    self.stop(job, StopWhy::Requeued, Haste::WithNotice);
+                }
+                _ => return refuse("requeued"),
+            },
+        }
+        Ok(Accepted::Done)
+    }
+
+    fn drain(&mut self, by: String, target: Target, why: String) -> Result<Accepted, Refused> {
+        self.known_target(target)?;
+        if limits::WHY_MAX < why.len() {
+            return Err(Refused::TooLong { what: "the reason", max: limits::WHY_MAX });
+        }
+        let target = self.named(target);
+        let n = self.state.drains.get(&target).map_or(0, Vec::len);
+        if limits::DRAINS_MAX <= n {
+            return Err(Refused::DrainsFull { name: self.fabric.path(target), n });
+        }
+        self.take_out(target, Owner::Person(by), why, true);
+        self.evict(target, StopWhy::Drained { target }, Haste::WithNotice);
+        Ok(Accepted::Done)
+    }
+
+    fn undrain(&mut self, by: String, target: Target) -> Result<Accepted, Refused> {
+        self.known_target(target)?;
+        let target = self.named(target);
+        let owner = Owner::Person(by.clone());
+        let drains = self.state.drains.get(&target).map_or(&[][..], |it| it);
+        if !drains.iter().any(|it| it.by == owner) {
+            let names = drains.iter().map(|it| match &it.by {
+                Owner::Person(name) => name.clone(),
+                Owner::Case(case) => case.to_string(),
+            });
+            let holders = names.collect::<Vec<_>>().join(", ");
+            let holders = if holders.is_empty() { "nobody".to_owned() } else { holders };
+            return Err(Refused::NotYours { name: self.fabric.path(target), by, holders });
+        }
+        let alone = drains.len() == 1 && !self.state.open_cases.contains_key(&target);
+        if alone {
+            // DESIGN §5: no path skips requalification, nor does a person's word.
+            let case = self.open(target, Symptom::Returned, Severity::Critical, None);
+            self.act(case, Level::Repair);
+        }
+        self.put_back(target, &owner);
+        Ok(Accepted::Done)
+    }
+
+    fn case_at(&self, case: CaseId, order: &'static str) -> Result<CaseState, Refused> {
+        let n = self.state.cases.len();
+        let known = self.state.cases.get(case).ok_or(Refused::NoCase { case, n })?;
+        let state = match known.state {
+            CaseState::Observed => "observed",
+            CaseState::Draining => "draining",
+            CaseState::Waiting => "waiting",
+            CaseState::UnderRepair => "under repair",
+            CaseState::Verifying => "being verified",
+            CaseState::Probation { .. } => "on probation",
+            CaseState::Closed => "closed",
+        };
+        let takes = match order {
+            "taken" => matches!(known.state, CaseState::Observed | CaseState::Waiting),
+            _ => known.state == CaseState::UnderRepair,
+        };
+        if takes { Ok(known.state) } else { Err(Refused::CaseState { case, state, order }) }
+    }
+
+    fn take_repair(&mut self, by: String, case: CaseId) -> Result<Accepted, Refused> {
+        let state = self.case_at(case, "taken")?;
+        self.state.cases[case].taken_by = Some(by);
+        if state == CaseState::Observed {
+            // A person decides what the level would not: the part is emptied first.
+            self.act(case, Level::Repair);
+        } else {
+            self.move_case(case, CaseState::UnderRepair);
+        }
+        Ok(Accepted::Case(case))
+    }
+
+    fn finish_repair(&mut self, by: String, case: CaseId) -> Result<Accepted, Refused> {
+        self.case_at(case, "finished")?;
+        match &self.state.cases[case].taken_by {
+            Some(taker) if *taker != by => {
+                return Err(Refused::CaseTaken { case, by: taker.clone() });
+            }
+            _ => self.verify(case),
+        }
+        Ok(Accepted::Case(case))
+    }
+
+    fn maintain(
+        &mut self,
+        by: String,
+        targets: Vec<Target>,
+        n_at_once: u32,
+        work: Span,
+        why: String,
+    ) -> Result<Accepted, Refused> {
+        let n = targets.len();
+        let refuse = |why| Err(Refused::Maintenance { n, n_at_once, why });
+        if n == 0 || n_at_once == 0 {
+            return refuse("name at least one target, and at least one at once");
+        }
+        if limits::MAINTENANCE_MAX < n || limits::WHY_MAX < why.len() {
+            return refuse("too many targets, or too long a reason");
+        }
+        for &target in &targets {
+            self.known_target(target)?;
+        }
+        let mut waiting: Vec<Target> = targets.into_iter().map(|it| self.named(it)).collect();
+        waiting.reverse();
+        let idx = count(self.state.maintenances.len());
+        self.state.maintenances.push(Maintenance {
+            by,
+            why,
+            waiting,
+            at_work: BTreeMap::new(),
+            n_done: 0,
+            n_at_once,
+            work,
+        });
+        self.advance_maintenance(idx);
+        Ok(Accepted::Done)
+    }
+
+    fn defragment(&mut self, plan: PlanId) -> Result<Accepted, Refused> {
+        if self.state.proposal.as_ref().is_none_or(|it| it.id != plan) {
+            return Err(Refused::NoMoves);
+        }
+        self.adopt_moves();
+        self.dirty = true;
+        Ok(Accepted::Done)
+    }
+
+    fn apply_plant(&mut self, plant: String, expected: u64) -> Result<Accepted, Refused> {
+        let current = self.state.plants.len() as u64;
+        if expected != current {
+            return Err(Refused::PlantVersion { expected, current });
+        }
+        let mut plants = self.state.plants.clone();
+        plants.push(plant);
+        let fabric = replay::build(&plants)?;
+        // What running jobs use must be as it was.
+        for &job in &self.state.active {
+            for hold in self.state.jobs[job].place.iter().flat_map(|it| &it.holds) {
+                let same_cables = self
+                    .fabric
+                    .ports_of(hold.part)
+                    .all(|port| self.fabric.peer_of(port) == fabric.peer_of(port));
+                if fabric.part(hold.part).retired || !same_cables {
+                    let what = self.fabric.part(hold.part).name.to_string();
+                    return Err(Refused::PlantBusy { what, job });
+                }
+            }
+        }
+        let before: Vec<bool> = self.fabric.parts().iter().map(|it| it.retired).collect();
+        let n_retired = fabric.parts().iter().zip(&before).filter(|(it, was)| it.retired && !**was);
+        let (n_retired, n_parts) = (count(n_retired.count()), count(fabric.parts().len()));
+        let n_added = n_parts - count(before.len());
+        self.state.plants = plants;
+        self.adopt_fabric(fabric);
+        let version = self.state.plants.len() as u64;
+        self.note(Note::PlantApplied { version, n_parts, n_added, n_retired });
+        self.read_switches();
+        Ok(Accepted::Plant(version))
+    }
+
+    /// A re-patched fibre is a new version of the plant.
+    fn move_port(&mut self, from: PortId, to: PortId) -> Result<Accepted, Refused> {
+        for port in [from, to] {
+            self.known_target(Target::Port(port))?;
+        }
+        let fabric = &self.fabric;
+        let ((switch, from_local), (to_switch, to_local)) =
+            (fabric.port_local(from), fabric.port_local(to));
+        let refuse = |why| {
+            Err(Refused::Move { from: fabric.port_path(from), to: fabric.port_path(to), why })
+        };
+        let side = |part, local: usize| fabric.template_of(part).ports()[local].side;
+        if switch != to_switch || side(switch, from_local) == Side::Plain {
+            return refuse("both must be ports of one switch");
+        }
+        if side(switch, from_local) != side(switch, to_local) {
+            return refuse("both must be on one side of the switch");
+        }
+        let Some(end) = fabric.peer_of(from) else {
+            return refuse("there is no fibre on the first");
+        };
+        if fabric.peer_of(to).is_some() {
+            return refuse("there is a fibre on the second already");
+        }
+        let text = self.state.plants.last().expect("a core that has begun has a plant");
+        let mut plant =
+            Plant::parse("plant", text).expect("an adopted plant has been parsed before");
+        let named = |name: String| Named { name, at: At::NOWHERE };
+        let (end, port) = (fabric.port_path(end), fabric.port_path(to));
+        plant.patches.retain(|it| it.end.name != end);
+        plant.patches.push(Patch { end: named(end), port: Some(named(port)), loss: None });
+        let expected = self.state.plants.len() as u64;
+        let accepted = self.apply_plant(plant.render(), expected)?;
+        self.note(Note::PortMoved {
+            switch,
+            from: u16::try_from(from_local).unwrap_or(u16::MAX),
+            to: u16::try_from(to_local).unwrap_or(u16::MAX),
+        });
+        Ok(accepted)
+    }
+
+    /// A higher level may act on what was only observed.
+    fn reconsider_cases(&mut self) {
+        let open: Vec<CaseId> = self.state.open_cases.values().copied().collect();
+        for case in open {
+            if self.state.cases[case].state == CaseState::Observed {
+                self.act(case, self.state.settings.level);
+            }
+        }
+        self.resend_cases();
+    }
+
+    /// When a waiting job may be looked at again, for reports.
+    pub fn not_before(&self, job: JobId) -> Option<Moment> {
+        match self.state.jobs.get(job)?.state {
+            JobState::Queued { not_before, .. } => Some(not_before),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! A case's life: from a symptom to the part's return.
+//!
+//! ```text
+//!   seen ─► Observed (level, breaker, or it may pass) ─► Closed
+//!     └──► Draining ─► Waiting ─► UnderRepair ─► Verifying ─► Probation ─► Closed
+//!                         ▲  nobody uses it        │ fails       │ seen again
+//!                         └────────────────────────┴─────────────┘
+//! ```
+//! Planned work and parts that a person gives back take the same way: none returns unverified.
+
+use std::collections::BTreeSet;
+
+use selvedge_model::fabric::Role;
+use selvedge_model::fault::{Severity, Symptom, Target};
+use selvedge_model::id::{CaseId, JobId, PartId};
+use selvedge_model::job::Hold;
+use selvedge_model::unit::{Moment, Span};
+
+use crate::capacity;
+use crate::core::jobs::Haste;
+use crate::core::{Accepted, Core, Refused};
+use crate::input::{Errand, Readings};
+use crate::limits::{EVIDENCE_MAX, SIGHTINGS_MAX};
+use crate::note::{CaseState, Note, Owner, StopWhy};
+use crate::output::Command;
+use crate::settings::Level;
+use crate::state::{Case, Drain, Timer};
+use crate::{family, health, preflight};
+
+impl Core {
+    /// A symptom was seen: open a case, or add to the one there is.
+    pub(super) fn see(&mut self, target: Target, symptom: Symptom, value: Option<u32>) {
+        let now = self.state.now;
+        let seen = self.state.sightings.entry((target, symptom)).or_default();
+        if SIGHTINGS_MAX <= seen.len() {
+            seen.remove(0);
+        }
+        seen.push(now);
+        let severity = health::grade(symptom, seen);
+        if let Some(case) = self.case_over(target) {
+            self.grow(case, severity, symptom, value);
+            return;
+        }
+        let case = self.open(target, symptom, severity, value);
+        self.act(case, self.state.settings.level);
+    }
+
+    /// The open case of `target`, or of what holds it: a dead machine's chips are no news.
+    fn case_over(&self, target: Target) -> Option<CaseId> {
+        let open = |it: &Target| self.state.open_cases.get(it).copied();
+        if let Some(case) = open(&target) {
+            return Some(case);
+        }
+        let Target::Node(mut node) = target else { return None };
+        while let Some(parent) = self.fabric.parent_of(node) {
+            node = parent;
+            if let Some(case) = open(&Target::Node(node)) {
+                return Some(case);
+            }
+        }
+        open(&Target::Part(self.fabric.part_of_node(node)))
+    }
+
+    pub(super) fn open(
+        &mut self,
+        target: Target,
+        symptom: Symptom,
+        severity: Severity,
+        value: Option<u32>,
+    ) -> CaseId {
+        let now = self.state.now;
+        let case = self.state.cases.push(Case {
+            target,
+            symptom,
+            severity,
+            state: CaseState::Observed,
+            since: now,
+            opened: now,
+            evidence: vec![(now, symptom, value)],
+            n_seen: 1,
+            n_repairs: 0,
+            taken_by: None,
+            maintenance: None,
+        });
+        self.state.open_cases.insert(target, case);
+        self.note(Note::CaseOpened { case, target, symptom, severity });
+        case
+    }
+
+    fn grow(&mut self, case: CaseId, severity: Severity, symptom: Symptom, value: Option<u32>) {
+        let now = self.state.now;
+        let known = &mut self.state.cases[case];
+        known.n_seen += 1;
+        if known.evidence.len() < EVIDENCE_MAX {
+            known.evidence.push((now, symptom, value));
+        }
+        let worse = known.severity < severity;
+        known.severity = known.severity.max(severity);
+        let (severity, n_seen, state) = (known.severity, known.n_seen, known.state);
+        if worse {
+            self.note(Note::CaseGrew { case, severity, n_seen });
+        }
+        match state {
+            CaseState::Observed => self.act(case, self.state.settings.level),
+            CaseState::Draining if worse => self.act(case, self.state.settings.level),
+            CaseState::Verifying | CaseState::Probation { .. } => self.wait(case),
+            CaseState::Draining
+            | CaseState::Waiting
+            | CaseState::UnderRepair
+            | CaseState::Closed => (),
+        }
+    }
+
+    /// Does what `level` allows about a case.
+    pub(super) fn act(&mut self, case: CaseId, level: Level) {
+        let known = &self.state.cases[case];
+        let (target, severity, symptom) = (known.target, known.severity, known.symptom);
+        if severity == Severity::Transient || level == Level::Observe {
+            return self.observe(case);
+        }
+        let planned = matches!(symptom, Symptom::Planned | Symptom::Returned);
+        if !planned && !self.breaker_allows(case) {
+            self.note(Note::BreakerTripped { case });
+            return self.observe(case);
+        }
+        let evicts = Level::Drain <= level && Severity::Critical <= severity;
+        self.take_out(target, Owner::Case(case), format!("{symptom:?}"), evicts);
+        self.move_case(case, CaseState::Draining);
+        if evicts {
+            let fatal = severity == Severity::Fatal;
+            let haste = if fatal { Haste::AtOnce } else { Haste::WithNotice };
+            self.evict(target, StopWhy::Fault { case }, haste);
+        }
+        self.left();
+    }
+
+    /// Nothing is done; what may pass closes by itself when it is not seen again.
+    fn observe(&mut self, case: CaseId) {
+        let known = &self.state.cases[case];
+        let passes = known.severity <= Severity::Degraded;
+        let sticky = health::rule_of(known.symptom).sticky;
+        if known.state != CaseState::Observed {
+            self.move_case(case, CaseState::Observed);
+        }
+        if passes {
+            self.set_timer(Timer::Case(case), self.state.now + sticky);
+        }
+    }
+
+    /// Whether taking out one more part stays within the breaker's share.
+    fn breaker_allows(&mut self, case: CaseId) -> bool {
+        let now = self.state.now;
+        let settings = &self.state.settings;
+        let (window, share) = (settings.breaker_window, settings.breaker_share);
+        let outage = capacity::outage(&self.fabric, self.state.cases[case].target);
+        let seats: u32 = outage.values().map(|it| it.out.count_ones()).sum();
+        self.state.breaker.retain(|(at, _)| now.since(*at) <= window);
+        let before: u64 = self.state.breaker.iter().map(|(_, n)| u64::from(*n)).sum();
+        let after = before + u64::from(seats);
+        let allowed = self.layout.n_seats() * u64::from(share.parts()) / 1_000_000;
+        // One part alone never trips it: a plant of two hosts must heal too.
+        if before != 0 && allowed < after {
+            return false;
+        }
+        self.state.breaker.push((now, seats));
+        true
+    }
+
+    /// Adds a drain and recounts what is out.
+    pub(super) fn take_out(&mut self, target: Target, by: Owner, why: String, evicts: bool) {
+        let now = self.state.now;
+        let drains = self.state.drains.entry(target).or_default();
+        match drains.iter_mut().find(|it| it.by == by) {
+            Some(drain) => drain.evicts |= evicts,
+            None => {
+                drains.push(Drain { by: by.clone(), why, since: now, evicts });
+                self.note(Note::Drained { target, by });
+            }
+        }
+        self.recount_outages();
+    }
+
+    /// Takes one owner's drain back and recounts.
+    pub(super) fn put_back(&mut self, target: Target, by: &Owner) {
+        let Some(drains) = self.state.drains.get_mut(&target) else { return };
+        let n_before = drains.len();
+        drains.retain(|it| it.by != *by);
+        let removed = drains.len() < n_before;
+        if drains.is_empty() {
+            self.state.drains.remove(&target);
+        }
+        if removed {
+            self.note(Note::Undrained { target, by: by.clone() });
+        }
+        self.recount_outages();
+    }
+
+    /// Makes the jobs that use `target` leave it.
+    pub(super) fn evict(&mut self, target: Target, why: StopWhy, haste: Haste) {
+        for job in self.users_of(target) {
+            self.stop(job, why, haste);
+        }
+    }
+
+    /// The jobs that hold and use `target`.
+    fn users_of(&self, target: Target) -> Vec<JobId> {
+        let outage = capacity::outage(&self.fabric, target);
+        let uses = |job: &JobId| {
+            let known = &self.state.jobs[*job];
+            let outer = family::is_outer(self.need_of(*job));
+            // One that waits for a spare is about to give the part up.
+            let waits = matches!(known.state, crate::state::JobState::Queued { .. });
+            let holds = known.place.iter().filter(|_| !waits).flat_map(|it| &it.holds);
+            holds
+                .into_iter()
+                .any(|hold| outage.get(&hold.part).is_some_and(|out| out.hits(hold.seats, outer)))
+        };
+        self.state.active.iter().copied().filter(uses).collect()
+    }
+
+    /// A job has left: cases that wait for an empty target may go on.
+    pub(super) fn left(&mut self) {
+        let draining: Vec<CaseId> = self
+            .state
+            .open_cases
+            .values()
+            .copied()
+            .filter(|&it| self.state.cases[it].state == CaseState::Draining)
+            .collect();
+        for case in draining {
+            if self.users_of(self.state.cases[case].target).is_empty() {
+                self.emptied(case);
+            }
+        }
+    }
+
+    fn emptied(&mut self, case: CaseId) {
+        let known = &self.state.cases[case];
+        if let Some(idx) = known.maintenance {
+            let work = self.state.maintenances[idx as usize].work;
+            self.move_case(case, CaseState::UnderRepair);
+            self.set_timer(Timer::Case(case), self.state.now + work);
+        } else if known.symptom == Symptom::Returned {
+            self.verify(case);
+        } else if known.taken_by.is_some() {
+            self.move_case(case, CaseState::UnderRepair);
+        } else {
+            self.wait(case);
+        }
+    }
+
+    /// The target is empty and waits for somebody.
+    fn wait(&mut self, case: CaseId) {
+        self.clear_timer(Timer::Case(case));
+        self.state.awaited.remove(&self.case_errand(case));
+        self.state.cases[case].taken_by = None;
+        self.move_case(case, CaseState::Waiting);
+        self.call_crew(case);
+    }
+
+    fn call_crew(&mut self, case: CaseId) {
+        if self.state.settings.level < Level::Repair {
+            return;
+        }
+        let known = &self.state.cases[case];
+        let (target, symptom) = (known.target, known.symptom);
+        self.send(Command::CallCrew { case, target, symptom });
+    }
+
+    fn case_errand(&self, case: CaseId) -> Errand {
+        Errand::Case(case, self.state.cases[case].n_repairs)
+    }
+
+    /// The same preflight as before a job.
+    pub(super) fn verify(&mut self, case: CaseId) {
+        self.state.cases[case].n_repairs += 1;
+        self.move_case(case, CaseState::Verifying);
+        self.ask_verify(case);
+    }
+
+    fn ask_verify(&mut self, case: CaseId) {
+        let errand = self.case_errand(case);
+        let target = self.state.cases[case].target;
+        self.set_timer(Timer::Case(case), self.state.now + self.state.settings.exercise_max);
+        if let Target::Part(part) = target
+            && self.is_switch(part)
+        {
+            self.state.awaited.insert(errand, BTreeSet::from([part]));
+            self.send(Command::ReadSwitch { switch: part });
+            return;
+        }
+        let parts = capacity::parts_of(&self.fabric, target);
+        self.state.awaited.insert(errand, parts.iter().copied().collect());
+        for part in parts {
+            let seats = self.fabric.template_of(part).all_seats();
+            self.send(Command::Inspect { errand, hold: Hold { part, seats } });
+        }
+    }
+
+    pub(super) fn case_switch_read(&mut self, switch: PartId) {
+        let Some(&case) = self.state.open_cases.get(&Target::Part(switch)) else { return };
+        if self.state.cases[case].state == CaseState::Verifying {
+            self.state.awaited.remove(&self.case_errand(case));
+            self.verified(case);
+        }
+    }
+
+    pub(super) fn case_inspected(
+        &mut self,
+        case: CaseId,
+        errand: Errand,
+        part: PartId,
+        readings: &Readings,
+    ) -> Result<Accepted, Refused> {
+        self.case_awaits(case, errand)?;
+        let golden = self.state.settings.golden;
+        let all = self.fabric.template_of(part).all_seats();
+        let findings = preflight::judge(&self.fabric, part, all, true, readings, &golden)?;
+        let target = self.state.cases[case].target;
+        let failed = findings.iter().find(|it| {
+            let another = self.case_over(it.target).is_some_and(|other| other != case);
+            !another && self.concerns(target, it.target)
+        });
+        if let Some(found) = failed.copied() {
+            self.grow(case, Severity::Transient, found.symptom, Some(found.value));
+            return Ok(Accepted::Done);
+        }
+        let awaited = self.state.awaited.get_mut(&errand).expect("looked at above");
+        awaited.remove(&part);
+        if awaited.is_empty() {
+            self.exercise_case(case, errand);
+        }
+        Ok(Accepted::Done)
+    }
+
+    /// The end-to-end half of the preflight, on those seats of the target that nobody holds.
+    fn exercise_case(&mut self, case: CaseId, errand: Errand) {
+        let target = self.state.cases[case].target;
+        let mut holds: Vec<Hold> = Vec::new();
+        for (part, outage) in capacity::outage(&self.fabric, target) {
+            let ends = outage.links_out.iter().fold(outage.out, |acc, it| acc | it);
+            let all = self.fabric.template_of(part).all_seats();
+            let wanted = if ends == 0 { all } else { ends };
+            let seats = wanted & !self.state.parts[part].held;
+            if seats != 0 {
+                holds.push(Hold { part, seats });
+            }
+        }
+        if holds.is_empty() {
+            self.state.awaited.remove(&errand);
+            self.verified(case);
+            return;
+        }
+        self.set_timer(Timer::Case(case), self.state.now + self.state.settings.exercise_max);
+        self.send(Command::Exercise { errand, holds });
+    }
+
+    pub(super) fn case_exercised(
+        &mut self,
+        case: CaseId,
+        errand: Errand,
+        failed: &[Target],
+    ) -> Result<Accepted, Refused> {
+        self.case_awaits(case, errand)?;
+        if !self.state.awaited[&errand].is_empty() {
+            return Err(Refused::Stale);
+        }
+        let target = self.state.cases[case].target;
+        let ours = failed.iter().any(|it| self.concerns(target, self.named(*it)));
+        if ours {
+            self.grow(case, Severity::Transient, Symptom::ExerciseFailed, None);
+        } else {
+            self.state.awaited.remove(&errand);
+            self.verified(case);
+        }
+        for &other in failed {
+            let other = self.named(other);
+            if !self.concerns(target, other) && self.case_over(other).is_none() {
+                self.see(other, Symptom::ExerciseFailed, None);
+            }
+        }
+        Ok(Accepted::Done)
+    }
+
+    fn case_awaits(&self, case: CaseId, errand: Errand) -> Result<(), Refused> {
+        let known = self.state.cases.get(case).ok_or(Refused::Stale)?;
+        let current = known.state == CaseState::Verifying && self.case_errand(case) == errand;
+        if current && self.state.awaited.contains_key(&errand) {
+            return Ok(());
+        }
+        Err(Refused::Stale)
+    }
+
+    /// Whether a finding on `found` speaks against returning `target`.
+    fn concerns(&self, target: Target, found: Target) -> bool {
+        if target == found {
+            return true;
+        }
+        let (ours, theirs) =
+            (capacity::outage(&self.fabric, target), capacity::outage(&self.fabric, found));
+        // Two links of one part are two things; a part or node contains what lies on its seats.
+        if matches!(target, Target::Link(_) | Target::Port(_)) {
+            return matches!(found, Target::Node(_))
+                && ours.iter().any(|(part, out)| {
+                    let ends = out.links_out.iter().fold(0, |acc, it| acc | it);
+                    theirs.get(part).is_some_and(|it| it.out & ends != 0)
+                });
+        }
+        ours.iter().any(|(part, out)| {
+            theirs.get(part).is_some_and(|it| {
+                let touches = it.links_out.iter().any(|ends| ends & out.out != 0);
+                let outer = it.outer_out != 0 && self.outer_end_on(found, *part, out.out);
+                it.out & out.out != 0 || touches || outer
+            })
+        })
+    }
+
+    /// Whether a cable ends on one of these seats of `part`.
+    fn outer_end_on(&self, found: Target, part: PartId, seats: u64) -> bool {
+        let Target::Link(link) = found else { return true };
+        let link = self.fabric.link(link);
+        [link.source, link.target].into_iter().any(|port| {
+            let (at, local) = self.fabric.port_local(port);
+            let template = self.fabric.template_of(at);
+            at == part
+                && template.role == Role::Compute
+                && template.seats_under(template.ports()[local].node as usize) & seats != 0
+        })
+    }
+
+    fn verified(&mut self, case: CaseId) {
+        let until = self.state.now + self.state.settings.probation;
+        self.move_case(case, CaseState::Probation { until });
+        self.set_timer(Timer::Case(case), until);
+    }
+
+    /// A deadline of a case has come.
+    pub(super) fn case_due(&mut self, case: CaseId) {
+        match self.state.cases[case].state {
+            CaseState::Observed | CaseState::Probation { .. } => self.close(case),
+            CaseState::UnderRepair => self.verify(case),
+            // No answer: what does not answer is not verified.
+            CaseState::Verifying => self.grow(case, Severity::Transient, Symptom::Silent, None),
+            CaseState::Draining | CaseState::Waiting | CaseState::Closed => (),
+        }
+    }
+
+    fn close(&mut self, case: CaseId) {
+        let target = self.state.cases[case].target;
+        self.clear_timer(Timer::Case(case));
+        self.state.open_cases.remove(&target);
+        self.move_case(case, CaseState::Closed);
+        self.put_back(target, &Owner::Case(case));
+        if let Some(idx) = self.state.cases[case].maintenance {
+            let maintenance = &mut self.state.maintenances[idx as usize];
+            maintenance.at_work.remove(&case);
+            maintenance.n_done += 1;
+            self.advance_maintenance(idx);
+        }
+    }
+
+    /// Begins work on as many targets as the budget allows.
+    pub(super) fn advance_maintenance(&mut self, idx: u32) {
+        loop {
+            let now = self.state.now;
+            let plan = &mut self.state.maintenances[idx as usize];
+            if plan.n_at_once as usize <= plan.at_work.len() {
+                break;
+            }
+            let Some(target) = plan.waiting.pop() else { break };
+            if self.case_over(target).is_some() {
+                // It is out already, for a fault: the crew has it anyway.
+                self.state.maintenances[idx as usize].n_done += 1;
+                continue;
+            }
+            let by = self.state.maintenances[idx as usize].by.clone();
+            let case = self.open(target, Symptom::Planned, Severity::Critical, None);
+            self.state.cases[case].maintenance = Some(idx);
+            self.state.cases[case].taken_by = Some(by);
+            self.state.maintenances[idx as usize].at_work.insert(case, now);
+            self.act(case, Level::Repair);
+        }
+        let plan = &self.state.maintenances[idx as usize];
+        self.note(Note::MaintenanceMoved {
+            n_waiting: super::count(plan.waiting.len()),
+            n_at_work: super::count(plan.at_work.len()),
+            n_done: plan.n_done,
+        });
+    }
+
+    pub(super) fn move_case(&mut self, case: CaseId, state: CaseState) {
+        let known = &mut self.state.cases[case];
+        if known.state == state {
+            return;
+        }
+        known.state = state;
+        known.since = self.state.now;
+        self.note(Note::CaseMoved { case, state });
+    }
+
+    /// After a restart: crews are called and checks asked for again.
+    pub(super) fn resend_cases(&mut self) {
+        let open: Vec<CaseId> = self.state.open_cases.values().copied().collect();
+        for case in open {
+            match self.state.cases[case].state {
+                CaseState::Waiting => self.call_crew(case),
+                CaseState::Verifying => self.ask_verify(case),
+                CaseState::UnderRepair if self.state.cases[case].maintenance.is_none() => {
+                    self.call_crew(case);
+                }
+                _ => (),
+            }
+        }
+    }
+
+    /// How long a job's parts have been known to be out, for the judge: the oldest drain that
+    /// evicts among those that hit it.
+    pub fn must_leave_since(&self, job: JobId) -> Option<Moment> {
+        let known = self.state.jobs.get(job)?;
+        let place = known.place.as_ref()?;
+        let outer = family::is_outer(self.need_of(job));
+        let mut oldest: Option<Moment> = None;
+        for (target, drains) in &self.state.drains {
+            let Some(since) = drains.iter().filter(|it| it.evicts).map(|it| it.since).min() else {
+                continue;
+            };
+            let outage = capacity::outage(&self.fabric, *target);
+            let hits = place
+                .holds
+                .iter()
+                .any(|hold| outage.get(&hold.part).is_some_and(|it| it.hits(hold.seats, outer)));
+            if hits {
+                oldest = Some(oldest.map_or(since, |it| it.min(since)));
+            }
+        }
+        oldest
+    }
+
+    /// The longest that a running job may stay on a part that it must leave.
+    pub fn leave_max(&self) -> Span {
+        self.state.settings.notice + self.state.settings.grace
+    }
+}

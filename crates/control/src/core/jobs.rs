@@ -1,0 +1,324 @@
+//! A job's fate: queued, stopped, requeued, ended.
+
+use selvedge_model::id::JobId;
+use selvedge_model::job::{Place, Work};
+use selvedge_model::unit::{Moment, Span};
+
+use crate::core::Core;
+use crate::family;
+use crate::input::Exit;
+use crate::limits::{BACKOFF_MAX, STARTS_MAX, TIMELINE_MAX};
+use crate::note::{FailWhy, Note, Stage, StopWhy};
+use crate::output::Command;
+use crate::state::{Event, JobState, QueueKey, Timer};
+
+/// Whether a job that must stop gets its notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Haste {
+    /// Tell the tasks, and kill them when their notice is over.
+    WithNotice,
+    /// The hardware under them is gone, or there are no tasks yet.
+    AtOnce,
+}
+
+impl Core {
+    /// Puts a job that waits into the queue, if it may start.
+    pub(super) fn enqueue(&mut self, job: JobId) {
+        let known = &self.state.jobs[job];
+        let JobState::Queued { since, not_before, held } = known.state else { return };
+        if held || known.place.is_some() {
+            return;
+        }
+        if self.state.now < not_before {
+            self.set_timer(Timer::Job(job), not_before);
+            return;
+        }
+        self.state.queue.insert((self.queue_key(job, since), job));
+        self.dirty = true;
+    }
+
+    /// Takes a job out of the queue, if it is there.
+    pub(super) fn dequeue(&mut self, job: JobId) {
+        if let JobState::Queued { since, .. } = self.state.jobs[job].state {
+            let key = self.queue_key(job, since);
+            self.state.queue.remove(&(key, job));
+        }
+        self.clear_timer(Timer::Job(job));
+    }
+
+    fn queue_key(&self, job: JobId, since: Moment) -> QueueKey {
+        let known = &self.state.jobs[job];
+        let ahead =
+            i128::from(self.state.settings.aging.as_nanos()) * i128::from(known.spec.priority);
+        QueueKey { unclaimed: !known.claims, rank: i128::from(since.as_nanos()) - ahead }
+    }
+
+    /// Lets `job` go first, because running jobs stop for it.
+    pub(super) fn claim(&mut self, job: JobId) {
+        self.dequeue(job);
+        self.state.jobs[job].claims = true;
+        self.enqueue(job);
+    }
+
+    /// A deadline of `job` has come.
+    pub(super) fn job_due(&mut self, job: JobId) {
+        match self.state.jobs[job].state.clone() {
+            JobState::Queued { .. } => self.enqueue(job),
+            JobState::Starting { stage, asks, .. } => self.stage_due(job, stage, asks),
+            JobState::Running { .. } => self.stop(job, StopWhy::Limit, Haste::WithNotice),
+            JobState::Stopping { why, .. } if self.state.wirings.contains_key(&job) => {
+                self.wiring_due(job, why);
+            }
+            JobState::Stopping { why, .. } => self.kill(job, why),
+            JobState::Finished | JobState::Failed { .. } | JobState::Cancelled => (),
+        }
+    }
+
+    /// Stops a job that holds hardware.  A job that is stopping already only gets the stronger
+    /// reason.
+    pub(super) fn stop(&mut self, job: JobId, why: StopWhy, haste: Haste) {
+        match self.state.jobs[job].state.clone() {
+            JobState::Queued { .. } => self.outcome(job, why),
+            JobState::Starting { stage: Stage::Dispatching, .. } => self.kill(job, why),
+            JobState::Starting { .. } => {
+                self.state.awaited.remove(&self.errand(job));
+                self.told(job, why);
+                if self.state.wirings.contains_key(&job) {
+                    // The writes are out: the parts are given back once they are answered.
+                    let kill_at = self.state.now + self.state.settings.answer_max;
+                    self.state.jobs[job].state = JobState::Stopping { why, kill_at, killed: true };
+                    self.set_timer(Timer::Job(job), kill_at);
+                } else {
+                    self.outcome(job, why);
+                }
+            }
+            JobState::Running { .. } if haste == Haste::AtOnce => {
+                self.told(job, why);
+                self.kill(job, why);
+            }
+            JobState::Running { .. } => {
+                self.told(job, why);
+                let grace = self.state.settings.notice;
+                let kill_at = self.state.now + grace;
+                self.state.jobs[job].state = JobState::Stopping { why, kill_at, killed: false };
+                let attempt = self.state.jobs[job].attempt;
+                self.send(Command::Notify { job, attempt, grace });
+                self.set_timer(Timer::Job(job), kill_at);
+            }
+            JobState::Stopping { why: before, killed, kill_at } => {
+                let why = stronger(before, why);
+                self.state.jobs[job].state = JobState::Stopping { why, kill_at, killed };
+                if haste == Haste::AtOnce && !killed {
+                    self.kill(job, why);
+                }
+            }
+            JobState::Finished | JobState::Failed { .. } | JobState::Cancelled => (),
+        }
+    }
+
+    fn told(&mut self, job: JobId, why: StopWhy) {
+        self.event(job, Event::Notified(why));
+        let attempt = self.state.jobs[job].attempt;
+        self.note(Note::JobNotified { job, attempt, why });
+    }
+
+    /// Ends the tasks; told again until they are dead.
+    fn kill(&mut self, job: JobId, why: StopWhy) {
+        let kill_at = self.state.now;
+        self.state.awaited.remove(&self.errand(job));
+        self.state.jobs[job].state = JobState::Stopping { why, kill_at, killed: true };
+        let attempt = self.state.jobs[job].attempt;
+        self.send(Command::Kill { job, attempt });
+        self.set_timer(Timer::Job(job), kill_at + self.state.settings.grace);
+    }
+
+    /// The tasks are dead.
+    pub(super) fn stopped(&mut self, job: JobId, exit: Exit, kept: u64) {
+        let attempt = self.state.jobs[job].attempt;
+        let known = &mut self.state.jobs[job];
+        known.kept = known.kept.max(kept);
+        let was_stopping = match known.state {
+            JobState::Stopping { why, .. } => Some(why),
+            _ => None,
+        };
+        let hit = matches!(was_stopping, None | Some(StopWhy::Fault { .. } | StopWhy::Lost));
+        if hit && exit == Exit::Lost || matches!(was_stopping, Some(StopWhy::Fault { .. })) {
+            known.n_interrupted += 1;
+        }
+        if matches!(was_stopping, Some(StopWhy::Preempted { .. } | StopWhy::Moved { .. })) {
+            known.n_preempted += 1;
+        }
+        self.event(job, Event::Stopped(exit));
+        self.note(Note::JobStopped { job, attempt, exit, kept });
+        let why = match (exit, was_stopping) {
+            (Exit::Done, _) => {
+                self.end(job, JobState::Finished);
+                return;
+            }
+            (_, Some(why)) => why,
+            (Exit::Failed(status), None) => StopWhy::Failed { status },
+            (Exit::Lost | Exit::Told, None) => StopWhy::Lost,
+        };
+        self.outcome(job, why);
+    }
+
+    /// What becomes of a job whose tasks are dead, or never began.
+    pub(super) fn outcome(&mut self, job: JobId, why: StopWhy) {
+        let now = self.state.now;
+        match why {
+            StopWhy::Limit => self.end(job, JobState::Failed { why: FailWhy::Limit }),
+            StopWhy::Cancelled => self.end(job, JobState::Cancelled),
+            StopWhy::Failed { status } => {
+                self.state.jobs[job].n_failed += 1;
+                let n_failed = self.state.jobs[job].n_failed;
+                if self.state.jobs[job].spec.retries < n_failed {
+                    self.end(job, JobState::Failed { why: FailWhy::Exit { status } });
+                } else {
+                    self.requeue(job, why, now + self.backoff(n_failed));
+                }
+            }
+            StopWhy::StartFailed { .. } => {
+                self.state.jobs[job].n_bad_starts += 1;
+                let n = self.state.jobs[job].n_bad_starts;
+                if STARTS_MAX <= n {
+                    self.end(job, JobState::Failed { why: FailWhy::Starts { n } });
+                } else if n <= 2 {
+                    self.keep(job, why);
+                } else {
+                    // Wherever it goes it fails: give the parts to others while it waits.
+                    self.requeue(job, why, now + self.backoff(n - 2));
+                }
+            }
+            StopWhy::Fault { .. } | StopWhy::Lost | StopWhy::Drained { .. } => self.keep(job, why),
+            StopWhy::Preempted { .. } | StopWhy::Requeued => self.requeue(job, why, now),
+            StopWhy::Moved { .. } => self.moved(job, why),
+        }
+    }
+
+    fn backoff(&self, n: u32) -> Span {
+        let factor = 1u64 << n.saturating_sub(1).min(16);
+        self.state.settings.backoff.times(factor).min(BACKOFF_MAX)
+    }
+
+    /// Lets a job wait for spares on the healthy parts that it has.
+    fn keep(&mut self, job: JobId, why: StopWhy) {
+        if !family::is_outer(self.need_of(job)) {
+            self.requeue(job, why, self.state.now);
+            return;
+        }
+        let since = self.state.jobs[job].submitted;
+        let not_before = self.state.now;
+        self.state.jobs[job].state = JobState::Queued { since, not_before, held: false };
+        self.event(job, Event::Requeued);
+        self.note(Note::JobRequeued { job, why, not_before });
+        self.clear_timer(Timer::Job(job));
+        self.dirty = true;
+        self.left();
+    }
+
+    /// Gives the job's parts back and lets it wait in the queue.
+    pub(super) fn requeue(&mut self, job: JobId, why: StopWhy, not_before: Moment) {
+        self.release(job);
+        // Whoever was preempted waits anew, or it would age past the job that it made room for.
+        let preempted = matches!(why, StopWhy::Preempted { .. } | StopWhy::Moved { .. });
+        let since = if preempted { self.state.now } else { self.state.jobs[job].submitted };
+        self.state.jobs[job].state = JobState::Queued { since, not_before, held: false };
+        self.event(job, Event::Requeued);
+        self.note(Note::JobRequeued { job, why, not_before });
+        self.enqueue(job);
+    }
+
+    /// The job's tasks are dead, and its new place is held for it.
+    fn moved(&mut self, job: JobId, why: StopWhy) {
+        let Some(next) = self.state.jobs[job].next.take() else {
+            self.requeue(job, why, self.state.now);
+            return;
+        };
+        self.release(job);
+        self.give(&next);
+        let now = self.state.now;
+        self.state.jobs[job].state = JobState::Queued { since: now, not_before: now, held: false };
+        self.event(job, Event::Requeued);
+        self.note(Note::JobRequeued { job, why, not_before: now });
+        self.start(job, next);
+    }
+
+    /// The job is over.
+    pub(super) fn end(&mut self, job: JobId, state: JobState) {
+        self.dequeue(job);
+        self.release(job);
+        let now = self.state.now;
+        let note = match &state {
+            JobState::Failed { why } => Note::JobFailed { job, why: *why },
+            JobState::Cancelled => Note::JobCancelled { job },
+            _ => Note::JobFinished { job },
+        };
+        let known = &mut self.state.jobs[job];
+        known.state = state;
+        known.ended = Some(now);
+        self.event(job, Event::Ended);
+        self.note(note);
+        self.clear_timer(Timer::Job(job));
+    }
+
+    /// Gives back all that the job holds.  Its wiring stays until somebody needs the ports.
+    fn release(&mut self, job: JobId) {
+        self.state.awaited.remove(&self.errand(job));
+        self.state.active.remove(&job);
+        let now = self.state.now;
+        let known = &mut self.state.jobs[job];
+        let next = known.next.take();
+        known.generation = None;
+        known.claims = false;
+        if let Some(place) = known.place.take() {
+            known.allocated += now.since(known.placed_at);
+            self.give(&place);
+            self.dirty = true;
+        }
+        if let Some(next) = next {
+            self.give(&next);
+        }
+        self.left();
+    }
+
+    fn give(&mut self, place: &Place) {
+        for hold in &place.holds {
+            let held = &mut self.state.parts[hold.part].held;
+            assert!(*held & hold.seats == hold.seats, "{hold:?} is not held");
+            *held &= !hold.seats;
+        }
+    }
+
+    /// A line of the job's timeline.
+    pub(super) fn event(&mut self, job: JobId, event: Event) {
+        let now = self.state.now;
+        let timeline = &mut self.state.jobs[job].timeline;
+        if TIMELINE_MAX <= timeline.len() {
+            timeline.remove(TIMELINE_MAX / 2);
+        }
+        timeline.push((now, event));
+    }
+}
+
+/// Whether a job's work is nothing at all, so that it needs no hardware.
+pub(super) fn is_nothing(work: &Work) -> bool {
+    let Work::Simulated { duration, .. } = work;
+    *duration == Span::ZERO
+}
+
+/// The reason that decides a job's fate when there are two: a person's word, then the limit.
+fn stronger(before: StopWhy, after: StopWhy) -> StopWhy {
+    let rank = |why: &StopWhy| match why {
+        StopWhy::Cancelled => 3,
+        StopWhy::Limit => 2,
+        StopWhy::Fault { .. } => 1,
+        StopWhy::Requeued
+        | StopWhy::Preempted { .. }
+        | StopWhy::Drained { .. }
+        | StopWhy::Moved { .. }
+        | StopWhy::StartFailed { .. }
+        | StopWhy::Lost
+        | StopWhy::Failed { .. } => 0,
+    };
+    if rank(&before) < rank(&after) { after } else { before }
+}

@@ -1,0 +1,304 @@
+//! The scheduler's passes: swaps first, then the queue, then, where the head still waits, moves.
+
+use selvedge_model::id::{JobId, PartId, PlanId};
+use selvedge_model::job::{Demand, Need};
+use selvedge_model::unit::{Moment, Span};
+
+use crate::core::jobs::Haste;
+use crate::core::{Adopted, Core, count};
+use crate::limits::BACKFILL_DEPTH;
+use crate::note::{Note, StopWhy};
+use crate::schedule::defragment::{Allowance, Movable};
+use crate::schedule::swap::{Resuming, Swap};
+use crate::schedule::{self, Busy, Plan, View, Waiting, defragment};
+use crate::settings::Level;
+use crate::state::{Job, JobState, Moves};
+use crate::{check, family};
+
+/// What the scheduler reads of the waiting and the busy, borrowed from the state.
+pub(super) struct Rows<'a> {
+    pub(super) queue: Vec<Waiting<'a>>,
+    pub(super) busy: Vec<Busy<'a>>,
+}
+
+impl Core {
+    /// Runs passes until nothing more changes.
+    pub(super) fn settle(&mut self) {
+        while std::mem::take(&mut self.dirty) {
+            self.swap_pass();
+            self.queue_pass();
+        }
+    }
+
+    /// Jobs that lost a part go on with a spare, or give their place up.
+    fn swap_pass(&mut self) {
+        let waiting = |it: &Job| {
+            it.place.is_some() && matches!(it.state, JobState::Queued { held: false, .. })
+        };
+        let jobs: Vec<JobId> =
+            self.state.active.iter().copied().filter(|&it| waiting(&self.state.jobs[it])).collect();
+        if jobs.is_empty() {
+            return;
+        }
+        let resuming: Vec<Resuming<'_>> = jobs
+            .iter()
+            .map(|&job| Resuming {
+                job,
+                place: self.place_of(job),
+                outer: family::is_outer(self.need_of(job)),
+            })
+            .collect();
+        let swaps = self.with_view(&[], &[], |view| schedule::swap::plan(view, &resuming));
+        let Adopted::Swaps(swaps) = self.recorded(Adopted::Swaps(swaps)) else {
+            unreachable!("a recorded plan is of the planned kind")
+        };
+        self.adopted.push(Adopted::Swaps(swaps.clone()));
+        for Swap { job, place } in swaps {
+            match place {
+                Some(place) => self.start(job, place),
+                None => self.requeue(job, StopWhy::Lost, self.state.now),
+            }
+        }
+    }
+
+    /// Serves the queue.
+    fn queue_pass(&mut self) {
+        if self.state.queue.is_empty() {
+            self.head = None;
+            return;
+        }
+        let rows = self.rows();
+        let (plan, report) = self.with_view(&rows.queue, &rows.busy, schedule::plan);
+        drop(rows);
+        self.head = report.head;
+        let Some(plan) = self.recorded_schedule(plan) else { return };
+        if plan.is_empty() {
+            self.consider_moves();
+            return;
+        }
+        let violations = check::starts(&self.fabric, &self.state, &plan);
+        if !violations.is_empty() {
+            let job = plan.starts[0].job;
+            self.note(Note::PlanRefused { job, n_violations: count(violations.len()) });
+            return;
+        }
+        self.adopted.push(Adopted::Schedule(plan.clone()));
+        let Plan { starts, preempts } = plan;
+        for start in starts {
+            self.start(start.job, start.place);
+        }
+        for (victim, by) in preempts {
+            if !self.state.jobs[by].claims {
+                self.claim(by);
+            }
+            self.stop(victim, StopWhy::Preempted { by }, Haste::WithNotice);
+        }
+    }
+
+    /// The waiting, as far as a pass looks, and the busy.
+    pub(super) fn rows(&self) -> Rows<'_> {
+        let queue = self.state.queue.iter().take(4 * BACKFILL_DEPTH);
+        let queue = queue.map(|(_, job)| self.waiting(*job)).collect();
+        let busy = self.state.active.iter().filter_map(|&job| self.busy(job)).collect();
+        Rows { queue, busy }
+    }
+
+    pub(super) fn waiting(&self, job: JobId) -> Waiting<'_> {
+        let known = &self.state.jobs[job];
+        Waiting {
+            job,
+            demand: &known.spec.demand,
+            need: self.need_of(job),
+            limit: known.spec.limit,
+            priority: known.spec.priority,
+            claims: known.claims,
+        }
+    }
+
+    fn busy(&self, job: JobId) -> Option<Busy<'_>> {
+        let known = &self.state.jobs[job];
+        let place = known.place.as_ref()?;
+        let settings = &self.state.settings;
+        let stop_max = settings.notice + settings.grace;
+        let by_limit = |from: Moment| match known.spec.limit {
+            Some(limit) => from + limit + stop_max,
+            None => Moment::NEVER,
+        };
+        let (release_by, leaving) = match known.state {
+            JobState::Running { since } => (by_limit(since), false),
+            JobState::Stopping { kill_at, .. } => (kill_at + settings.grace, true),
+            _ => (by_limit(known.placed_at + settings.setup_max), false),
+        };
+        let preemptible = known.spec.preemptible && matches!(known.state, JobState::Running { .. });
+        Some(Busy {
+            job,
+            holds: &place.holds,
+            pool: place.pool,
+            release_by,
+            priority: known.spec.priority,
+            preemptible,
+            leaving,
+            since: known.placed_at,
+        })
+    }
+
+    /// Shows a pure planner the present state.
+    pub(super) fn with_view<T>(
+        &self,
+        queue: &[Waiting<'_>],
+        busy: &[Busy<'_>],
+        planner: impl FnOnce(&View<'_>) -> T,
+    ) -> T {
+        let settings = &self.state.settings;
+        let current = |switch: PartId, north: u16| {
+            self.state.switches.get(&switch)?.pairs.get(&north).copied()
+        };
+        planner(&View {
+            now: self.state.now,
+            fabric: &self.fabric,
+            layout: &self.layout,
+            parts: &self.state.parts,
+            queue,
+            busy,
+            means: settings.means,
+            setup_max: settings.setup_max,
+            stop_max: settings.notice + settings.grace,
+            current: &current,
+        })
+    }
+
+    /// Looks for moves where the head waits for longer than a move takes.
+    fn consider_moves(&mut self) {
+        let settings = &self.state.settings;
+        if !settings.means.defragment || self.replaying.is_some() && !self.plans_anew() {
+            self.replay_moves();
+            return;
+        }
+        let Some(head) = self.head.clone() else { return };
+        let soon = self.state.now + settings.notice + settings.grace + settings.setup_max;
+        let waits = head.promise.as_ref().is_none_or(|it| soon < it.at);
+        let busy_moving = self.state.active.iter().any(|&it| self.state.jobs[it].next.is_some());
+        let claims = self.state.jobs[head.job].claims;
+        let proposed = self.state.proposal.as_ref().is_some_and(|it| it.job == head.job);
+        if !waits || busy_moving || claims || proposed {
+            return;
+        }
+        let Some(moves) = self.plan_moves(head.job) else { return };
+        self.state.n_plans += 1;
+        let lost_chip_hours = u32::try_from(moves.lost.as_secs() / 3600).unwrap_or(u32::MAX);
+        self.note(Note::MovesProposed {
+            plan: moves.id,
+            job: moves.job,
+            n_moved: count(moves.moves.len()),
+            lost_chip_hours,
+        });
+        self.adopted.push(Adopted::Moves(moves.clone()));
+        self.state.proposal = Some(moves);
+        if self.state.settings.level == Level::Repair {
+            self.adopt_moves();
+        }
+    }
+
+    fn replay_moves(&mut self) {
+        let Some(Adopted::Moves(moves)) = self.next_recorded(|it| matches!(it, Adopted::Moves(_)))
+        else {
+            return;
+        };
+        self.state.n_plans += 1;
+        self.adopted.push(Adopted::Moves(moves.clone()));
+        self.state.proposal = Some(moves);
+        if self.state.settings.level == Level::Repair {
+            self.adopt_moves();
+        }
+    }
+
+    /// The moves that would let `head` start now.
+    fn plan_moves(&self, head: JobId) -> Option<Moves> {
+        let rows = self.rows();
+        let settings = &self.state.settings;
+        let loss = settings.notice + settings.grace + settings.setup_max;
+        let running = self.state.active.iter().map(|&it| (it, &self.state.jobs[it]));
+        let movable: Vec<Movable<'_>> = running
+            .filter(|(_, it)| matches!(it.state, JobState::Running { .. }) && it.spec.preemptible)
+            .filter_map(|(job, it)| {
+                let place = it.place.as_ref()?;
+                let (demand, need) = (&it.spec.demand, self.need_of(job).as_ref());
+                Some(Movable { job, owner: &it.spec.owner, demand, need, place, loss })
+            })
+            .collect();
+        let allowance = self.allowance();
+        let head = self.waiting(head);
+        let id = PlanId::new(self.state.n_plans);
+        self.with_view(&rows.queue, &rows.busy, |view| {
+            defragment::propose(view, &head, &movable, &allowance, id)
+        })
+    }
+
+    /// What each owner may still lose: its share of what it runs over the window, less what it
+    /// has lost within it.
+    fn allowance(&self) -> Allowance<'_> {
+        let settings = &self.state.settings;
+        let mut allowance = Allowance::new();
+        for &job in &self.state.active {
+            let known = &self.state.jobs[job];
+            let chips = known.place.as_ref().map_or(0, |it| it.n_seats());
+            let runs = settings.moves_window.times(u64::from(chips));
+            let share = u64::from(settings.moves_share.parts());
+            let nanos = u128::from(runs.as_nanos()) * u128::from(share) / 1_000_000;
+            let may = Span::nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            *allowance.entry(known.spec.owner.as_str()).or_default() += may;
+        }
+        for (owner, losses) in &self.state.moves {
+            let lately = losses
+                .iter()
+                .filter(|(at, _)| self.state.now.since(*at) <= settings.moves_window)
+                .fold(Span::ZERO, |acc, (_, loss)| acc + *loss);
+            if let Some(left) = allowance.get_mut(owner.as_str()) {
+                *left = left.minus(lately);
+            }
+        }
+        allowance
+    }
+
+    /// Carries the proposal out, if every move is still possible.  Returns whether it was.
+    pub(super) fn adopt_moves(&mut self) -> bool {
+        let Some(proposal) = self.state.proposal.take() else { return false };
+        let fits = proposal.moves.iter().all(|(job, place)| {
+            let known = &self.state.jobs[*job];
+            let outer = family::is_outer(self.need_of(*job));
+            matches!(known.state, JobState::Running { .. })
+                && place.holds.iter().all(|hold| {
+                    let part = &self.state.parts[hold.part];
+                    part.held & hold.seats == 0 && !part.hits(hold.seats, outer)
+                })
+        });
+        if !fits || !matches!(self.state.jobs[proposal.job].state, JobState::Queued { .. }) {
+            return false;
+        }
+        let settings = &self.state.settings;
+        let loss = settings.notice + settings.grace + settings.setup_max;
+        let (now, window) = (self.state.now, settings.moves_window);
+        self.note(Note::MovesAdopted { plan: proposal.id, job: proposal.job });
+        self.claim(proposal.job);
+        for (job, place) in proposal.moves {
+            for hold in &place.holds {
+                self.state.parts[hold.part].held |= hold.seats;
+            }
+            let lost = loss.times(u64::from(place.n_seats()));
+            let owner = self.state.jobs[job].spec.owner.clone();
+            let losses = self.state.moves.entry(owner).or_default();
+            losses.retain(|(at, _)| now.since(*at) <= window);
+            losses.push((now, lost));
+            self.state.jobs[job].next = Some(place);
+            self.stop(job, StopWhy::Moved { plan: proposal.id }, Haste::WithNotice);
+        }
+        true
+    }
+
+    /// The family's word on a demand, remembered.
+    pub(super) fn learn(&mut self, demand: &Demand, need: Need) {
+        if !self.needs.contains_key(demand) {
+            self.needs.insert(demand.clone(), std::sync::Arc::new(need));
+        }
+    }
+}

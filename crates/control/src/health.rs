@@ -1,0 +1,109 @@
+//! How bad a symptom is.
+//!
+//! Rules are data.  A symptom has a severity of its own, and rises by one step when it was seen
+//! often enough within a window; a transient one that is not seen again clears by itself after
+//! its sticky window (notes of operators: flap, drop, sticky and auto-clear windows).
+
+use selvedge_model::fault::{Severity, Symptom};
+use selvedge_model::unit::{Moment, Span};
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// For which symptom.
+    pub symptom: Symptom,
+    /// How bad one sighting is.
+    pub severity: Severity,
+    /// So many sightings …
+    pub n_repeats: u32,
+    /// … within this window make it one step worse.
+    pub window: Span,
+    /// How long a case that may pass stays open after the last sighting.
+    pub sticky: Span,
+}
+
+const fn rule(symptom: Symptom, severity: Severity, n_repeats: u32, window: Span) -> Rule {
+    // gpud's PR #1110: a port drop that cleared after 30 s left operators with contradictory
+    // states; ten minutes did not.
+    Rule { symptom, severity, n_repeats, window, sticky: Span::mins(10) }
+}
+
+/// All rules, one for each symptom.
+pub const RULES: [Rule; 14] = [
+    rule(Symptom::MachineDown, Severity::Fatal, 1, Span::hours(1)),
+    rule(Symptom::ChipFailed, Severity::Fatal, 1, Span::hours(1)),
+    rule(Symptom::PcieDegraded, Severity::Critical, 2, Span::hours(24)),
+    rule(Symptom::LinkDown, Severity::Fatal, 1, Span::hours(1)),
+    // gpud: a flap is three returns within the window of its history.
+    rule(Symptom::LinkFlapped, Severity::Degraded, 3, Span::mins(10)),
+    rule(Symptom::LinkDegraded, Severity::Degraded, 3, Span::hours(1)),
+    rule(Symptom::SwitchDown, Severity::Fatal, 1, Span::hours(1)),
+    rule(Symptom::PortFailed, Severity::Critical, 2, Span::hours(24)),
+    rule(Symptom::PortLossHigh, Severity::Degraded, 3, Span::hours(24)),
+    rule(Symptom::ExerciseFailed, Severity::Critical, 2, Span::hours(24)),
+    rule(Symptom::Miswired, Severity::Critical, 2, Span::hours(24)),
+    rule(Symptom::Silent, Severity::Critical, 2, Span::hours(24)),
+    rule(Symptom::Planned, Severity::Critical, u32::MAX, Span::hours(24)),
+    rule(Symptom::Returned, Severity::Critical, u32::MAX, Span::hours(24)),
+];
+
+/// The rule of a symptom.
+pub fn rule_of(symptom: Symptom) -> &'static Rule {
+    let found = RULES.iter().find(|it| it.symptom == symptom);
+    found.expect("every symptom has a rule: a test holds it")
+}
+
+/// How bad `symptom` is, seen at these moments (the newest last).
+pub fn grade(symptom: Symptom, sightings: &[Moment]) -> Severity {
+    let rule = rule_of(symptom);
+    let Some(&newest) = sightings.last() else { return rule.severity };
+    let n_seen = sightings.iter().filter(|&&at| newest.since(at) <= rule.window).count();
+    if rule.n_repeats as usize <= n_seen { worse(rule.severity) } else { rule.severity }
+}
+
+fn worse(severity: Severity) -> Severity {
+    match severity {
+        Severity::Transient => Severity::Degraded,
+        Severity::Degraded => Severity::Critical,
+        Severity::Critical | Severity::Fatal => Severity::Fatal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Symptom; 14] = [
+        Symptom::MachineDown,
+        Symptom::ChipFailed,
+        Symptom::PcieDegraded,
+        Symptom::LinkDown,
+        Symptom::LinkFlapped,
+        Symptom::LinkDegraded,
+        Symptom::SwitchDown,
+        Symptom::PortFailed,
+        Symptom::PortLossHigh,
+        Symptom::ExerciseFailed,
+        Symptom::Miswired,
+        Symptom::Silent,
+        Symptom::Planned,
+        Symptom::Returned,
+    ];
+
+    #[test]
+    fn every_symptom_has_exactly_one_rule() {
+        for symptom in ALL {
+            assert_eq!(RULES.iter().filter(|it| it.symptom == symptom).count(), 1, "{symptom:?}");
+            assert_eq!(rule_of(symptom).symptom, symptom);
+        }
+        assert_eq!(RULES.len(), ALL.len());
+    }
+
+    #[test]
+    fn a_third_flap_within_ten_minutes_is_critical_and_a_late_one_is_not() {
+        let at = |mins| Moment::START + Span::mins(mins);
+        assert_eq!(grade(Symptom::LinkFlapped, &[at(0), at(5)]), Severity::Degraded);
+        assert_eq!(grade(Symptom::LinkFlapped, &[at(0), at(5), at(9)]), Severity::Critical);
+        assert_eq!(grade(Symptom::LinkFlapped, &[at(0), at(5), at(11)]), Severity::Degraded);
+    }
+}

@@ -1,0 +1,238 @@
+//! Who gets which hardware, and when.
+//!
+//! A pass is a pure function of what waits, what runs and what is free.  It serves the queue in
+//! its order.  The first job that does not fit is the *head*: it is promised the earliest moment
+//! at which, by the limits of the running jobs, it must fit; later jobs are backfilled only where
+//! that promise holds.  A running job without a limit may end at any moment, so nothing passes a
+//! head that waits for its parts.  True durations are never read.
+//!
+//! Complexity of a pass: O(queue depth × parts) to place, O(busy × parts) for the promise.
+
+pub mod defragment;
+pub mod preempt;
+pub mod promise;
+pub mod swap;
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::fabric::Fabric;
+use selvedge_model::id::{JobId, PartId, PoolId};
+use selvedge_model::job::{Demand, Hold, Need, Place};
+use selvedge_model::table::IdVec;
+use selvedge_model::unit::{Moment, Span};
+
+use crate::capacity::{Capacity, Layout};
+use crate::family;
+use crate::limits::BACKFILL_DEPTH;
+use crate::settings::Means;
+use crate::state::PartState;
+
+/// A job that waits, as the scheduler sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting<'a> {
+    /// Which.
+    pub job: JobId,
+    /// What it asked for.
+    pub demand: &'a Demand,
+    /// What its family made of that.
+    pub need: &'a Need,
+    /// How long it may run.
+    pub limit: Option<Span>,
+    /// Its base priority: aging moves a job forward, it does not let it preempt.
+    pub priority: u8,
+    /// Whether running jobs are stopping for it.
+    pub claims: bool,
+}
+
+/// A job that holds hardware, as the scheduler sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Busy<'a> {
+    /// Which.
+    pub job: JobId,
+    /// What it holds.
+    pub holds: &'a [Hold],
+    /// In which pool.
+    pub pool: PoolId,
+    /// When, by its limit, it has left; `NEVER` without one.
+    pub release_by: Moment,
+    /// Its base priority.
+    pub priority: u8,
+    /// Whether it may be preempted.
+    pub preemptible: bool,
+    /// Whether it is stopping already.
+    pub leaving: bool,
+    /// Since when it holds its hardware.
+    pub since: Moment,
+}
+
+/// Everything that a pass reads.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The moment of the pass.
+    pub now: Moment,
+    /// The hardware.
+    pub fabric: &'a Fabric,
+    /// Which parts take jobs.
+    pub layout: &'a Layout,
+    /// What is known of each part.
+    pub parts: &'a IdVec<PartId, PartState>,
+    /// Jobs that wait and may start, in the order in which they are served.
+    pub queue: &'a [Waiting<'a>],
+    /// Jobs that hold hardware.
+    pub busy: &'a [Busy<'a>],
+    /// Which means are in use.
+    pub means: Means,
+    /// The longest time from placing to dispatch.
+    pub setup_max: Span,
+    /// The longest time from a notice to the death of the tasks.
+    pub stop_max: Span,
+    /// How a circuit switch stands: the south port of a north port.
+    pub current: &'a dyn Fn(PartId, u16) -> Option<u16>,
+}
+
+/// One job to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// Which.
+    pub job: JobId,
+    /// Where.
+    pub place: Place,
+    /// Whether it passes a head that waits.
+    pub backfilled: bool,
+}
+
+/// What a pass decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[must_use]
+pub struct Plan {
+    /// Jobs to start now.
+    pub starts: Vec<Start>,
+    /// Running jobs to stop, each for the job that takes its hardware.
+    pub preempts: Vec<(JobId, JobId)>,
+}
+
+impl Plan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty() && self.preempts.is_empty()
+    }
+}
+
+/// The first job that does not fit, and what it was promised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Which.
+    pub job: JobId,
+    /// When and where it must fit by the limits of the running jobs; none if it waits for a job
+    /// without limit, or for hardware that is out of use.
+    pub promise: Option<promise::Promise>,
+}
+
+/// What a pass could not do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[must_use]
+pub struct Report {
+    /// The first job that does not fit.
+    pub head: Option<Head>,
+    /// How many jobs behind the head were looked at.
+    pub n_looked: u32,
+}
+
+/// Decides who starts and who is preempted.
+pub fn plan(view: &View<'_>) -> (Plan, Report) {
+    let (mut plan, mut report) = (Plan::default(), Report::default());
+    let mut free = Capacity::now(view.layout, view.parts);
+    let mut waiting = view.queue.iter();
+    // Jobs started by this pass count as busy for the promise.
+    let mut started: Vec<(PoolId, Vec<Hold>, Moment)> = Vec::new();
+    let head = loop {
+        let Some(job) = waiting.next() else { return (plan, report) };
+        let Some(place) = place(view, &free, job, None) else { break job };
+        free.take(&place.holds);
+        started.push((place.pool, place.holds.clone(), release_by(view, job)));
+        plan.starts.push(Start { job: job.job, place, backfilled: false });
+    };
+    let mut promise = promise::earliest(view, &free, &started, head.need, head.demand);
+    if view.means.preempt && plan.starts.is_empty() {
+        let victims = preempt::victims(view, &free, head);
+        if !victims.is_empty() {
+            plan.preempts = victims.into_iter().map(|victim| (victim, head.job)).collect();
+            // What is about to be freed is the head's: nobody passes it meanwhile.
+            promise = None;
+        }
+    }
+    if view.means.backfill && !head.claims {
+        if let Some(promise) = &promise {
+            for job in waiting.take(BACKFILL_DEPTH) {
+                report.n_looked += 1;
+                let Some(place) = place(view, &free, job, Some(promise)) else { continue };
+                let ends = release_by(view, job);
+                if !promise::holds_with(view, &free, &started, promise, head, &place, ends) {
+                    continue;
+                }
+                free.take(&place.holds);
+                started.push((place.pool, place.holds.clone(), ends));
+                plan.starts.push(Start { job: job.job, place, backfilled: true });
+            }
+        }
+    }
+    report.head = Some(Head { job: head.job, promise });
+    (plan, report)
+}
+
+/// When a job started now has left by its limit.
+pub(crate) fn release_by(view: &View<'_>, job: &Waiting<'_>) -> Moment {
+    match job.limit {
+        Some(limit) => view.now + view.setup_max + limit + view.stop_max,
+        None => Moment::NEVER,
+    }
+}
+
+/// The place that `job` would get now.  Pools are tried in order; one that was promised to the
+/// head comes last.
+pub(crate) fn place(
+    view: &View<'_>,
+    free: &Capacity<'_>,
+    job: &Waiting<'_>,
+    promise: Option<&promise::Promise>,
+) -> Option<Place> {
+    let promised = promise.map(|it| it.pool);
+    let pools = view.layout.pools.ids();
+    let mut order: Vec<PoolId> =
+        pools.filter(|&pool| family::serves(view.fabric, view.layout, pool, job.demand)).collect();
+    order.sort_by_key(|&pool| (Some(pool) == promised, spare_room(view, free, pool, job.need)));
+    order.into_iter().find_map(|pool| place_in(view, free, pool, job))
+}
+
+/// The place that `job` would get in `pool`.
+pub(crate) fn place_in(
+    view: &View<'_>,
+    free: &Capacity<'_>,
+    pool: PoolId,
+    job: &Waiting<'_>,
+) -> Option<Place> {
+    match job.need {
+        Need::Whole { n_parts } => {
+            let parts = free.free_parts(pool);
+            let is_enough = *n_parts as usize <= parts.len();
+            is_enough.then(|| family::arrange(view.fabric, job.demand, pool, &parts, view.current))
+        }
+        Need::Within { .. } => {
+            let hold = free.within(pool, job.need)?;
+            Some(Place { pool, holds: vec![hold] })
+        }
+    }
+}
+
+/// Best fit over pools: the one with the least room left, so that large jobs find room.
+fn spare_room(view: &View<'_>, free: &Capacity<'_>, pool: PoolId, need: &Need) -> u32 {
+    if view.layout.pools.len() == 1 {
+        return 0;
+    }
+    match need {
+        Need::Whole { .. } => u32::try_from(free.free_parts(pool).len()).unwrap_or(u32::MAX),
+        Need::Within { .. } => {
+            view.layout.pools[pool].iter().map(|&part| free.free_seats(part)).sum()
+        }
+    }
+}

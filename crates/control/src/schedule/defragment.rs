@@ -1,0 +1,199 @@
+//! Which running jobs to move so that a waiting one fits (seed 000 §3.3: several sub-cube jobs
+//! into fewer cubes, or multi-cube jobs into another pod, minimal and fair).
+//!
+//! A proposal is reviewable: who goes where, and what it costs in lost chip time.  No owner loses
+//! more than its share within a window.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use selvedge_model::id::{JobId, PartId, PlanId, PoolId};
+use selvedge_model::job::{Demand, Hold, Need, Place};
+use selvedge_model::unit::Span;
+
+use crate::capacity::Capacity;
+use crate::family;
+use crate::schedule::{View, Waiting, place_in};
+use crate::state::Moves;
+
+/// A running job that may be moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Movable<'a> {
+    /// Which.
+    pub job: JobId,
+    /// Whose.
+    pub owner: &'a str,
+    /// What it asked for.
+    pub demand: &'a Demand,
+    /// What its family made of that.
+    pub need: &'a Need,
+    /// Where it is.
+    pub place: &'a Place,
+    /// What one chip of it loses by a move.
+    pub loss: Span,
+}
+
+/// What each owner may still lose within the window, in chip time.
+pub type Allowance<'a> = BTreeMap<&'a str, Span>;
+
+/// The cheapest moves found that let `head` start, if there are any.  Greedy: parts are emptied
+/// in the order of what that costs, then whole jobs leave the pool, smallest first.
+pub fn propose(
+    view: &View<'_>,
+    head: &Waiting<'_>,
+    movable: &[Movable<'_>],
+    allowance: &Allowance<'_>,
+    id: PlanId,
+) -> Option<Moves> {
+    let Need::Whole { n_parts } = head.need else { return None };
+    let pools = view.layout.pools.ids();
+    pools
+        .filter(|&pool| family::serves(view.fabric, view.layout, pool, head.demand))
+        .filter(|&pool| Capacity::could_hold(view.layout, pool, head.need))
+        .filter_map(|pool| {
+            let mut try_ = Try {
+                view,
+                free: Capacity::now(view.layout, view.parts),
+                left: allowance.clone(),
+                moves: Vec::new(),
+                lost: Span::ZERO,
+                emptied: BTreeSet::new(),
+            };
+            try_.make_room(pool, *n_parts as usize, movable).then(|| Moves {
+                id,
+                job: head.job,
+                moves: try_.moves,
+                lost: try_.lost,
+            })
+        })
+        .min_by_key(|it| (it.lost, it.moves.len()))
+}
+
+struct Try<'a> {
+    view: &'a View<'a>,
+    free: Capacity<'a>,
+    left: Allowance<'a>,
+    moves: Vec<(JobId, Place)>,
+    lost: Span,
+    /// Parts that are to become free: nobody moves onto them.
+    emptied: BTreeSet<PartId>,
+}
+
+impl<'a> Try<'a> {
+    fn make_room(&mut self, pool: PoolId, n_parts: usize, movable: &[Movable<'a>]) -> bool {
+        let mut n_free = self.free.free_parts(pool).len();
+        self.emptied.extend(self.free.free_parts(pool));
+        for part in self.by_cost(pool, movable) {
+            if n_parts <= n_free {
+                return true;
+            }
+            if self.empty(part, movable) {
+                n_free += 1;
+            }
+        }
+        let mut whole: Vec<&Movable<'a>> = movable
+            .iter()
+            .filter(|it| it.place.pool == pool && family::is_outer(it.need))
+            .collect();
+        whole.sort_by_key(|it| (it.place.n_seats(), it.job));
+        for job in whole {
+            if n_parts <= n_free {
+                return true;
+            }
+            if self.leave_pool(pool, job) {
+                n_free += job.place.holds.len();
+            }
+        }
+        n_parts <= n_free
+    }
+
+    /// The sound, partly held parts of `pool`, cheapest to empty first.
+    fn by_cost(&self, pool: PoolId, movable: &[Movable<'a>]) -> Vec<PartId> {
+        let mut parts: Vec<(u32, PartId)> = Vec::new();
+        for &part in &self.view.layout.pools[pool] {
+            let held = self.free.held(part);
+            let on = movable.iter().filter(|it| !family::is_outer(it.need));
+            let seats = on
+                .flat_map(|it| &it.place.holds)
+                .filter(|it| it.part == part)
+                .fold(0, |acc, it| acc | it.seats);
+            if held != 0 && held == seats && self.view.parts[part].is_whole() {
+                parts.push((held.count_ones(), part));
+            }
+        }
+        parts.sort_unstable();
+        parts.into_iter().map(|(_, part)| part).collect()
+    }
+
+    /// Moves all jobs off `part` onto parts that are partly held anyway; all or none.
+    fn empty(&mut self, part: PartId, movable: &[Movable<'a>]) -> bool {
+        let before = (self.free.clone(), self.left.clone(), self.moves.len(), self.lost);
+        self.emptied.insert(part);
+        let on = movable.iter().filter(|it| it.place.holds.iter().any(|hold| hold.part == part));
+        for job in on {
+            let Some(hold) = self.nook(job.need).filter(|_| self.charge(job)) else {
+                self.emptied.remove(&part);
+                self.moves.truncate(before.2);
+                (self.free, self.left, self.lost) = (before.0, before.1, before.3);
+                return false;
+            };
+            let pool = self.view.fabric.part(hold.part).pool.expect("parts that take jobs");
+            self.free.give(&job.place.holds);
+            self.free.take(&[hold]);
+            self.moves.push((job.job, Place { pool, holds: vec![hold] }));
+        }
+        true
+    }
+
+    /// Room within a part that is partly held and stays so.
+    fn nook(&self, need: &Need) -> Option<Hold> {
+        let Need::Within { masks } = need else { return None };
+        let parts = self.view.layout.pools.iter().flatten().copied();
+        let mut best: Option<(u32, Hold)> = None;
+        for part in parts.filter(|it| !self.emptied.contains(it) && self.free.held(*it) != 0) {
+            let room = self.free.free_seats(part);
+            if best.is_none_or(|(least, _)| room < least)
+                && let Some(seats) = self.free.first_mask(part, masks)
+            {
+                best = Some((room, Hold { part, seats }));
+            }
+        }
+        best.map(|(_, hold)| hold)
+    }
+
+    /// Moves a whole job into another pool.
+    fn leave_pool(&mut self, pool: PoolId, job: &Movable<'a>) -> bool {
+        let waiting = Waiting {
+            job: job.job,
+            demand: job.demand,
+            need: job.need,
+            limit: None,
+            priority: 0,
+            claims: false,
+        };
+        let others = self.view.layout.pools.ids().filter(|&it| it != pool);
+        let serving =
+            others.filter(|&it| family::serves(self.view.fabric, self.view.layout, it, job.demand));
+        let mut places = serving.filter_map(|it| place_in(self.view, &self.free, it, &waiting));
+        let Some(place) = places.next() else { return false };
+        drop(places);
+        if !self.charge(job) {
+            return false;
+        }
+        self.free.give(&job.place.holds);
+        self.free.take(&place.holds);
+        self.moves.push((job.job, place));
+        true
+    }
+
+    /// Takes the job's loss from its owner's allowance, if that is enough.
+    fn charge(&mut self, job: &Movable<'a>) -> bool {
+        let loss = job.loss.times(u64::from(job.place.n_seats()));
+        let Some(left) = self.left.get_mut(job.owner) else { return false };
+        if *left < loss {
+            return false;
+        }
+        *left = left.minus(loss);
+        self.lost += loss;
+        true
+    }
+}

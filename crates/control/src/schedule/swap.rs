@@ -1,0 +1,69 @@
+//! Hot swap: a lost part costs one part (seed 000 §2.2: the healthy cubes are used on).
+//!
+//! A job whose hardware failed under it keeps its healthy parts; each lost one is replaced by a
+//! free part of the same pool at the same coordinate, so that only its xconnects move.
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::id::{JobId, PartId};
+use selvedge_model::job::{Hold, Place};
+
+use crate::capacity::Capacity;
+use crate::schedule::View;
+
+/// A job that stopped and keeps its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Resuming<'a> {
+    /// Which.
+    pub job: JobId,
+    /// What it holds.
+    pub place: &'a Place,
+    /// Whether it uses outer links.
+    pub outer: bool,
+}
+
+/// What becomes of such a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swap {
+    /// Which.
+    pub job: JobId,
+    /// Where it goes on; none if there are not enough spares, so that it gives its place up.
+    pub place: Option<Place>,
+}
+
+/// Finds spares for those who wait for them, in their order.
+#[must_use]
+pub fn plan(view: &View<'_>, resuming: &[Resuming<'_>]) -> Vec<Swap> {
+    let mut free = Capacity::now(view.layout, view.parts);
+    let mut swaps = Vec::with_capacity(resuming.len());
+    for job in resuming {
+        let place = substituted(view, &free, job);
+        if let Some(place) = &place {
+            let new = place.holds.iter().filter(|it| !job.place.holds.contains(it));
+            free.take(&new.copied().collect::<Vec<_>>());
+        }
+        swaps.push(Swap { job: job.job, place });
+    }
+    swaps
+}
+
+fn substituted(view: &View<'_>, free: &Capacity<'_>, job: &Resuming<'_>) -> Option<Place> {
+    let is_lost = |hold: &Hold| {
+        view.layout.seats[hold.part] & hold.seats != hold.seats
+            || view.parts[hold.part].hits(hold.seats, job.outer)
+    };
+    let mut place = job.place.clone();
+    if !place.holds.iter().any(is_lost) {
+        return Some(place);
+    }
+    if !job.outer {
+        return None;
+    }
+    let mut spares = free.free_parts(place.pool).into_iter();
+    for hold in place.holds.iter_mut().filter(|it| is_lost(it)) {
+        let spare: PartId = spares.next()?;
+        hold.part = spare;
+        hold.seats = view.layout.seats[spare];
+    }
+    Some(place)
+}
