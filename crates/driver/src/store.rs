@@ -7,7 +7,7 @@
 //! ```
 //!
 //! In reading order: the checksums ([`Chain`]), what can be wrong and how it is told (`error`),
-//! reading and checking without changing anything (`read`), what a person does with a journal
+//! the log a crash leaves (`wal`), reading and checking without changing anything (`read`), what a person does with a journal
 //! (`rescue`), and here the [`Store`] that appends.
 //!
 //! # What an append costs, and why it is durable
@@ -20,11 +20,15 @@
 //! # What is noticed
 //! Each row carries a checksum over all before it, and `meta.head` names the last one, in the
 //! same transaction: a row changed, moved, added or missing, also at the end, is damage, and
-//! damage refuses to start.
+//! damage refuses to start.  So is a byte changed in the middle of `journal.db-wal` (`wal`).
+//! What cannot be told from a commit that never ended is damage to the last one or two commits
+//! in that file after a crash: only a copy elsewhere could tell.
 
 mod chain;
 
 mod error;
+
+mod wal;
 
 mod read;
 
@@ -53,6 +57,9 @@ use read::{Extent, Reader};
 
 /// The journal's file in a data directory.
 pub const JOURNAL_FILE: &str = "journal.db";
+
+/// What `SQLite` has not yet moved over into [`JOURNAL_FILE`].
+pub(crate) const WAL_FILE: &str = "journal.db-wal";
 
 /// The format that this version writes, as `meta` names it.
 pub const FORMAT: &str = "selvedge-journal 1";
@@ -131,9 +138,13 @@ impl Store {
             create(dir)?;
         }
         // Checked by a reader that is gone before the writer comes: what is damaged stays as it is.
-        let (opened, last) = Reader::open(dir)?.check(Extent::Bounded)?.into_opened(dir)?;
+        let (opened, last) = Reader::open(dir)?.check(Extent::AT_OPEN)?.into_opened(dir)?;
         let db = connect(&path)?;
-        Ok((Store { db, dir: dir.to_owned(), last, in_doubt: false, _lock: lock }, opened))
+        let store = Store { db, dir: dir.to_owned(), last, in_doubt: false, _lock: lock };
+        // What a crash left behind the last commit would lie behind the next ones, and look as
+        // if it had been acknowledged.
+        store.wipe_uncommitted().map_err(|source| StoreError::io(&dir.join(WAL_FILE), source))?;
+        Ok((store, opened))
     }
 
     /// The last row's number; 0 in a new journal.
@@ -288,20 +299,24 @@ impl Store {
 
     /// Cuts from the WAL what follows its last commit.
     fn wipe_uncommitted(&self) -> Result<(), io::Error> {
-        let (n_frames, page): (i64, u64) = self
+        let (n_frames, page_bytes): (i64, u64) = self
             .db
             .query_row("PRAGMA wal_checkpoint(NOOP)", [], |it| it.get(1))
             .and_then(|n| Ok((n, self.db.query_row("PRAGMA page_size", [], |it| it.get(0))?)))
             .map_err(io::Error::other)?;
         let n_frames = u64::try_from(n_frames).map_err(io::Error::other)?;
-        // https://sqlite.org/fileformat2.html#walformat: a header of 32 bytes, then frames of
-        // 24 bytes and a page each.  No process keeps locks on this file, so that it may be
-        // opened beside SQLite; the same with `journal.db` would drop SQLite's locks on it.
-        let len = 32 + n_frames * (24 + page);
-        let wal = OpenOptions::new().write(true).open(self.dir.join("journal.db-wal"))?;
-        if len < wal.metadata()?.len() {
-            wal.set_len(len)?;
-            wal.sync_all()?;
+        // No process keeps locks on this file, so that it may be opened beside SQLite; the same
+        // with `journal.db` would drop SQLite's locks on it.
+        let path = self.dir.join(WAL_FILE);
+        let log = match OpenOptions::new().write(true).open(path) {
+            Ok(it) => it,
+            Err(it) if it.kind() == io::ErrorKind::NotFound && n_frames == 0 => return Ok(()),
+            Err(it) => return Err(it),
+        };
+        let len = wal::len(n_frames, page_bytes);
+        if len < log.metadata()?.len() {
+            log.set_len(len)?;
+            log.sync_all()?;
         }
         Ok(())
     }

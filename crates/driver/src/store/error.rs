@@ -239,6 +239,14 @@ pub enum Damage {
         /// The first row that is not on record.
         number: u64,
     },
+    /// Commits lie in the write-ahead log behind a frame that is not what was written.
+    #[error(
+        "frame {frame} of journal.db-wal is damaged, and rows acknowledged later lie behind it"
+    )]
+    LogBroken {
+        /// The frame; 0 for the log's header.
+        frame: u64,
+    },
     /// The record of the last row is gone.
     #[error("the record of the last row (meta `head`) is missing or unreadable")]
     NoHead,

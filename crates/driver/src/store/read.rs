@@ -11,7 +11,7 @@ use crate::limits::{
 };
 use crate::store::chain::{Chain, Link, digest};
 use crate::store::{
-    Damage, FORMAT, JOURNAL_FILE, Opened, Row, Snapshot, SnapshotFault, StoreError,
+    Damage, FORMAT, JOURNAL_FILE, Opened, Row, Snapshot, SnapshotFault, StoreError, WAL_FILE, wal,
 };
 
 /// What a check of a journal found.
@@ -86,8 +86,16 @@ impl Iterator for Rows<'_> {
 pub(crate) enum Extent {
     /// All of it.
     Whole,
-    /// All of it if it is short, else what follows the older snapshot.
-    Bounded,
+    /// All of it up to so many rows, else what follows the newest good snapshot.
+    Bounded {
+        /// How many.
+        n_rows_max: u64,
+    },
+}
+
+impl Extent {
+    /// What a start walks.
+    pub(crate) const AT_OPEN: Extent = Extent::Bounded { n_rows_max: ROWS_WALKED_AT_OPEN_MAX };
 }
 
 /// What a check found, and what it came by.
@@ -149,14 +157,14 @@ impl Reader {
     /// If the format is newer, or the disk fails for a reason other than damage, which is part
     /// of the report.
     pub(crate) fn check(&self, extent: Extent) -> Result<Checked, StoreError> {
-        let mut damage = self.check_format()?;
+        let mut damage = self.check_format()?.or(self.check_log()?);
         let head = self.damage_apart(&mut damage, Damage::NoHead, self.head())?;
         let mut snapshot = None;
         let snapshots = self.check_snapshots(extent, &mut snapshot, &mut damage)?;
 
-        let from = match (&snapshot, head) {
-            (Some((_, under)), Some(head))
-                if extent == Extent::Bounded && ROWS_WALKED_AT_OPEN_MAX < head.number =>
+        let from = match (extent, &snapshot, head) {
+            (Extent::Bounded { n_rows_max }, Some((_, under)), Some(head))
+                if n_rows_max < head.number =>
             {
                 *under
             }
@@ -254,6 +262,19 @@ impl Reader {
         }
     }
 
+    /// What lies lost in the write-ahead log.
+    fn check_log(&self) -> Result<Option<Damage>, StoreError> {
+        let path = self.dir.join(WAL_FILE);
+        let find = || wal::find_damage(&path).map_err(|source| StoreError::io(&path, source));
+        // An owner that lives may just be writing where we look, and then has written when we
+        // look again; damage stays.
+        let first = find()?;
+        if first.is_none() || first != find()? {
+            return Ok(None);
+        }
+        Ok(first.map(|frame| Damage::LogBroken { frame }))
+    }
+
     fn check_snapshots(
         &self,
         extent: Extent,
@@ -271,7 +292,7 @@ impl Reader {
         };
         for number in numbers {
             // A start needs one; only a whole check also reads the one behind it.
-            if good.is_some() && extent == Extent::Bounded {
+            if good.is_some() && extent != Extent::Whole {
                 break;
             }
             let fault = match self.snapshot(number) {

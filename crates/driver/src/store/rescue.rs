@@ -59,7 +59,7 @@ pub fn export(dir: &Path, out: &mut dyn Write) -> Result<u64, StoreError> {
     let n_rows = walk.at.number;
     out.flush().map_err(out_error)?;
     // The rows are out; whether they are all that were acknowledged is for the check to say.
-    let (opened, _) = reader.check(Extent::Bounded)?.into_opened(dir)?;
+    let (opened, _) = reader.check(Extent::AT_OPEN)?.into_opened(dir)?;
     assert!(opened.last == n_rows, "{} and {n_rows} of one moment", opened.last);
     Ok(n_rows)
 }

@@ -45,6 +45,22 @@ fn a_full_disk_refuses_whole_batches_and_takes_them_once_there_is_room() {
     assert_eq!(read(&store, 0), rows(0, accepted + 20));
 }
 
+#[test]
+fn a_batch_that_cannot_be_taken_back_closes_the_journal() {
+    let dir = journal(30);
+    let (mut store, _) = Store::open(dir.path()).unwrap();
+    store.append(&rows(30, 1)).unwrap();
+    store.db.execute_batch("PRAGMA max_page_count=1").unwrap();
+    // Only its name: SQLite goes on in the file, and we cannot cut it.
+    fs::rename(dir.path().join(WAL_FILE), dir.path().join("elsewhere")).unwrap();
+    let refused = store.append(&rows(31, 500)).unwrap_err();
+    assert!(matches!(refused, StoreError::InDoubt { first: 32, last: 531, .. }), "{refused:?}");
+    assert!(refused.to_string().contains("they may be there after a restart"), "{refused}");
+    for refused in [store.append(&rows(31, 1)), store.snapshot(&snapshot(31))] {
+        assert!(matches!(refused, Err(StoreError::Closed { .. })), "{refused:?}");
+    }
+}
+
 /// Goal: the same when the system refuses to write, in the middle of a commit.  Method: a child
 /// of this test limits the size of its own files; the shell between them has the signal that
 /// goes with the limit ignored, as Rust cannot without unsafe code.
@@ -81,9 +97,11 @@ fn fail_and_recover(dir: &Path) {
     // Copied by another process: closing the file in this one would drop SQLite's locks on it.
     let crashed = temp_dir();
     let copied = Command::new("cp")
-        .args([dir.join(JOURNAL_FILE), dir.join("journal.db-wal"), crashed.path().to_owned()])
+        .args([dir.join(JOURNAL_FILE), dir.join(WAL_FILE), crashed.path().to_owned()])
         .status();
     assert!(copied.unwrap().success());
+    let log = fs::metadata(dir.join(WAL_FILE)).unwrap().len();
+    assert_eq!(log % (24 + 4_096), 32, "the frame that was cut short is gone");
     setrlimit(Resource::Fsize, limit(None)).unwrap();
     assert_eq!(Store::open(crashed.path()).unwrap().1.last, accepted);
 
