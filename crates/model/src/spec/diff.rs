@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::fabric::LinkAttrs;
 use crate::spec::parse::DOMAIN_KINDS;
-use crate::spec::plant::{Control, Family, Missing, Plant, Pod};
+use crate::spec::plant::{CableSpec, Control, Family, Missing, Plant, Pod};
 use crate::spec::render::{db, power_values, threshold_values, word, wrap_word};
 
 /// What a change is about.
@@ -154,16 +155,7 @@ fn facts(plant: &Plant) -> BTreeMap<Key, String> {
         add(Entity::Cable, 0, &patch.end.name, format!("to {port}{loss}"));
     }
     for cable in &plant.cables {
-        let attrs = cable.attrs;
-        let words = format!(
-            "to {}, {:?}, {}, {}ns, {}",
-            cable.b.name,
-            attrs.kind,
-            attrs.capacity,
-            attrs.latency.as_nanos(),
-            cable.loss
-        );
-        add(Entity::Cable, 0, &cable.a.name, words);
+        add(Entity::Cable, 0, &cable.a.name, cable_words(cable));
     }
     for domain in &plant.domains {
         let parts: Vec<&str> = domain.parts.iter().map(|it| it.name.as_str()).collect();
@@ -178,6 +170,12 @@ fn facts(plant: &Plant) -> BTreeMap<Key, String> {
         add(Entity::Missing, 0, name, what.to_owned());
     }
     facts
+}
+
+fn cable_words(cable: &CableSpec) -> String {
+    let LinkAttrs { capacity, latency, kind } = cable.attrs;
+    let latency = latency.as_nanos();
+    format!("to {}, {kind:?}, {capacity}, {latency}ns, {}", cable.b.name, cable.loss)
 }
 
 fn pod_words(pod: &Pod) -> String {
