@@ -17,6 +17,7 @@
 mod answers;
 mod asks;
 mod cases;
+mod explain;
 mod jobs;
 mod pass;
 mod replay;
@@ -35,6 +36,7 @@ use selvedge_model::job::{Demand, Need, SpecError};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Generation, Moment};
 
+pub use explain::Explanation;
 pub use replay::{ReplayError, RestoreError, VERSION};
 
 use crate::capacity::Layout;

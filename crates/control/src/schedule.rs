@@ -9,6 +9,7 @@
 //! Complexity of a pass: O(queue depth × parts) to place, O(busy × parts) for the promise.
 
 pub mod defragment;
+pub mod explain;
 pub mod preempt;
 pub mod promise;
 pub mod swap;

@@ -1,0 +1,164 @@
+//! The core's answers to "why" and "when".
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_model::fault::Target;
+use selvedge_model::id::{JobId, PartId};
+use selvedge_model::job::{JobSpec, Need};
+
+use crate::core::{Core, Refused};
+use crate::family;
+use crate::schedule::explain::{self, Forecast, Step};
+use crate::schedule::promise::Promise;
+use crate::schedule::{Busy, Waiting};
+use crate::state::JobState;
+
+/// Why a job is where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Which.
+    pub job: JobId,
+    /// `queued`, `running`, …
+    pub state: String,
+    /// How many jobs stand before it in the queue.
+    pub n_ahead: usize,
+    /// What it needs, in parts or seats.
+    pub need: Need,
+    /// For each pool that could serve it, how many whole parts are free and sound, and how many
+    /// there are.
+    pub room: Vec<(String, usize, usize)>,
+    /// What all together would let it start now; each is needed.  None if it does not wait, or
+    /// if nothing of this would be enough.
+    pub steps: Option<Vec<Step>>,
+    /// When it starts by the limits if nothing is done.
+    pub forecast: Option<Forecast>,
+    /// What it was promised, if it is the head of the queue.
+    pub promise: Option<Promise>,
+}
+
+impl Core {
+    /// Why `job` waits and what would let it start.
+    pub fn explain(&self, job: JobId) -> Option<Explanation> {
+        let known = self.state.jobs.get(job)?;
+        let need = self.need_of(job).as_ref().clone();
+        let demand = &known.spec.demand;
+        let pools = self.layout.pools.pairs();
+        let serving =
+            pools.filter(|(pool, _)| family::serves(&self.fabric, &self.layout, *pool, demand));
+        let free = crate::capacity::Capacity::now(&self.layout, &self.state.parts);
+        let room = serving
+            .map(|(pool, parts)| {
+                (self.fabric.pools()[pool].clone(), free.free_parts(pool).len(), parts.len())
+            })
+            .collect();
+        let mut explanation = Explanation {
+            job,
+            state: known.state.word().to_owned(),
+            n_ahead: self.state.queue.iter().take_while(|(_, it)| *it != job).count(),
+            need,
+            room,
+            steps: None,
+            forecast: None,
+            promise: self
+                .head
+                .as_ref()
+                .filter(|it| it.job == job)
+                .and_then(|it| it.promise.clone()),
+        };
+        if let JobState::Queued { .. } = known.state {
+            explanation.steps = self.steps_for(job);
+            explanation.forecast = Some(self.forecast_of(job));
+        } else {
+            explanation.n_ahead = 0;
+        }
+        Some(explanation)
+    }
+
+    /// When a job that came now would start.
+    ///
+    /// # Errors
+    /// What a submit of it would be refused for.
+    pub fn dry_run(&self, spec: &JobSpec) -> Result<Forecast, Refused> {
+        match self.acceptable(spec) {
+            Err(Refused::TooLarge { .. }) => return Ok(Forecast::Never),
+            Err(refused) => return Err(refused),
+            Ok(_) => (),
+        }
+        // The fork is told to submit it; what it does with it stays in the fork.
+        let mut fork = self.clone();
+        let ask = crate::input::Ask::Submit { key: None, spec: spec.clone() };
+        let input = crate::input::Input::Ask { by: "dry run".to_owned(), what: ask };
+        let means = fork.state.settings.means;
+        fork.state.settings.means.preempt = false;
+        fork.state.settings.means.defragment = false;
+        let accepted = fork.handle(self.state.now, input)?;
+        fork.state.settings.means = means;
+        let super::Accepted::Job(job) = accepted else { unreachable!("a submit makes a job") };
+        let known = &fork.state.jobs[job];
+        if let (JobState::Starting { .. }, Some(place)) = (&known.state, &known.place) {
+            return Ok(Forecast::Now { place: place.clone() });
+        }
+        Ok(fork.forecast_of(job))
+    }
+
+    fn forecast_of(&self, job: JobId) -> Forecast {
+        let rows = self.rows();
+        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
+        self.with_view(&queue, &busy, |view| explain::forecast(view, job))
+    }
+
+    /// The rows with `job` in the queue, also if it is held, or waits for a spare on its parts.
+    fn with_job<'a>(
+        &'a self,
+        job: JobId,
+        mut queue: Vec<Waiting<'a>>,
+        busy: Vec<Busy<'a>>,
+    ) -> (Vec<Waiting<'a>>, Vec<Busy<'a>>) {
+        if !queue.iter().any(|it| it.job == job) {
+            queue.push(self.waiting(job));
+        }
+        (queue, busy)
+    }
+
+    fn steps_for(&self, job: JobId) -> Option<Vec<Step>> {
+        let JobState::Queued { not_before, held, .. } = self.state.jobs[job].state else {
+            return None;
+        };
+        let mut itself: Vec<Step> = Vec::new();
+        if held {
+            itself.push(Step::Release { job });
+        }
+        if self.state.now < not_before {
+            itself.push(Step::Wait { until: not_before });
+        }
+        let rows = self.rows();
+        let ahead: Vec<JobId> =
+            rows.queue.iter().map(|it| it.job).take_while(|it| *it != job).collect();
+        let mut running: Vec<(u32, JobId)> = rows
+            .busy
+            .iter()
+            .map(|it| (it.holds.iter().map(|hold| hold.seats.count_ones()).sum(), it.job))
+            .collect();
+        // Dearest first: the search does without these if it can.
+        running.sort_unstable_by(|a, b| b.cmp(a));
+        let mut candidates: Vec<Step> = running.iter().map(|it| Step::End { job: it.1 }).collect();
+        candidates.extend(ahead.iter().rev().map(|&job| Step::Hold { job }));
+        let targets: Vec<Target> = self.state.drains.keys().copied().collect();
+        candidates.extend(targets.iter().map(|&target| Step::Return { target }));
+        let outages = explain::outages(&self.fabric, targets.iter());
+        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
+        let waiting = self.waiting(job);
+        let steps = self.with_view(&queue, &busy, |view| {
+            explain::steps(view, &waiting, &outages, &candidates)
+        })?;
+        itself.extend(steps);
+        Some(itself)
+    }
+
+    /// The parts that a running or starting job holds, by name, for people.
+    pub fn part_names(&self, job: JobId) -> Vec<(PartId, &str)> {
+        let place = self.state.jobs.get(job).and_then(|it| it.place.as_ref());
+        let holds = place.into_iter().flat_map(|it| &it.holds);
+        holds.map(|it| (it.part, &*self.fabric.part(it.part).name)).collect()
+    }
+}
