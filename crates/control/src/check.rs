@@ -36,7 +36,8 @@ pub enum Violation {
     PortOfAnother { job: JobId, port: PortId, part: PartId, holder: JobId },
     /// A pair that is no north with a south port.
     #[error(
-        "a blueprint for {job} joins ports {north} and {south} of {switch}, which are not a north and a south port"
+        "a blueprint for {job} joins ports {north} and {south} of {switch}, \
+         which are not a north and a south port"
     )]
     NotNorthSouth { job: JobId, switch: PartId, north: u16, south: u16 },
     /// A port in two pairs.

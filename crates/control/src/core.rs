@@ -74,7 +74,8 @@ pub enum Refused {
     #[error("the plant cannot be used: {why}")]
     Plant { why: String },
     #[error(
-        "the plant is at version {current}, the change was made from {expected}; fetch it and make the change anew"
+        "the plant is at version {current}, the change was made from {expected}; \
+         fetch it and make the change anew"
     )]
     PlantVersion { expected: u64, current: u64 },
     #[error("the change would touch {what}, which {job} uses; cancel it or wait")]

@@ -18,13 +18,13 @@ pub mod state;
 
 pub mod capacity;
 
+pub mod preflight;
+
 pub mod family;
 
 pub mod schedule;
 
 pub mod wire;
-
-pub mod preflight;
 
 pub mod health;
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! In reading order: the checksums ([`Chain`]), what can be wrong and how it is told (`error`),
-//! the log a crash leaves (`wal`), reading and checking without changing anything (`read`), what a person does with a journal
-//! (`rescue`), and here the [`Store`] that appends.
+//! the log a crash leaves (`wal`), reading and checking without changing anything (`read`), what a
+//! person does with a journal (`rescue`), and here the [`Store`] that appends.
 //!
 //! # What an append costs, and why it is durable
 //! The file is in WAL mode with `synchronous=FULL`: a commit appends the changed pages to

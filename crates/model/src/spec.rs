@@ -2,7 +2,7 @@
 //!
 //! A file is read once ([`Plant::parse`]) into plain data ([`plant`]); everything that is wrong
 //! with it is reported at its place ([`error`]).  Written out again ([`Plant::render`]) it has one
-//! canonical form that reads back equal.  [`diff`] says in words and as data what is different
+//! canonical form that reads back equal.  [`diff()`] says in words and as data what is different
 //! between two plants.  A family turns a plant into a [`crate::fabric::Fabric`].
 //!
 //! The format is described in docs/plant-files.md.

@@ -2,7 +2,7 @@
 //!
 //! In reading order: the repository as text ([`tree`]) and its Rust as tokens ([`source`]), the
 //! rules that hold over both ([`tidy`]), what the machine must have ([`setup`]), the steps of CI
-//! in their order ([`ci`]), what the scenarios cost ([`bench`]), and what is shown by doing it
+//! in their order ([`ci`]), what the scenarios cost ([`mod@bench`]), and what is shown by doing it
 //! ([`prove`]).
 #![allow(clippy::disallowed_methods, reason = "a developer's tool may read the clock")]
 
