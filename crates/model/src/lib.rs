@@ -1,8 +1,8 @@
 //! What exists: the vocabulary of every other crate.
 //!
-//! In reading order: quantities ([`unit`]), tables ([`table`]) and what names their rows ([`id`]),
-//! what can be wrong ([`fault`]), the hardware as a graph ([`fabric`]), and what is asked of it
-//! ([`job`]).
+//! In reading order: quantities ([`mod@unit`]), tables ([`table`]) and what names their rows
+//! ([`id`]), what can be wrong ([`fault`]), the hardware as a graph ([`fabric`]), what is asked of
+//! it ([`job`]), and how a plant is written down ([`spec`]).
 //! Nothing here does IO, reads a clock or throws dice.
 #![warn(missing_docs)]
 

@@ -363,7 +363,7 @@ pub(super) fn nearest(word: &str, known: &[&'static str]) -> Option<&'static str
     nearest_of(word, known.iter().copied())
 }
 
-/// As [`nearest`], over any names.
+/// As `nearest`, over any names.
 pub fn nearest_of<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if LONGEST < word.len() {
