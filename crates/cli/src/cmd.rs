@@ -2,6 +2,8 @@
 
 mod completions;
 
+mod journal;
+
 mod man;
 
 mod wire;
@@ -12,6 +14,8 @@ use crate::failure::Outcome;
 /// What can be asked of `selvedge`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
+    /// The journal of a data directory, without a server.
+    Journal(journal::Journal),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
     /// Print a shell's completions.
@@ -23,6 +27,7 @@ pub(crate) enum Verb {
 /// Does what was asked.
 pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
     match verb {
+        Verb::Journal(args) => journal::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

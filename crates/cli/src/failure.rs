@@ -1,6 +1,7 @@
 //! How a verb ends: with an answer, or with a chain of causes and a hint.
 
 use std::io;
+use std::process::ExitCode;
 
 /// What a verb that worked has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,21 +12,37 @@ pub(crate) enum Answer {
     No,
 }
 
-/// Why a verb did not work; exit status 2.
+/// Why a verb has nothing to show.
 #[derive(Debug)]
 pub(crate) struct Failure {
     error: anyhow::Error,
     /// What to do about it.
     hint: Option<String>,
+    /// Whether the question was good and the answer is no, as things stand.
+    is_refusal: bool,
 }
 
 /// What every verb returns.
 pub(crate) type Outcome<T = Answer> = Result<T, Failure>;
 
+impl From<Answer> for ExitCode {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Yes => ExitCode::SUCCESS,
+            Answer::No => ExitCode::from(1),
+        }
+    }
+}
+
 impl Failure {
-    /// A failure with nothing beneath it.
+    /// An error with nothing beneath it.
     pub(crate) fn new(what: impl std::fmt::Display) -> Self {
-        Self { error: anyhow::anyhow!("{what}"), hint: None }
+        Self { error: anyhow::anyhow!("{what}"), hint: None, is_refusal: false }
+    }
+
+    /// The answer no, with its reason.
+    pub(crate) fn refusal(why: impl std::fmt::Display) -> Self {
+        Self { is_refusal: true, ..Self::new(why) }
     }
 
     /// The same with what to do about it, where nothing nearer to the cause has said so.
@@ -38,9 +55,14 @@ impl Failure {
     /// The same failure as the cause of `what`.
     #[must_use]
     pub(crate) fn within(self, what: impl std::fmt::Display) -> Self {
-        Self { error: self.error.context(what.to_string()), hint: self.hint }
+        Self { error: self.error.context(what.to_string()), ..self }
     }
 
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        if self.is_refusal { Answer::No.into() } else { ExitCode::from(2) }
+    }
+
+    /// Whether whoever read our output went away.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.error.chain().any(|cause| {
             let cause = cause.downcast_ref::<io::Error>();
@@ -48,13 +70,14 @@ impl Failure {
         })
     }
 
-    /// `error:`, the chain of causes one a line, then `hint:`.
+    /// `error:` or `no:`, the chain of causes one a line, then `hint:`.
     pub(crate) fn print(&self) {
         let (red, blue) = (crate::render::style::BAD, crate::render::style::HINT);
+        let word = if self.is_refusal { "no" } else { "error" };
         for (depth, cause) in self.error.chain().enumerate() {
             let text = cause.to_string();
             match depth {
-                0 => anstream::eprintln!("{red}error:{red:#} {}", text.trim_end()),
+                0 => anstream::eprintln!("{red}{word}:{red:#} {}", text.trim_end()),
                 _ => anstream::eprintln!("  because: {}", text.trim_end().replace('\n', "\n  ")),
             }
         }
@@ -69,7 +92,7 @@ where
     anyhow::Error: From<E>,
 {
     fn from(error: E) -> Self {
-        Self { error: error.into(), hint: None }
+        Self { error: error.into(), hint: None, is_refusal: false }
     }
 }
 

@@ -15,8 +15,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::failure::Answer;
-
 /// The self-finished edge that keeps a fabric from unravelling: one control plane for
 /// accelerator clusters.
 #[derive(Debug, Parser)]
@@ -43,13 +41,12 @@ pub(crate) struct Globals {
 fn main() -> ExitCode {
     let Selvedge { globals, verb } = Selvedge::parse();
     match cmd::run(verb, &globals) {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
+        Ok(answer) => answer.into(),
         // Whoever read our output has seen enough, as `| head` does.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            ExitCode::from(2)
+            failure.exit_code()
         }
     }
 }

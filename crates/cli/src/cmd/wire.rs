@@ -68,16 +68,15 @@ struct PlannedXconnect {
 
 pub(crate) fn run(args: &Wire, globals: &Globals) -> Outcome {
     let WireVerb::Plan(args) = &args.verb;
-    let (shape, notes) =
-        Shape::parse(&args.shape).map_err(|error| Failure::from(error).hint(SHAPE_HINT))?;
+    let (shape, notes) = Shape::parse(&args.shape)?;
     for note in notes {
         anstream::eprintln!("note: {note}");
     }
     let fabric = build::pods(1, args.cubes as usize).within(|| "cannot build the pod")?;
     let Some(planned) = plan(&fabric, &shape)? else {
         let (n_needed, n_cubes) = (shape.n_cubes(), args.cubes);
-        anstream::eprintln!("no: {shape} takes {n_needed} cubes and the pod has {n_cubes}");
-        return Ok(Answer::No);
+        let why = format!("{shape} takes {n_needed} cubes and the pod has {n_cubes}");
+        return Err(Failure::refusal(why).hint("take a smaller shape, or more --cubes"));
     };
     if globals.json {
         render::print_json(&planned)?;
@@ -86,9 +85,6 @@ pub(crate) fn run(args: &Wire, globals: &Globals) -> Outcome {
     }
     Ok(Answer::Yes)
 }
-
-pub(crate) const SHAPE_HINT: &str = "a shape is chips along x, y and z: whole cubes such as \
-     4x4x4 or 8x8x16_twisted, or within a cube 1x1x1, 2x2x1, 2x2x2, 2x2x4 or 2x4x4";
 
 /// `None` where the pod does not have enough cubes.
 fn plan(fabric: &Fabric, shape: &Shape) -> Outcome<Option<Planned>> {

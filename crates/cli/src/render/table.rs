@@ -62,16 +62,6 @@ impl Table {
         assert_eq!(N, self.columns.len(), "fields of a row");
         self.rows.push(cells.into());
     }
-
-    /// Adds one row of as many fields as there are columns.
-    pub(crate) fn row_of(&mut self, cells: Vec<Cell>) {
-        assert_eq!(cells.len(), self.columns.len(), "fields of a row");
-        self.rows.push(cells);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
 }
 
 const GAP: &str = "  ";
