@@ -1,7 +1,7 @@
 //! `cargo xtask test`: all that CI runs, in its order, and nothing that CI does not.
 //!
 //! fmt → clippy → tests → documentation → absent dependencies → tidy.  A step is a row of
-//! `STEPS`.  The first step that fails ends the run by naming its command; what could not be
+//! `STEPS`.  The first step that fails ends the run and its command is named; what could not be
 //! run is named at the end, whether or not something failed.
 
 use std::env;
@@ -17,6 +17,8 @@ use crate::tree::Tree;
 pub struct TestOptions {
     /// Whether missing packages and toolchain parts are installed first.
     pub install: bool,
+    /// Whether the steps after a failing one run too.
+    pub keep_going: bool,
 }
 
 /// One step of CI.
@@ -95,8 +97,9 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
         }
     };
     let mut times = Vec::new();
-    let mut failed = None;
-    for step in STEPS {
+    let mut failed: Vec<&Step> = Vec::new();
+    let mut unreached = &STEPS[..0];
+    for (step_idx, step) in STEPS.iter().enumerate() {
         let is_lacking = |name| lacking.components.iter().any(|it| it.name == name);
         if step.component.is_some_and(is_lacking) {
             continue;
@@ -106,14 +109,13 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
         let passed = step.run.go(&tree, root);
         times.push((step.name, step_start.elapsed()));
         if !passed {
-            failed = Some(step);
+            failed.push(step);
+        }
+        if !passed && !options.keep_going {
+            unreached = &STEPS[step_idx + 1..];
             break;
         }
     }
-    let unreached = failed.map_or(&[][..], |failed: &Step| {
-        let at = STEPS.iter().position(|it| it.name == failed.name).expect("it is one of them");
-        &STEPS[at + 1..]
-    });
     println!("── summary");
     for (name, time) in times {
         println!("{name:20} {:7.1} s", time.as_secs_f64());
@@ -126,12 +128,15 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
     for it in unreached {
         println!("not reached: {}: {}", it.name, it.run.command());
     }
-    match failed {
-        Some(step) => println!("failed: {}; repeat it with `{}`", step.name, step.run.command()),
-        None if left_out.is_empty() => println!("passed: everything"),
-        None => println!("passed: everything that could be run here"),
+    for step in &failed {
+        println!("failed: {}; repeat it with `{}`", step.name, step.run.command());
     }
-    failed.is_none()
+    if failed.is_empty() {
+        let what =
+            if left_out.is_empty() { "everything" } else { "everything that could run here" };
+        println!("passed: {what}");
+    }
+    failed.is_empty()
 }
 
 impl Run {

@@ -21,6 +21,9 @@ enum Verb {
         /// First installs the packages and toolchain parts that are missing.
         #[arg(long)]
         install: bool,
+        /// Runs the later steps too when one fails.
+        #[arg(long)]
+        keep_going: bool,
     },
     /// Holds the rules that the compiler does not.
     Tidy,
@@ -44,7 +47,9 @@ enum Verb {
 
 fn main() -> ExitCode {
     let done = match Args::parse().verb {
-        Verb::Test { install } => ci::test(&xtask::root(), ci::TestOptions { install }),
+        Verb::Test { install, keep_going } => {
+            ci::test(&xtask::root(), ci::TestOptions { install, keep_going })
+        }
         Verb::Tidy => run_tidy(),
         Verb::Bench { update, wall, only } => {
             let options = bench::BenchOptions { update, wall, only };
