@@ -7,8 +7,8 @@
 //! ```
 //!
 //! In reading order: the checksums ([`Chain`]), what can be wrong and how it is told (`error`),
-//! the log a crash leaves (`wal`), reading and checking without changing anything (`read`), what a
-//! person does with a journal (`rescue`), and here the [`Store`] that appends.
+//! the log that a crash leaves (`wal`), reading and checking without changing anything (`read`),
+//! what a person does with a journal (`rescue`), and here the [`Store`] that appends.
 //!
 //! # What an append costs, and why it is durable
 //! The file is in WAL mode with `synchronous=FULL`: a commit appends the changed pages to
@@ -20,9 +20,9 @@
 //! # What is noticed
 //! Each row carries a checksum over all before it, and `meta.head` names the last one, in the
 //! same transaction: a row changed, moved, added or missing, also at the end, is damage, and
-//! damage refuses to start.  So is a byte changed in the middle of `journal.db-wal` (`wal`).
-//! What cannot be told from a commit that never ended is damage to the last one or two commits
-//! in that file after a crash: only a copy elsewhere could tell.
+//! damage refuses to start.  So does a byte changed in the middle of `journal.db-wal`.  What
+//! cannot be told from a commit that never ended is damage to the last one or two commits in
+//! that file after a crash: only a copy elsewhere could tell.
 
 mod chain;
 
@@ -335,10 +335,12 @@ fn create(dir: &Path) -> Result<(), StoreError> {
     }
     let scratch = dir.join(format!("{JOURNAL_FILE}.new"));
     create_file(&scratch)?;
+    // The new name makes it whole, after one sync: SQLite need keep no journal of its own.
     let sqlite_error = |source| StoreError::sqlite("create", &path, source);
     let db = Connection::open(&scratch).map_err(sqlite_error)?;
     db.execute_batch(&format!(
-        "PRAGMA synchronous=FULL;
+        "PRAGMA journal_mode=MEMORY;
+         PRAGMA synchronous=OFF;
          BEGIN;
          CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
          CREATE TABLE journal (
