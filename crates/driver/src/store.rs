@@ -42,7 +42,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 pub use chain::Chain;
 pub use error::{Damage, SnapshotFault, StoreError};
@@ -50,10 +50,12 @@ pub use read::{Report, Rows, SnapshotReport};
 pub use rescue::{Salvaged, backup, export, salvage, verify};
 
 use crate::files::{self, FILE_MODE};
-use crate::limits::{BODY_BYTES_MAX, SNAPSHOT_BYTES_MAX, SNAPSHOTS_KEPT, VERSION_BYTES_MAX};
+use crate::limits::{
+    BODY_BYTES_MAX, BUSY_WAIT_MAX, SNAPSHOT_BYTES_MAX, SNAPSHOTS_KEPT, VERSION_BYTES_MAX,
+};
 use crate::lock::DirLock;
 use chain::{Link, digest};
-use read::{Extent, Reader};
+use read::{Extent, Fault, Reader};
 
 /// The journal's file in a data directory.
 pub const JOURNAL_FILE: &str = "journal.db";
@@ -63,6 +65,21 @@ pub(crate) const WAL_FILE: &str = "journal.db-wal";
 
 /// The format that this version writes, as `meta` names it.
 pub const FORMAT: &str = "selvedge-journal 1";
+
+/// The tables, word for word as `SQLite` keeps their definitions: a start compares them.
+pub(crate) const TABLES: [(&str, &str); 3] =
+    [("meta", META), ("journal", JOURNAL), ("snapshot", SNAPSHOT)];
+
+const META: &str =
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
+
+const JOURNAL: &str = "CREATE TABLE journal (
+    number INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,
+    body TEXT NOT NULL, chain BLOB NOT NULL) STRICT";
+
+const SNAPSHOT: &str = "CREATE TABLE snapshot (
+    number INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,
+    version TEXT NOT NULL, body BLOB NOT NULL, digest BLOB NOT NULL) STRICT";
 
 /// One row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +156,8 @@ impl Store {
         }
         // Checked by a reader that is gone before the writer comes: what is damaged stays as it is.
         let (opened, last) = Reader::open(dir)?.check(Extent::AT_OPEN)?.into_opened(dir)?;
-        let db = connect(&path)?;
+        let damaged = |source| Fault::of(last.number, source).told(dir, last.number);
+        let db = connect(&path).map_err(damaged)?;
         let store = Store { db, dir: dir.to_owned(), last, in_doubt: false, _lock: lock };
         // What a crash left behind the last commit would lie behind the next ones, and look as
         // if it had been acknowledged.
@@ -342,13 +360,7 @@ fn create(dir: &Path) -> Result<(), StoreError> {
         "PRAGMA journal_mode=MEMORY;
          PRAGMA synchronous=OFF;
          BEGIN;
-         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-         CREATE TABLE journal (
-             number INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,
-             body TEXT NOT NULL, chain BLOB NOT NULL) STRICT;
-         CREATE TABLE snapshot (
-             number INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,
-             version TEXT NOT NULL, body BLOB NOT NULL, digest BLOB NOT NULL) STRICT;
+         {META}; {JOURNAL}; {SNAPSHOT};
          INSERT INTO meta VALUES ('format', '{FORMAT}'), ('head', '0 {}');
          COMMIT;",
         Link::START.chain
@@ -374,20 +386,17 @@ fn publish(scratch: &Path, path: &Path) -> Result<(), StoreError> {
         .map_err(|source| StoreError::io(path, source))
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let sqlite_error = |source| StoreError::sqlite("open", path, source);
-    let flags =
-        rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags).map_err(sqlite_error)?;
-    db.busy_timeout(crate::limits::BUSY_WAIT_MAX).map_err(sqlite_error)?;
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(BUSY_WAIT_MAX)?;
     db.execute_batch(
         "PRAGMA journal_mode=WAL;
          PRAGMA synchronous=FULL;
          PRAGMA fullfsync=ON;
          PRAGMA cell_size_check=ON;
          PRAGMA trusted_schema=OFF;",
-    )
-    .map_err(sqlite_error)?;
+    )?;
     Ok(db)
 }
 

@@ -250,6 +250,12 @@ pub enum Damage {
     /// The record of the last row is gone.
     #[error("the record of the last row (meta `head`) is missing or unreadable")]
     NoHead,
+    /// The definition of a table is not that of the format.
+    #[error("the definition of table `{table}` is not what was written")]
+    OtherTable {
+        /// The table.
+        table: &'static str,
+    },
     /// The record of the format is gone.
     #[error("the record of the format (meta `format`) is missing or unreadable")]
     NoFormat,

@@ -11,7 +11,8 @@ use crate::limits::{
 };
 use crate::store::chain::{Chain, Link, digest};
 use crate::store::{
-    Damage, FORMAT, JOURNAL_FILE, Opened, Row, Snapshot, SnapshotFault, StoreError, WAL_FILE, wal,
+    Damage, FORMAT, JOURNAL_FILE, Opened, Row, Snapshot, SnapshotFault, StoreError, TABLES,
+    WAL_FILE, wal,
 };
 
 /// What a check of a journal found.
@@ -157,7 +158,7 @@ impl Reader {
     /// If the format is newer, or the disk fails for a reason other than damage, which is part
     /// of the report.
     pub(crate) fn check(&self, extent: Extent) -> Result<Checked, StoreError> {
-        let mut damage = self.check_format()?.or(self.check_log()?);
+        let mut damage = self.check_format()?.or(self.check_tables()?).or(self.check_log()?);
         let head = self.damage_apart(&mut damage, Damage::NoHead, self.head())?;
         let mut snapshot = None;
         let snapshots = self.check_snapshots(extent, &mut snapshot, &mut damage)?;
@@ -260,6 +261,24 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// The first table whose definition has changed, and with it perhaps the meaning of its rows.
+    fn check_tables(&self) -> Result<Option<Damage>, StoreError> {
+        for (table, expected) in TABLES {
+            let sql = self
+                .db
+                .query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |it| it.get(0))
+                .optional()
+                .map_err(|source| Fault::of(0, source));
+            let other = Damage::OtherTable { table };
+            let mut damage = None;
+            let found: Option<String> = self.damage_apart(&mut damage, other, sql)?;
+            if found.is_none_or(|it| it != expected) {
+                return Ok(Some(Damage::OtherTable { table }));
+            }
+        }
+        Ok(None)
     }
 
     /// What lies lost in the write-ahead log.
@@ -371,7 +390,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// What it means that `SQLite` fails behind row `after`.
-    fn of(after: u64, source: rusqlite::Error) -> Fault {
+    pub(crate) fn of(after: u64, source: rusqlite::Error) -> Fault {
         let passing = [
             ErrorCode::DatabaseBusy,
             ErrorCode::DatabaseLocked,

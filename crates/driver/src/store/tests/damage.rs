@@ -95,6 +95,10 @@ fn a_lost_record_is_noticed() {
     check(sql("UPDATE meta SET value = 'other' WHERE key = 'format'"), 200, "(meta `format`) is");
     check(sql("DROP TABLE snapshot"), 200, "the table of snapshots is unreadable");
     check(sql("DROP TABLE journal"), 0, "what follows row 0 is unreadable");
+    let other_table = "PRAGMA writable_schema=ON;
+                       UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', 'STRIST')
+                       WHERE name = 'snapshot';";
+    check(sql(other_table), 200, "the definition of table `snapshot` is not what was written");
 }
 
 /// Every 127th byte of the file in turn: each either changes nothing that is read, or refuses.
