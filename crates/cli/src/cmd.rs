@@ -6,6 +6,8 @@ mod journal;
 
 mod man;
 
+mod plant;
+
 mod wire;
 
 use crate::Globals;
@@ -16,6 +18,8 @@ use crate::failure::Outcome;
 pub(crate) enum Verb {
     /// The journal of a data directory, without a server.
     Journal(journal::Journal),
+    /// Generate, inspect and compare plant files, without a server.
+    Plant(plant::PlantArgs),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
     /// Print a shell's completions.
@@ -28,6 +32,7 @@ pub(crate) enum Verb {
 pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
     match verb {
         Verb::Journal(args) => journal::run(&args, globals),
+        Verb::Plant(args) => plant::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

@@ -637,5 +637,7 @@ impl Cabled {
     }
 }
 
+pub(crate) mod warning;
+
 #[cfg(test)]
 mod tests;

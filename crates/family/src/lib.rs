@@ -15,4 +15,5 @@ pub mod host;
 
 mod build;
 
+pub use build::warning::{Warning, warnings};
 pub use build::{BuildError, build, extend};

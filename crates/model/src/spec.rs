@@ -25,6 +25,7 @@ pub use diff::{Change, diff};
 pub use error::{At, PlantError, Wrong, point};
 pub use plant::Plant;
 pub use reader::nearest_of;
+pub use render::threshold_values;
 
 #[cfg(test)]
 mod tests;

@@ -217,6 +217,20 @@ parts = ["cube5"]
     assert_eq!(names("x4"), ["pod0/rack-x"]);
 }
 
+/// A small generator of numbers (xorshift): tests need no more.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
 mod refused;
+
+mod broken;
 
 mod extended;

@@ -81,11 +81,17 @@ impl fmt::Display for Change {
             true => String::new(),
             false => format!(": {text}"),
         };
+        // `cube17` says by itself that it is a cube.
+        let entity = entity.to_string();
+        let name = match name.starts_with(&entity) {
+            true => name.clone(),
+            false => format!("{entity} {name}"),
+        };
         match (from, to) {
-            (Some(from), Some(to)) => write!(f, "~ {entity} {name}: {from} -> {to}"),
-            (Some(from), None) => write!(f, "- {entity} {name}{}", tail(from)),
-            (None, Some(to)) => write!(f, "+ {entity} {name}{}", tail(to)),
-            (None, None) => write!(f, "  {entity} {name}"),
+            (Some(from), Some(to)) => write!(f, "~ {name}: {from} -> {to}"),
+            (Some(from), None) => write!(f, "- {name}{}", tail(from)),
+            (None, Some(to)) => write!(f, "+ {name}{}", tail(to)),
+            (None, None) => write!(f, "  {name}"),
         }
     }
 }
@@ -141,6 +147,12 @@ fn facts(plant: &Plant) -> BTreeMap<Key, String> {
     for (number, (key, value)) in (0..).zip(power_values(&plant.power)) {
         add(Entity::Power, number, key, value.to_string());
     }
+    written(plant, &mut add);
+    facts
+}
+
+/// What is written down one by one.
+fn written(plant: &Plant, add: &mut impl FnMut(Entity, u32, &str, String)) {
     for spec in &plant.templates {
         let it = &spec.template;
         add(Entity::Template, 0, &it.name, template_words(it));
@@ -169,7 +181,6 @@ fn facts(plant: &Plant) -> BTreeMap<Key, String> {
         };
         add(Entity::Missing, 0, name, what.to_owned());
     }
-    facts
 }
 
 fn cable_words(cable: &CableSpec) -> String {

@@ -18,6 +18,11 @@ impl At {
     /// The place of what was not read from a file.
     pub const NOWHERE: Self = Self { start: 0, end: 0 };
 
+    /// Its line and column in `text`, from 1 on; the column counts characters.
+    pub fn line_column(self, text: &str) -> (u32, u32) {
+        line_column(text, self.start as usize)
+    }
+
     /// Whether it was not read from a file.
     pub const fn is_nowhere(self) -> bool {
         self.end == 0

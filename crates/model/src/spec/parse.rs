@@ -223,13 +223,8 @@ fn read_cubes(reader: &mut Reader, table: &Table<'_>) -> Option<Family> {
         return Some(Family::tpuv4(cubes));
     }
     let (text, at) = reader.text(table, "deployed")?;
-    let deployed = match text.trim() {
-        "all" => Ok((0..cubes).collect()),
-        "none" => Ok(BTreeSet::new()),
-        list => slots(list, cubes),
-    };
-    match deployed {
-        Ok(deployed) => Some(Family::Tpuv4 { cubes, deployed }),
+    match Family::tpuv4_with(cubes, text) {
+        Ok(family) => Some(family),
         Err(wrong) => {
             reader.fault(at, wrong);
             None
@@ -237,8 +232,23 @@ fn read_cubes(reader: &mut Reader, table: &Table<'_>) -> Option<Family> {
     }
 }
 
+impl Family {
+    /// A pod of `cubes` slots with the cubes in `deployed`: `0-15,20`, `all` or `none`.
+    ///
+    /// # Errors
+    /// What is wrong with the list.
+    pub fn tpuv4_with(cubes: u16, deployed: &str) -> Result<Self, Wrong> {
+        let deployed = match deployed.trim() {
+            "all" => (0..cubes).collect(),
+            "none" => BTreeSet::new(),
+            list => slots(list, cubes)?,
+        };
+        Ok(Family::Tpuv4 { cubes, deployed })
+    }
+}
+
 /// Reads `0-15,20`.
-pub(super) fn slots(list: &str, cubes: u16) -> Result<BTreeSet<u16>, Wrong> {
+fn slots(list: &str, cubes: u16) -> Result<BTreeSet<u16>, Wrong> {
     let bad = || Wrong::BadForm {
         key: "deployed",
         value: shortened(list),

@@ -104,7 +104,7 @@ pub(super) fn slots(slots: &BTreeSet<u16>) -> String {
 }
 
 /// Every threshold by its key, as a value of TOML.
-pub(super) fn threshold_values(it: &Thresholds) -> [(&'static str, String); 7] {
+pub fn threshold_values(it: &Thresholds) -> [(&'static str, String); 7] {
     [
         ("loss_max_db", db(it.loss_max)),
         ("loss_excess_max_db", db(it.loss_excess_max)),

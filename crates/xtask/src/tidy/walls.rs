@@ -60,7 +60,7 @@ const MAY_NAME_HTTP: [(&str, &[&str]); 3] = [
 ];
 
 /// The kinds of machines in crates/family.
-const FAMILIES: [&str; 5] = ["torus", "clos", "hypersquare", "host", "hosts"];
+const FAMILIES: [&str; 6] = ["torus", "board", "clos", "hypersquare", "host", "hosts"];
 
 /// The room in crates/family that all families use and that knows none.
 const FAMILIES_SHARED: [&str; 1] = ["grid"];

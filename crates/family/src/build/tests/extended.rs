@@ -2,18 +2,6 @@
 
 use super::*;
 
-/// A small generator of numbers (xorshift): tests need no more.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
 /// All that is there by path: ports with their peers and losses, nodes, parts with domains.
 fn contents(fabric: &Fabric) -> BTreeMap<String, String> {
     let mut contents = BTreeMap::new();

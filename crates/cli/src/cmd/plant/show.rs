@@ -1,0 +1,287 @@
+//! What a plant is made of.
+
+use std::collections::BTreeMap;
+
+use selvedge_model::fabric::{DomainKind, Fabric, LinkKind, NodeKind, Role};
+use selvedge_model::hardware::Thresholds;
+use selvedge_model::id::PartId;
+use selvedge_model::spec::plant::{Control, Family};
+use selvedge_model::spec::{Plant, threshold_values};
+use serde::Serialize;
+
+use crate::render::number::{counted, grouped};
+use crate::render::style;
+use crate::render::table::Table;
+
+/// The form of `plant show --json`.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    name: String,
+    counts: Counts,
+    pods: Vec<ShownPod>,
+    domains: BTreeMap<&'static str, usize>,
+    thresholds: Vec<ShownThreshold>,
+    shares: Vec<Share>,
+}
+
+/// How many there are of everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Counts {
+    parts: BTreeMap<String, usize>,
+    machines: usize,
+    chips: usize,
+    nics: usize,
+    switches: usize,
+    ports: usize,
+    links: usize,
+    fibres: usize,
+    cables: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownPod {
+    pod: String,
+    family: &'static str,
+    control: String,
+    shape: String,
+    chips: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownThreshold {
+    key: &'static str,
+    value: String,
+    source: &'static str,
+}
+
+/// What a part of the plant costs at most, as a share of the whole.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Share {
+    pod: String,
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capital_max_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    power_max_percent: Option<f64>,
+    basis: String,
+}
+
+impl Counts {
+    pub(super) fn of(fabric: &Fabric) -> Self {
+        let parts = fabric.parts().pairs().filter(|(_, it)| !it.retired).map(|it| it.0);
+        Self::of_parts(fabric, parts)
+    }
+
+    fn of_parts(fabric: &Fabric, parts: impl Iterator<Item = PartId>) -> Self {
+        let mut counts = Self::default();
+        let (mut n_inner, mut n_ends, mut n_fibre_ends) = (0, 0, 0);
+        for part in parts {
+            let template = fabric.template_of(part);
+            *counts.parts.entry(template.name.clone()).or_default() += 1;
+            let kind = |kind| template.nodes().iter().filter(|it| it.kind == kind).count();
+            counts.machines += kind(NodeKind::Machine);
+            counts.chips += kind(NodeKind::Chip);
+            counts.nics += kind(NodeKind::Nic);
+            counts.switches += usize::from(template.role != Role::Compute);
+            counts.ports += template.ports().len();
+            n_inner += template.n_links();
+            for cable in fabric.ports_of(part).filter_map(|it| fabric.cable_at(it)) {
+                n_ends += 1;
+                n_fibre_ends += usize::from(cable.attrs.kind == LinkKind::Fibre);
+            }
+        }
+        counts.cables = n_ends / 2;
+        counts.fibres = n_fibre_ends / 2;
+        counts.links = n_inner + n_ends;
+        counts
+    }
+
+    /// `64 cubes, 48 ocses, 4,096 chips, …`.
+    pub(super) fn line(&self) -> String {
+        let mut pieces: Vec<String> =
+            self.parts.iter().map(|(name, n)| parts_counted(*n as u64, name)).collect();
+        pieces.push(counted(self.machines as u64, "machine"));
+        pieces.push(counted(self.chips as u64, "chip"));
+        pieces.push(counted(self.cables as u64, "cable"));
+        pieces.join(", ")
+    }
+}
+
+/// As [`counted`], for the names of templates.
+fn parts_counted(n: u64, name: &str) -> String {
+    match name {
+        "ocs" if n == 1 => "1 OCS".to_owned(),
+        "ocs" => format!("{} OCSes", grouped(n)),
+        _ => counted(n, name),
+    }
+}
+
+impl Shown {
+    pub(super) fn of(plant: &Plant, fabric: &Fabric) -> Self {
+        let mut domains = BTreeMap::new();
+        for domain in fabric.domains().iter() {
+            *domains.entry(domain_word(domain.kind)).or_default() += 1;
+        }
+        let pods = plant.pods.iter().enumerate();
+        let pods = pods.map(|(idx, pod)| {
+            let name = format!("pod{idx}");
+            let is_in = |it: &PartId| {
+                fabric.part(*it).pool.is_some_and(|pool| fabric.pools()[pool] == name)
+            };
+            let counts = Counts::of_parts(fabric, fabric.parts().ids().filter(is_in));
+            let shape = match &pod.family {
+                Family::Tpuv4 { cubes, deployed } => format!("{} of {cubes} cubes", deployed.len()),
+                Family::Grid { sides: [x, y], wraps, .. } => match wraps {
+                    [true, true] => format!("{x}x{y} torus"),
+                    [false, false] => format!("{x}x{y} mesh"),
+                    [true, false] => format!("{x}x{y}, rings along x"),
+                    [false, true] => format!("{x}x{y}, rings along y"),
+                },
+                Family::Hosts { hosts } => counted(u64::from(*hosts), "host"),
+            };
+            let control = match &pod.control {
+                Control::Simulated => "simulated".to_owned(),
+                Control::Address(address) => address.clone(),
+            };
+            let chips = counts.chips;
+            ShownPod { pod: name, family: pod.family.word(), control, shape, chips }
+        });
+        Self {
+            name: plant.name.clone(),
+            counts: Counts::of(fabric),
+            pods: pods.collect(),
+            domains,
+            thresholds: thresholds(plant),
+            shares: shares(plant),
+        }
+    }
+
+    pub(super) fn page(&self) -> String {
+        let title = style::TITLE;
+        let mut page = format!("{title}{}{title:#}\n", self.name);
+        if !self.pods.is_empty() {
+            let mut table = Table::new(&["pod", "family", "control", "shape", ">chips"]);
+            for it in &self.pods {
+                let chips = grouped(it.chips as u64);
+                let (pod, control) = ((&it.pod).into(), (&it.control).into());
+                table.row([pod, it.family.into(), control, (&it.shape).into(), chips.into()]);
+            }
+            page.push_str(&format!("\n{table}"));
+        }
+        let mut table = Table::new(&["what", ">count"]);
+        let counts = &self.counts;
+        let parts = counts.parts.iter().map(|(name, n)| (format!("part {name}"), *n));
+        let rest = [
+            ("machines", counts.machines),
+            ("chips", counts.chips),
+            ("network cards", counts.nics),
+            ("switches", counts.switches),
+            ("ports", counts.ports),
+            ("directed links", counts.links),
+            ("cables", counts.cables),
+            ("of them fibres", counts.fibres),
+        ];
+        let rest = rest.into_iter().map(|(name, n)| (name.to_owned(), n));
+        let domains = self.domains.iter().map(|(kind, n)| (format!("{kind} domains"), *n));
+        for (name, n) in parts.chain(rest).chain(domains).filter(|it| it.1 != 0) {
+            table.row([name.into(), grouped(n as u64).into()]);
+        }
+        page.push_str(&format!("\n{table}"));
+        let mut table = Table::new(&["threshold", ">value", "source"]);
+        for it in &self.thresholds {
+            table.row([it.key.into(), (&it.value).into(), it.source.into()]);
+        }
+        page.push_str(&format!("\n{table}"));
+        let mut table = Table::new(&["pod", "share of", ">capital", ">power", "basis"]);
+        let percent = |it: Option<f64>| it.map_or("-".to_owned(), |it| format!("< {it:.1} %"));
+        for it in &self.shares {
+            let (capital, power) = (percent(it.capital_max_percent), percent(it.power_max_percent));
+            let (pod, what) = ((&it.pod).into(), (&it.what).into());
+            table.row([pod, what, capital.into(), power.into(), (&it.basis).into()]);
+        }
+        if !table.is_empty() {
+            page.push_str(&format!("\n{table}"));
+        }
+        page
+    }
+}
+
+fn domain_word(kind: DomainKind) -> &'static str {
+    match kind {
+        DomainKind::Rack => "rack",
+        DomainKind::Power => "power",
+        DomainKind::Cooling => "cooling",
+        DomainKind::Plane => "plane",
+    }
+}
+
+fn thresholds(plant: &Plant) -> Vec<ShownThreshold> {
+    let golden = threshold_values(&Thresholds::GOLDEN);
+    let own = threshold_values(&plant.thresholds).into_iter().zip(golden);
+    let own = own.zip(Thresholds::SOURCES);
+    own.map(|(((key, value), (_, golden)), source)| {
+        let source = if value == golden { source } else { "the plant file" };
+        ShownThreshold { key, value: value.trim_matches('"').to_owned(), source }
+    })
+    .collect()
+}
+
+/// The committed shares; the source stands last and in quotes.
+const SHARES: &str = include_str!("shares.csv");
+
+/// What each pod's optics cost at most.
+///
+/// The figures are published for a full pod.  A pod with fewer cubes has all its switches from the
+/// first day on: what they cost then falls on fewer cubes.
+pub(super) fn shares(plant: &Plant) -> Vec<Share> {
+    let mut shares = Vec::new();
+    for (idx, pod) in plant.pods.iter().enumerate() {
+        let pod_name = format!("pod{idx}");
+        let known = SHARES.lines().skip(1).filter_map(|line| {
+            let mut fields = line.splitn(6, ',');
+            let is_own = fields.next()? == pod.family.word();
+            let what = fields.next()?.to_owned();
+            let mut number = || fields.next()?.parse::<f64>().ok();
+            let row = [number()?, number()?, number()?];
+            let source = fields.next()?.trim_matches('"').to_owned();
+            is_own.then_some((what, row, source))
+        });
+        let known: Vec<_> = known.collect();
+        for (what, [n_full, capital, power], source) in &known {
+            let n_cubes = match &pod.family {
+                Family::Tpuv4 { deployed, .. } => deployed.len() as f64,
+                Family::Grid { .. } | Family::Hosts { .. } => *n_full,
+            };
+            let basis = match n_cubes < *n_full {
+                true => format!("assumed for {n_cubes} cubes, all switches bought; from {source}"),
+                false => source.clone(),
+            };
+            shares.push(Share {
+                pod: pod_name.clone(),
+                what: what.clone(),
+                capital_max_percent: Some(scaled(*capital, n_full / n_cubes)),
+                power_max_percent: Some(scaled(*power, n_full / n_cubes)),
+                basis,
+            });
+        }
+        if known.is_empty() {
+            shares.push(Share {
+                pod: pod_name,
+                what: "cables between its parts".to_owned(),
+                capital_max_percent: None,
+                power_max_percent: None,
+                basis: format!("no published figure for {}", pod.family.word()),
+            });
+        }
+    }
+    shares
+}
+
+/// The share of what costs `percent` of a whole, where all else is `times` smaller.
+fn scaled(percent: f64, times: f64) -> f64 {
+    if times.is_infinite() {
+        return 100.0;
+    }
+    let ratio = percent / (100.0 - percent) * times;
+    100.0 * ratio / (1.0 + ratio)
+}

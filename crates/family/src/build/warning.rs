@@ -1,0 +1,127 @@
+//! What is strange about a plant but not wrong.
+
+use std::fmt;
+
+use selvedge_model::fabric::{Fabric, Part};
+use selvedge_model::spec::Plant;
+use selvedge_model::spec::plant::{Control, Family};
+use selvedge_model::unit::CentiDb;
+
+/// Something that a plant may be, though it is likely not meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// A pod of which no cube is deployed.
+    EmptyPod {
+        /// The pod.
+        pod: usize,
+    },
+    /// A pod on which no job can be placed.
+    NoJobs {
+        /// The pod.
+        pod: usize,
+        /// Its family's word.
+        family: &'static str,
+    },
+    /// A pod of real devices.
+    RealDevices {
+        /// The pod.
+        pod: usize,
+        /// Their address.
+        address: String,
+    },
+    /// A port that an empty slot will need once it is filled.
+    PortOfEmptySlot {
+        /// The port.
+        port: String,
+        /// The cube whose port it will be.
+        cube: String,
+    },
+    /// Fibres that lose more than the thresholds allow before anything is wrong with them.
+    LossExpected {
+        /// How many there are.
+        n_fibres: usize,
+        /// The port of one of them.
+        port: String,
+        /// Its expected loss.
+        loss: CentiDb,
+        /// The threshold.
+        max: CentiDb,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::EmptyPod { pod } => write!(f, "pod{pod} has no cube"),
+            Warning::NoJobs { pod, family } => write!(
+                f,
+                "pod{pod} of {family} is described, checked, shown and compared; \
+                 jobs are not placed on it yet"
+            ),
+            Warning::RealDevices { pod, address } => write!(
+                f,
+                "pod{pod} names real devices at {address}: Selvedge only observes them until told \
+                 otherwise by --act"
+            ),
+            Warning::PortOfEmptySlot { port, cube } => {
+                write!(f, "{port} is patched, and {cube} will need it once it is deployed")
+            }
+            Warning::LossExpected { n_fibres, port, loss, max } => write!(
+                f,
+                "fibres that are expected to lose more than loss_max_db ({max}): {n_fibres}, such \
+                 as {port} with {loss}; they would not pass preflight"
+            ),
+        }
+    }
+}
+
+/// What is strange about `plant`, whose fabric is `fabric`.
+pub fn warnings(plant: &Plant, fabric: &Fabric) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for (pod, spec) in plant.pods.iter().enumerate() {
+        match &spec.family {
+            Family::Tpuv4 { deployed, .. } if deployed.is_empty() => {
+                warnings.push(Warning::EmptyPod { pod });
+            }
+            Family::Grid { .. } => {
+                warnings.push(Warning::NoJobs { pod, family: spec.family.word() });
+            }
+            Family::Tpuv4 { .. } | Family::Hosts { .. } => {}
+        }
+        if let Control::Address(address) = &spec.control {
+            warnings.push(Warning::RealDevices { pod, address: address.clone() });
+        }
+    }
+    for patch in &plant.patches {
+        let Some(port) = &patch.port else { continue };
+        if let Some(cube) = cube_of_slot(plant, fabric, &port.name) {
+            warnings.push(Warning::PortOfEmptySlot { port: port.name.clone(), cube });
+        }
+    }
+    let max = fabric.thresholds.loss_max;
+    let lossy = || fabric.cables().iter().filter(|it| !it.retired && max < it.loss_expected);
+    if let Some(first) = lossy().next() {
+        warnings.push(Warning::LossExpected {
+            n_fibres: lossy().count(),
+            port: fabric.port_path(first.a),
+            loss: first.loss_expected,
+            max,
+        });
+    }
+    warnings
+}
+
+/// The cube that is not deployed but to whose slot the switch port `path` belongs.
+fn cube_of_slot(plant: &Plant, fabric: &Fabric, path: &str) -> Option<String> {
+    let (switch, port) = path.rsplit_once('/')?;
+    let slot: u16 = port.get(1..)?.parse().ok()?;
+    let switch: &Part = fabric.part(fabric.part_named(switch)?);
+    let pool = &fabric.pools()[switch.pool?];
+    let pod: usize = pool.strip_prefix("pod")?.parse().ok()?;
+    match &plant.pods.get(pod)?.family {
+        Family::Tpuv4 { cubes, deployed } if slot < *cubes && !deployed.contains(&slot) => {
+            Some(format!("cube{}", plant.first_cubes()[pod] + u32::from(slot)))
+        }
+        Family::Tpuv4 { .. } | Family::Grid { .. } | Family::Hosts { .. } => None,
+    }
+}
