@@ -48,7 +48,8 @@ struct New {
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pods: u16,
     /// tpuv4: slots on the switches of each pod [default: 64].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=CUBES_MAX as i64))]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=CUBES_MAX as i64))]
     cubes: Option<u16>,
     /// tpuv4: which slots of each pod hold a cube, such as 0-15,20 [default: all].
     #[arg(long, value_name = "LIST")]

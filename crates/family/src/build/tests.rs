@@ -217,6 +217,20 @@ parts = ["cube5"]
     assert_eq!(names("x4"), ["pod0/rack-x"]);
 }
 
+/// The examples of docs/plant-files.md, each below a head where it has none of its own.
+#[test]
+fn the_examples_of_the_documentation_are_plants() {
+    let page = include_str!("../../../../docs/plant-files.md");
+    let blocks: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    assert_eq!(blocks.len(), 3);
+    for block in blocks {
+        let own = block.split("```").next().unwrap();
+        let head = "format = 1\nname = \"demo\"\n[[pod]]\nfamily = \"tpuv4\"\n";
+        let text = if own.starts_with("format") { own.to_owned() } else { format!("{head}{own}") };
+        build(&parse(&text)).unwrap().audit();
+    }
+}
+
 /// A small generator of numbers (xorshift): tests need no more.
 struct Dice(u64);
 

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 
 use crate::spec::plant::{Family, GridChip};
-use crate::spec::{Plant, diff};
+use crate::spec::{Plant, Wrong, diff};
 
 mod refused;
 
@@ -21,6 +21,33 @@ fn all_faults_of_a_file_are_shown_in_its_order() {
     let errors = Plant::parse("demo.toml", text).unwrap_err();
     let places: Vec<(u32, u32)> = errors.iter().map(|it| (it.line, it.column)).collect();
     assert_eq!(places, [(2, 8), (4, 10), (6, 18)]);
+}
+
+/// Every key that an error names as known stands in docs/plant-files.md.
+#[test]
+fn every_key_is_documented() {
+    let page = include_str!("../../../../docs/plant-files.md");
+    let keys_of = |text: &str| {
+        let errors = Plant::parse("demo.toml", text).unwrap_err();
+        let known = errors.iter().find_map(|it| match &it.wrong {
+            Wrong::UnknownKey { known, .. } => Some(*known),
+            _ => None,
+        });
+        known.unwrap_or_else(|| panic!("{text}"))
+    };
+    let mut n_keys = 0;
+    for table in ["[[pod]]", "[thresholds]", "[optics]", "[power]", "[[cable]]", "[[domain]]"]
+        .into_iter()
+        .chain(["[[part]]", "[[missing]]", "[[template]]", ""])
+    {
+        let keys = keys_of(&format!("format = 1\nname = \"demo\"\n{table}\nzzzzzzzz = 1\n"));
+        for key in keys {
+            let forms = [format!("`{key}"), format!("[{key}]"), format!("\n{key} = ")];
+            assert!(forms.iter().any(|it| page.contains(it)), "{key} of {table}");
+            n_keys += 1;
+        }
+    }
+    assert!(40 < n_keys, "{n_keys}");
 }
 
 /// A plant with everything that the format knows.
@@ -125,10 +152,10 @@ fn a_difference_is_said_in_words() {
     let new = Plant::parse("b.toml", &text).unwrap();
     let words: Vec<String> = diff(&old, &new).iter().map(ToString::to_string).collect();
     expect![[r#"
-        ~ pod pod1: tpuv3 128x32 wrap y, simulated -> tpuv3 64x32 wrap y, simulated
-        - cube cube15: pod0 slot 15
-        + cube cube21: pod0 slot 21
-        + host host2: pod2
+        ~ pod1: tpuv3 128x32 wrap y, simulated -> tpuv3 64x32 wrap y, simulated
+        - cube15: pod0 slot 15
+        + cube21: pod0 slot 21
+        + host2: pod2
         ~ threshold loss_max_db: 1.80 -> 2.00
         ~ optics loss_db: 0.90 -> 1.00
         ~ power racks_per_feed: 8 -> 2
