@@ -5,10 +5,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::fabric::LinkAttrs;
+use crate::fabric::{LinkAttrs, Template};
 use crate::spec::parse::DOMAIN_KINDS;
 use crate::spec::plant::{CableSpec, Control, Family, Missing, Plant, Pod};
 use crate::spec::render::{db, power_values, threshold_values, word, wrap_word};
+use crate::spec::template::{LINK_KINDS, NODE_KINDS, ROLES, SIDES};
 
 /// What a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -153,10 +154,7 @@ fn facts(plant: &Plant) -> BTreeMap<Key, String> {
 
 /// What is written down one by one.
 fn written(plant: &Plant, add: &mut impl FnMut(Entity, u32, &str, String)) {
-    for spec in &plant.templates {
-        let it = &spec.template;
-        add(Entity::Template, 0, &it.name, template_words(it));
-    }
+    plant.templates.iter().for_each(|it| inner(&it.template, add));
     for part in &plant.parts {
         let pool = part.pool.as_ref().map(|it| format!(" in {it}")).unwrap_or_default();
         add(Entity::Part, 0, &part.name, format!("{}{pool}", part.template.name));
@@ -184,9 +182,7 @@ fn written(plant: &Plant, add: &mut impl FnMut(Entity, u32, &str, String)) {
 }
 
 fn cable_words(cable: &CableSpec) -> String {
-    let LinkAttrs { capacity, latency, kind } = cable.attrs;
-    let latency = latency.as_nanos();
-    format!("to {}, {kind:?}, {capacity}, {latency}ns, {}", cable.b.name, cable.loss)
+    format!("to {}, {}, {}", cable.b.name, attrs_words(&cable.attrs), cable.loss)
 }
 
 fn pod_words(pod: &Pod) -> String {
@@ -209,13 +205,34 @@ fn pod_words(pod: &Pod) -> String {
     }
 }
 
-/// A template's counts, and a checksum so that equal counts do not hide a change.
-fn template_words(template: &crate::fabric::Template) -> String {
-    let mut sum: u32 = 0x811c_9dc5;
-    for byte in format!("{template:?}").bytes() {
-        sum = (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+/// The inner structure of a template, one fact for each node, port and link.  Places are part of
+/// what it is: ids follow them.
+fn inner(template: &Template, add: &mut impl FnMut(Entity, u32, &str, String)) {
+    let (nodes, ports) = (template.nodes(), template.ports());
+    let node = |it: u32| nodes[it as usize].name.as_str();
+    let port = |it: u32| ports[it as usize].name.as_str();
+    let mut add = |name: String, value: String| {
+        add(Entity::Template, 0, &format!("{} {name}", template.name), value);
+    };
+    add("role".to_owned(), word(&ROLES, template.role).to_owned());
+    for (place, it) in nodes.iter().enumerate() {
+        let parent = it.parent.map(|it| format!(" in {}", node(it))).unwrap_or_default();
+        let kind = word(&NODE_KINDS, it.kind);
+        add(format!("node {}", it.name), format!("{kind}{parent}, place {place}"));
     }
-    let (n_nodes, n_ports) = (template.nodes().len(), template.ports().len());
-    let (n_links, n_seats) = (template.link_pairs().len(), template.seats().len());
-    format!("{n_nodes} nodes, {n_ports} ports, {n_links} links, {n_seats} seats, sum {sum:08x}")
+    for (place, it) in ports.iter().enumerate() {
+        let (node, side) = (node(it.node), word(&SIDES, it.side));
+        add(format!("port {}", it.name), format!("{side} on {node}, place {place}"));
+    }
+    for (place, it) in template.link_pairs().iter().enumerate() {
+        let attrs = attrs_words(&it.attrs);
+        add(format!("link {}", port(it.a)), format!("to {}, {attrs}, place {place}", port(it.b)));
+    }
+    let seats: Vec<&str> = template.seats().iter().map(|&it| node(it)).collect();
+    add("seats".to_owned(), seats.join(", "));
+}
+
+fn attrs_words(attrs: &LinkAttrs) -> String {
+    let kind = word(&LINK_KINDS, attrs.kind);
+    format!("{kind}, {}, {}ns", attrs.capacity, attrs.latency.as_nanos())
 }

@@ -159,9 +159,9 @@ fn a_difference_is_said_in_words() {
         ~ threshold loss_max_db: 1.80 -> 2.00
         ~ optics loss_db: 0.90 -> 1.00
         ~ power racks_per_feed: 8 -> 2
-        ~ template toy: 3 nodes, 3 ports, 1 links, 1 seats, sum d5cebaf9 -> 3 nodes, 3 ports, 1 links, 1 seats, sum 7aa0172f
+        ~ template toy link gpu0/a: to nic0/a, pcie, 126Gb/s, 500ns, place 0 -> to nic0/a, pcie, 252Gb/s, 500ns, place 0
         ~ cable cube5/x/in/7: to x7/s66, 1.20dB -> to x7/s67, 1.20dB
-        ~ cable toy0/nic0/port: to host0/nic0/port, Ethernet, 400Gb/s, 500ns, 0.90dB -> to host0/nic0/port, Ethernet, 400Gb/s, 500ns, 1.00dB
+        ~ cable toy0/nic0/port: to host0/nic0/port, ethernet, 400Gb/s, 500ns, 0.90dB -> to host0/nic0/port, ethernet, 400Gb/s, 500ns, 1.00dB
         - domain feed-a: power of cube0, toy0
         + domain feed-b: power of cube0, toy0
         - missing x9: part

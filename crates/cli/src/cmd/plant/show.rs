@@ -199,7 +199,7 @@ impl Shown {
             let (pod, what) = ((&it.pod).into(), (&it.what).into());
             table.row([pod, what, capital.into(), power.into(), (&it.basis).into()]);
         }
-        if !table.is_empty() {
+        if !self.shares.is_empty() {
             page.push_str(&format!("\n{table}"));
         }
         page
