@@ -148,6 +148,19 @@ impl Plant {
         })
     }
 
+    /// Whether a switch has told all that it stands for: it answers, and no change that nobody
+    /// ordered waits for the next poll.
+    pub fn is_told(&self, switch: PartId) -> bool {
+        self.answers(switch) && !self.truth.unpolled.contains(&switch)
+    }
+
+    /// Whether mirrors have lately been turned by orders alone: no switch is or was down, nobody
+    /// meddled, no fibre is swapped.
+    pub fn is_calm(&self, now: Moment) -> bool {
+        let quiet = self.truth.meddled.is_none_or(|at| at + Span::mins(10) < now);
+        quiet && self.truth.faults.is_empty()
+    }
+
     /// The faults that stand.
     pub fn faults(&self) -> impl Iterator<Item = &Fault> {
         self.truth.faults.values()
@@ -156,6 +169,11 @@ impl Plant {
     /// How many faults of each kind have happened, in the order of [`FaultKind::ALL`].
     pub fn n_faults(&self) -> [u64; FaultKind::ALL.len()] {
         self.truth.n_faults
+    }
+
+    /// How many things a kind of fault can happen to.
+    pub fn n_prone(&self, kind: FaultKind) -> usize {
+        self.n_things(kind)
     }
 
     /// How often switches were polled up to `now`; unchanged ones only count.
@@ -278,12 +296,15 @@ impl Plant {
         // A switch works off its writes one after the other.
         ocs.busy_until = ocs.busy_until.max(now) + limits::SWITCH_MIN + more;
         let at = ocs.busy_until;
-        let event = Event::Write { switch, generation, remove: remove.into(), add: add.into() };
+        let event = |echoed| {
+            let (remove, add) = (remove.into(), add.into());
+            Event::Write { switch, generation, remove, add, echoed }
+        };
         if self.truth.mischief.chance(self.truth.dials.echo) {
             let late = self.truth.mischief.span(limits::ECHO.0, limits::ECHO.1);
-            self.at(at + late, event.clone());
+            self.at(at + late, event(true));
         }
-        self.at(at, event);
+        self.at(at, event(false));
     }
 
     fn at(&mut self, at: Moment, event: Event) {

@@ -33,8 +33,9 @@ pub const LOSE: (Span, Span) = (Span::secs(1), Span::secs(10));
 pub const REPORT: (Span, Span) = (Span::secs(1), Span::secs(20));
 /// Writing a checkpoint when told to stop.
 pub const CHECKPOINT: (Span, Span) = (Span::secs(5), Span::secs(45));
-/// Between two flaps of a flapping link, on average.
-pub const FLAP_EVERY: Span = Span::mins(20);
+/// Between two flaps of a flapping link, on average: often enough for the rule of three flaps in
+/// ten minutes.
+pub const FLAP_EVERY: Span = Span::mins(4);
 /// How late an echoed command may come.
 pub const ECHO: (Span, Span) = (Span::secs(1), Span::mins(3));
 

@@ -12,8 +12,8 @@ impl Plant {
                     return;
                 }
                 Event::Read { switch } => self.read(switch),
-                Event::Write { switch, generation, remove, add } => {
-                    self.written(switch, generation, &remove, &add)
+                Event::Write { switch, generation, remove, add, echoed } => {
+                    self.written(switch, generation, &remove, &add, echoed)
                 }
                 Event::Train { errand, parts } => self.trained(errand, &parts),
                 Event::Inspect { errand, hold } => self.answers(hold.part).then(|| {
@@ -98,6 +98,7 @@ impl Plant {
         generation: Generation,
         remove: &[Xconnect],
         add: &[Xconnect],
+        echoed: bool,
     ) -> Option<Answer> {
         if !self.answers(switch) {
             return None;
@@ -110,8 +111,15 @@ impl Plant {
             }
         }
         let ocs = self.truth.switches.get_mut(&switch)?;
+        let before = if echoed { ocs.pairs() } else { Vec::new() };
         let outcome = ocs.set(generation, remove, add, &broken);
         if outcome == selvedge_control::input::SetOutcome::Done {
+            if echoed && ocs.pairs() != before {
+                // Nobody waits for this answer: the change is told by the next poll.
+                self.truth.meddled = Some(self.truth.now);
+                self.truth.unpolled.insert(switch);
+                self.poll_later();
+            }
             self.turn(switch, remove.iter().chain(add));
             // Removing light from under a task is the controller's fault, and it shows.
             if !remove.is_empty() {
@@ -256,6 +264,7 @@ impl Plant {
             .filter(|(_, fault)| self.covers(target, fault))
             .map(|(&id, _)| id)
             .collect();
+        self.truth.meddled = Some(self.truth.now);
         for id in &gone {
             let Some(fault) = self.truth.faults.remove(id) else { continue };
             if let (Target::Port(port), Some(partner)) = (fault.target, fault.partner) {
@@ -336,6 +345,7 @@ impl Plant {
 
     /// Somebody turns a mirror: cuts a pair, or joins two free ports.
     fn meddle(&mut self, switch: PartId) {
+        self.truth.meddled = Some(self.truth.now);
         let Some(ocs) = self.truth.switches.get_mut(&switch) else { return };
         let pairs = ocs.pairs();
         let cuts = !pairs.is_empty() && self.truth.fault_dice.below(2) == 0;

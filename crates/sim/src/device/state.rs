@@ -53,21 +53,63 @@ impl Dials {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Event {
     Say(Input),
-    Read { switch: PartId },
-    Write { switch: PartId, generation: Generation, remove: Vec<Xconnect>, add: Vec<Xconnect> },
-    Train { errand: Errand, parts: Vec<PartId> },
-    Inspect { errand: Errand, hold: Hold },
-    Exercise { errand: Errand, holds: Vec<Hold> },
-    Discover { errand: Errand, hold: Hold },
-    Program { errand: Errand, part: PartId },
-    TasksStart { job: JobId, token: u32 },
-    TasksEnd { job: JobId, token: u32, how: End },
-    FaultDue { kind: FaultKind, token: u32 },
-    Report { fault: u32 },
-    Flap { fault: u32 },
+    Read {
+        switch: PartId,
+    },
+    Write {
+        switch: PartId,
+        generation: Generation,
+        remove: Vec<Xconnect>,
+        add: Vec<Xconnect>,
+        /// Whether it has been told before.
+        echoed: bool,
+    },
+    Train {
+        errand: Errand,
+        parts: Vec<PartId>,
+    },
+    Inspect {
+        errand: Errand,
+        hold: Hold,
+    },
+    Exercise {
+        errand: Errand,
+        holds: Vec<Hold>,
+    },
+    Discover {
+        errand: Errand,
+        hold: Hold,
+    },
+    Program {
+        errand: Errand,
+        part: PartId,
+    },
+    TasksStart {
+        job: JobId,
+        token: u32,
+    },
+    TasksEnd {
+        job: JobId,
+        token: u32,
+        how: End,
+    },
+    FaultDue {
+        kind: FaultKind,
+        token: u32,
+    },
+    Report {
+        fault: u32,
+    },
+    Flap {
+        fault: u32,
+    },
     Poll,
-    CrewTakes { case: CaseId },
-    CrewDone { case: CaseId },
+    CrewTakes {
+        case: CaseId,
+    },
+    CrewDone {
+        case: CaseId,
+    },
 }
 
 /// How tasks will end unless something else comes first.
@@ -119,6 +161,8 @@ pub(super) struct Truth {
     /// Switches whose pairs have changed by no order since the last poll.
     pub(super) unpolled: BTreeSet<PartId>,
     pub(super) poll_at: Option<Moment>,
+    /// When mirrors last moved by no order, or a fault ended.
+    pub(super) meddled: Option<Moment>,
     pub(super) faults: BTreeMap<u32, Fault>,
     pub(super) fault_id: u32,
     pub(super) n_faults: [u64; FaultKind::ALL.len()],
@@ -145,6 +189,7 @@ impl Truth {
             switches: BTreeMap::new(),
             unpolled: BTreeSet::new(),
             poll_at: None,
+            meddled: None,
             faults: BTreeMap::new(),
             fault_id: 0,
             n_faults: [0; FaultKind::ALL.len()],

@@ -241,11 +241,11 @@ fn tasks_run_their_time_and_answers_are_repeated_when_told_again() {
     let mut bench = bench();
     let job = JobId::new(7);
     let started = Answer::Started { job, attempt: 1 };
-    assert_eq!(bench.start(7, Span::mins(3)), [started.clone()]);
+    assert_eq!(bench.start(7, Span::mins(3)), std::slice::from_ref(&started));
     assert_eq!(bench.start(7, Span::mins(3))[0], started);
     let stopped = Answer::Stopped { job, attempt: 1, exit: Exit::Done, kept: 180 };
     bench.wait();
-    assert_eq!(bench.start(7, Span::mins(3)), [stopped.clone()]);
+    assert_eq!(bench.start(7, Span::mins(3)), std::slice::from_ref(&stopped));
     assert_eq!(bench.ask(Command::Kill { job, attempt: 1 }), [stopped]);
 }
 
@@ -307,7 +307,7 @@ fn a_killed_attempt_that_never_began_does_not_begin_late() {
     let mut bench = bench();
     let job = JobId::new(0);
     let stopped = Answer::Stopped { job, attempt: 1, exit: Exit::Told, kept: 0 };
-    assert_eq!(bench.ask(Command::Kill { job, attempt: 1 }), [stopped.clone()]);
+    assert_eq!(bench.ask(Command::Kill { job, attempt: 1 }), std::slice::from_ref(&stopped));
     assert_eq!(bench.start(0, Span::hours(1)), [stopped]);
 }
 

@@ -1,0 +1,68 @@
+use super::*;
+use expect_test::{Expect, expect};
+
+fn check(text: &str, expect: Expect) {
+    let err = Scenario::parse("s.toml", text).unwrap_err();
+    expect.assert_eq(&err.to_string());
+}
+
+const HEAD: &str = "format = 1\nname = \"t\"\n[plant]\ncubes = 4\n";
+
+#[test]
+fn a_scenario_says_plant_jobs_rates_and_events() {
+    let text = format!(
+        "{HEAD}[jobs]\nmix = 10\nload = 0.5\nscale = \"durations\"\n\
+         [rates.chip_failed]\nppm_per_day = 12\nsource = \"assumed\"\n\
+         [dials]\nlose_ppm = 7\n[means]\npreempt = false\n\
+         [[event]]\nat = \"2h\"\nfault = \"machine_down\"\npath = \"cube1/m05\"\n"
+    );
+    let scenario = Scenario::parse("s.toml", &text).unwrap();
+    assert_eq!(scenario.plant, PlantFrom::Pods { pods: 1, cubes: 4 });
+    let mix = JobsFrom::Mix { n_jobs: 10, load: Ppm::new(500_000), scaled: Scaled::Durations };
+    assert_eq!(scenario.jobs, mix);
+    assert_eq!(scenario.rates.of(FaultKind::ChipFailed), Ppm::new(12));
+    assert_eq!(scenario.rates.of(FaultKind::MachineDown), Ppm::new(800));
+    assert_eq!(scenario.dials.lose, Ppm::new(7));
+    assert!(!scenario.settings.means.preempt && scenario.settings.means.backfill);
+    assert_eq!(scenario.events[0].0, Moment::START + Span::hours(2));
+}
+
+#[test]
+fn errors_name_the_key_and_what_would_be_right() {
+    check("format = 9\n", expect!["s.toml: format 9 is newer than this program reads; it reads 1"]);
+    check(
+        &format!("{HEAD}[rates.gremlins]\nppm_per_day = 1\nsource = \"x\"\n"),
+        expect![[
+            r#"s.toml: rates.gremlins is "gremlins"; write one of machine_down, chip_failed, pcie_degraded, link_down, link_flapping, link_degraded, switch_down, port_failed, port_loss_high, latent_intent, latent_exercise, miswired, silent, foreign_change"#
+        ]],
+    );
+    check(
+        &format!("{HEAD}[rates.silent]\nppm_per_day = 1\nsource = \"\"\n"),
+        expect![[
+            r#"s.toml: rates.silent.source is ""; say where the figure is from, or write "assumed""#
+        ]],
+    );
+    check(
+        &format!("{HEAD}[[event]]\nat = \"soon\"\nclear = \"all\"\n"),
+        expect![[r#"s.toml: event.at is "soon"; write a time such as 90s, 15m, 2h or 30d"#]],
+    );
+    check(
+        &format!("{HEAD}[[event]]\nat = \"1h\"\n"),
+        expect![[r#"s.toml: event is "1h"; write exactly one of fault, clear, drain, undrain"#]],
+    );
+    check(
+        "format = 1\nname = \"t\"\n[plant]\ncubes = 65\n",
+        expect![[r#"s.toml: plant.cubes is "65"; write a number from 1 to 64"#]],
+    );
+    check(
+        "format = 1\nname = \"t\"\nwarp = 9\n[plant]\n",
+        expect![[r#"
+        s.toml is no scenario
+        TOML parse error at line 3, column 1
+          |
+        3 | warp = 9
+          | ^^^^
+        unknown field `warp`, expected one of `format`, `name`, `seed`, `end`, `plant`, `jobs`, `means`, `rates`, `published_rates`, `dials`, `event`
+    "#]],
+    );
+}

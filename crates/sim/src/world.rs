@@ -1,0 +1,556 @@
+//! The run loop: a clock that jumps to the next event, and what passes between core and plant.
+//!
+//! ```text
+//!   arrivals, scenario ─┐                       ┌─► WakeAt ─► clock
+//!   plant ─ answers ────┼─► Commit ─► Store ────┼─► Do ─────► plant
+//!   clock ─ Tick ───────┘    append, sync       └─► Note ───► rules, tally
+//! ```
+//! An output leaves only once the record of its input is synced; a crash may come at any sync.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use selvedge_control::commit::Commit;
+use selvedge_control::core::{Accepted, Core, Refused, ReplayError, RestoreError};
+use selvedge_control::input::{Ask, Input};
+use selvedge_control::output::{Command, Output};
+use selvedge_control::settings::Settings;
+use selvedge_model::id::JobId;
+use selvedge_model::job::JobSpec;
+use selvedge_model::unit::{Moment, Span};
+
+use crate::device::{Dials, Plant};
+use crate::dice::Dice;
+use crate::fault::{FaultKind, FaultSpec, Rates};
+use crate::rule::{Rules, Violation};
+use crate::store::Store;
+use crate::tally::Tally;
+
+/// What a world begins with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The plant file's text.
+    pub plant: String,
+    /// What the operator has set.
+    pub settings: Settings,
+    /// For all dice.
+    pub seed: u64,
+    /// How often things fail.
+    pub rates: Rates,
+    /// How else the plant misbehaves.
+    pub dials: Dials,
+    /// What comes from outside, in the order of its moments.
+    pub happenings: Vec<(Moment, Happening)>,
+    /// When records become durable.
+    pub syncs: Syncs,
+    /// At which syncs the power fails.
+    pub crashes: Crashes,
+    /// How often everything is checked: each so many inputs; 0 for never.
+    pub check_every: u64,
+}
+
+/// Something that comes from outside.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A job is submitted under its name as the key.
+    Submit(JobSpec),
+    /// Somebody asks something.
+    Ask {
+        /// Who.
+        by: String,
+        /// What.
+        what: Ask,
+    },
+    /// Something breaks; by path, or drawn.
+    Fault {
+        /// What.
+        kind: FaultKind,
+        /// Where.
+        path: Option<String>,
+    },
+    /// Something is as it was; everything without a path.
+    Clear {
+        /// Where.
+        path: Option<String>,
+    },
+    /// Somebody asks for a drain (or takes it back) of what lies at a path.
+    Drain {
+        /// Where.
+        path: String,
+        /// Whether it is taken back.
+        undo: bool,
+    },
+}
+
+/// When records become durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syncs {
+    /// At once.
+    AtOnce,
+    /// So long after the first record that waits.
+    After(Span, Span),
+}
+
+/// At which syncs the power fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Crashes {
+    /// Never; the journal is not even kept.
+    Never,
+    /// At each one in turn, between the sync before and this one.
+    Always,
+    /// At these, counted from the first.
+    At(BTreeSet<u64>),
+}
+
+/// Why a world cannot go on: never the fault of what it simulates.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The plant's text is refused.
+    #[error("the plant cannot be used")]
+    Begin(#[source] Refused),
+    /// The journal of the core's own making cannot be replayed.
+    #[error("record {number} cannot be replayed after a crash at {now}")]
+    Replay {
+        /// Which.
+        number: u64,
+        /// When.
+        now: Moment,
+        /// Why.
+        #[source]
+        source: ReplayError,
+    },
+    /// The snapshot of the core's own making cannot be read.
+    #[error("the snapshot cannot be restored after a crash at {now}")]
+    Restore {
+        /// When.
+        now: Moment,
+        /// Why.
+        #[source]
+        source: RestoreError,
+    },
+    /// A path of the scenario that names nothing.
+    #[error("the plant has no {path:?}; `selvedge plant show` lists what there is")]
+    NoPath {
+        /// As written.
+        path: String,
+    },
+    /// A fault of the scenario that cannot happen.
+    #[error("the scenario's fault cannot be injected")]
+    Fault(#[from] crate::fault::FaultError),
+}
+
+/// What a client waits for.
+#[derive(Clone, Debug)]
+struct Pending {
+    number: u64,
+    job: JobId,
+    spec: JobSpec,
+}
+
+/// A simulated world with a control core in it.
+pub struct World {
+    setup: Setup,
+    commit: Commit,
+    store: Store,
+    plant: Plant,
+    now: Moment,
+    wakes: BTreeSet<Moment>,
+    n_happened: usize,
+    sync_at: Option<Moment>,
+    n_syncs: u64,
+    /// Submits that are not acknowledged yet.
+    pending: Vec<Pending>,
+    /// Submits to be repeated by their clients after a crash.
+    again: Vec<JobSpec>,
+    /// What was acknowledged, by the submit's key.
+    acknowledged: BTreeMap<String, JobId>,
+    crash_dice: Dice,
+    sync_dice: Dice,
+    heard: Vec<Input>,
+    rules: Rules,
+    tally: Tally,
+    check_in: u64,
+}
+
+/// Records between two snapshots where the journal is kept.
+const SNAPSHOT_EVERY: usize = 64;
+
+impl World {
+    /// A world at its first moment.
+    ///
+    /// # Errors
+    /// [`WorldError::Begin`].
+    pub fn new(setup: Setup) -> Result<Self, WorldError> {
+        let never = setup.crashes == Crashes::Never;
+        let store = if never { Store::forgetful() } else { Store::new() };
+        // The plant is built from the core's own reading of the file, before anything fails.
+        let mut core = Core::new();
+        let begin = Input::Begin { plant: setup.plant.clone(), settings: setup.settings.clone() };
+        core.handle(Moment::START, begin).map_err(WorldError::Begin)?;
+        let fabric = Arc::new(core.fabric().clone());
+        let plant = Plant::new(fabric, setup.seed, setup.rates, setup.dials);
+        let mut world = Self {
+            commit: Commit::new(Core::new(), 1),
+            store,
+            plant,
+            now: Moment::START,
+            wakes: BTreeSet::new(),
+            n_happened: 0,
+            sync_at: None,
+            n_syncs: 0,
+            pending: Vec::new(),
+            again: Vec::new(),
+            acknowledged: BTreeMap::new(),
+            crash_dice: Dice::new(setup.seed, "crashes"),
+            sync_dice: Dice::new(setup.seed, "syncs"),
+            heard: Vec::new(),
+            rules: Rules::new(),
+            tally: Tally::default(),
+            check_in: setup.check_every,
+            setup,
+        };
+        world.begin()?;
+        Ok(world)
+    }
+
+    /// The core.
+    pub fn core(&self) -> &Core {
+        self.commit.core()
+    }
+
+    /// The plant as it really is.
+    pub fn plant(&self) -> &Plant {
+        &self.plant
+    }
+
+    /// The plant, to break or repair something in it.
+    pub fn plant_mut(&mut self) -> &mut Plant {
+        &mut self.plant
+    }
+
+    /// Which rules were broken.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// What was counted.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The moment.
+    pub fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// Whether nothing more comes from outside and all jobs are over.
+    pub fn is_done(&self) -> bool {
+        self.n_happened == self.setup.happenings.len()
+            && self.again.is_empty()
+            && self.pending.is_empty()
+            && self.tally.n_over == self.tally.n_accepted
+    }
+
+    /// The next moment at which something happens.
+    pub fn next_at(&self) -> Option<Moment> {
+        let outside = self.setup.happenings.get(self.n_happened).map(|it| it.0);
+        let sources = [self.plant.next_at(), self.wakes.first().copied(), outside, self.sync_at];
+        sources.into_iter().flatten().min().map(|at| at.max(self.now))
+    }
+
+    /// Lets everything of the next moment happen; false when there is none up to `until`.
+    ///
+    /// # Errors
+    /// [`WorldError`].
+    pub fn step(&mut self, until: Moment) -> Result<bool, WorldError> {
+        let Some(at) = self.next_at().filter(|&at| at <= until) else { return Ok(false) };
+        self.tally.pass(at, self.commit.core());
+        self.now = at;
+        let mut heard = std::mem::take(&mut self.heard);
+        self.plant.advance_into(at, &mut heard);
+        for input in heard.drain(..) {
+            self.offer(input);
+        }
+        self.heard = heard;
+        let mut due = false;
+        while self.wakes.first().is_some_and(|&wake| wake <= at) {
+            self.wakes.pop_first();
+            due = true;
+        }
+        if due {
+            self.offer(Input::Tick);
+        }
+        while self.setup.happenings.get(self.n_happened).is_some_and(|it| it.0 <= at) {
+            let happening = self.setup.happenings[self.n_happened].1.clone();
+            self.n_happened += 1;
+            self.happen(happening)?;
+        }
+        for spec in std::mem::take(&mut self.again) {
+            self.submit(spec);
+        }
+        self.persist()?;
+        self.judge_step();
+        Ok(true)
+    }
+
+    /// Asks the core as a person would.
+    pub fn ask(&mut self, by: &str, what: Ask) {
+        self.offer(Input::Ask { by: by.to_owned(), what });
+    }
+
+    /// How many jobs are submitted in all.
+    pub fn n_to_submit(&self) -> u64 {
+        let all = self.setup.happenings.iter();
+        all.filter(|(_, it)| matches!(it, Happening::Submit(_))).count() as u64
+    }
+
+    /// Adds a finding of who drives this world.
+    pub fn complain(&mut self, violation: Violation) {
+        self.rules.found(self.now, violation);
+    }
+
+    /// From now on nothing crashes and records are durable at once.
+    pub fn calm(&mut self) {
+        self.setup.crashes = Crashes::At(BTreeSet::new());
+        self.setup.syncs = Syncs::AtOnce;
+    }
+
+    /// Holds everything against everything; what is wrong is noted.
+    pub fn check(&mut self) {
+        self.rules.check(self.now, self.commit.core(), &self.plant);
+        let n_jobs = self.commit.core().state().jobs.len() as u64;
+        if n_jobs != self.tally.n_accepted {
+            let (known, accepted) = (n_jobs, self.tally.n_accepted);
+            self.rules.found(self.now, Violation::JobCount { known, accepted });
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), WorldError> {
+        let plant = self.setup.plant.clone();
+        let begin = Input::Begin { plant, settings: self.setup.settings.clone() };
+        self.commit.offer(self.now, begin).map_err(WorldError::Begin)?;
+        self.tally.n_inputs += 1;
+        self.persist()
+    }
+
+    fn offer(&mut self, input: Input) -> Option<(u64, Accepted)> {
+        let changes_plant = matches!(
+            &input,
+            Input::Ask { what: Ask::ApplyPlant { .. } | Ask::MovePort { .. }, .. }
+        );
+        match self.commit.offer(self.now, input) {
+            Ok(accepted) => {
+                self.tally.n_inputs += 1;
+                if changes_plant {
+                    self.plant.adopt(Arc::new(self.commit.core().fabric().clone()));
+                }
+                Some(accepted)
+            }
+            Err(refused) => {
+                self.tally.refuse(&refused);
+                None
+            }
+        }
+    }
+
+    fn submit(&mut self, spec: JobSpec) {
+        let key = Some(spec.name.clone());
+        let what = Ask::Submit { key, spec: spec.clone() };
+        let input = Input::Ask { by: spec.owner.clone(), what };
+        match self.commit.offer(self.now, input) {
+            Ok((number, Accepted::Job(job))) => {
+                self.tally.n_inputs += 1;
+                self.tally.n_accepted += 1;
+                self.pending.push(Pending { number, job, spec });
+            }
+            Ok((number, other)) => {
+                self.rules
+                    .found(self.now, Violation::NotAJob { number, made: format!("{other:?}") });
+            }
+            // The first submit had been durable after all.
+            Err(Refused::KeyUsed { job }) => {
+                let number = self.commit.newest_synced();
+                self.pending.push(Pending { number, job, spec });
+            }
+            Err(refused) => {
+                self.tally.n_refused_jobs += 1;
+                self.tally.refuse(&refused);
+            }
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) -> Result<(), WorldError> {
+        let find = |world: &Self, path: &str| {
+            let found = world.commit.core().fabric().find(path);
+            found.ok_or_else(|| WorldError::NoPath { path: path.to_owned() })
+        };
+        match happening {
+            Happening::Submit(spec) => {
+                self.tally.n_submitted += 1;
+                self.submit(spec);
+            }
+            Happening::Ask { by, what } => {
+                self.offer(Input::Ask { by, what });
+            }
+            Happening::Fault { kind, path } => {
+                let target = path.map(|path| find(self, &path)).transpose()?;
+                match self.plant.inject(self.now, FaultSpec { kind, target }) {
+                    Ok(_) => (),
+                    // A drawn fault may find everything broken; a named one must be possible.
+                    Err(_) if target.is_none() => (),
+                    Err(err) => return Err(err.into()),
+                }
+            }
+            Happening::Clear { path: None } => self.plant.clear_all(self.now),
+            Happening::Clear { path: Some(path) } => {
+                let target = find(self, &path)?;
+                // The crew may have been there first.
+                let _n_cleared = self.plant.clear(self.now, target);
+            }
+            Happening::Drain { path, undo } => {
+                let target = find(self, &path)?;
+                let what = match undo {
+                    false => Ask::Drain { target, why: "scenario".to_owned() },
+                    true => Ask::Undrain { target },
+                };
+                self.ask("operator", what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what was handled, and syncs when it is time.
+    fn persist(&mut self) -> Result<(), WorldError> {
+        let records = self.commit.to_append();
+        if !records.is_empty() {
+            self.store.append(records);
+            if self.sync_at.is_none() {
+                self.sync_at = Some(match self.setup.syncs {
+                    Syncs::AtOnce => self.now,
+                    Syncs::After(shortest, longest) => {
+                        self.now + self.sync_dice.span(shortest, longest)
+                    }
+                });
+            }
+        }
+        if self.sync_at.is_none_or(|at| self.now < at) {
+            return Ok(());
+        }
+        self.sync_at = None;
+        self.n_syncs += 1;
+        let crashes = match &self.setup.crashes {
+            Crashes::Never => false,
+            // Each second time, or nothing would ever get done.
+            Crashes::Always => self.n_syncs.is_multiple_of(2),
+            Crashes::At(points) => points.contains(&self.n_syncs),
+        };
+        if crashes {
+            return self.crash();
+        }
+        self.store.sync();
+        self.commit.synced(self.commit.next_number() - 1);
+        self.acknowledge();
+        self.carry_out();
+        if self.setup.crashes != Crashes::Never && SNAPSHOT_EVERY <= self.store.n_kept() {
+            self.store.snapshot(self.commit.next_number() - 1, self.commit.core().snapshot());
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self) {
+        let newest = self.commit.newest_synced();
+        let keep = self.setup.crashes != Crashes::Never;
+        for it in self.pending.drain(..) {
+            assert!(it.number <= newest, "all that was handled is synced");
+            if keep
+                && self.acknowledged.insert(it.spec.name, it.job).is_some_and(|old| old != it.job)
+            {
+                self.rules.found(self.now, Violation::JobTwice { job: it.job });
+            }
+        }
+    }
+
+    /// Lets the outputs leave whose records are durable.
+    fn carry_out(&mut self) {
+        while let Some(output) = self.commit.release() {
+            match output {
+                Output::Do(command) => {
+                    if let Command::Start { job, attempt, place, .. } = &command {
+                        let core = self.commit.core();
+                        self.rules.starts(self.now, core, &self.plant, *job, *attempt, place);
+                    }
+                    self.tally.n_commands += 1;
+                    self.plant.tell(self.now, &command);
+                }
+                Output::WakeAt(at) => {
+                    self.wakes.insert(at.max(self.now));
+                }
+                Output::Note(note) => {
+                    self.tally.note(&note);
+                }
+            }
+        }
+    }
+
+    /// The power fails before the sync: the journal's tail is lost or torn, the process starts
+    /// again from what it finds, and the plant has gone on meanwhile.
+    fn crash(&mut self) -> Result<(), WorldError> {
+        self.tally.n_crashes += 1;
+        let _n_survived = self.store.crash(&mut self.crash_dice);
+        let down = self.crash_dice.span(Span::millis(500), Span::secs(40));
+        let now = self.now;
+        let (snapshot, records) = self.store.read();
+        let mut core = match snapshot {
+            Some((_, bytes)) => {
+                Core::restore(bytes).map_err(|source| WorldError::Restore { now, source })?
+            }
+            None => Core::new(),
+        };
+        for record in records {
+            let number = record.number;
+            let replayed = record.replay_on(&mut core);
+            replayed.map_err(|source| WorldError::Replay { number, now, source })?;
+        }
+        let newest = self.store.newest();
+        self.commit = Commit::new(core, newest + 1);
+        self.wakes.clear();
+        self.sync_at = None;
+        // Clients without an answer ask again, under the same key.
+        self.again.extend(self.pending.drain(..).map(|it| it.spec));
+        self.recount();
+        self.now = self.now + down;
+        let mut lost = Vec::new();
+        self.plant.advance_into(self.now, &mut lost);
+        self.tally.n_lost_inputs += lost.len() as u64;
+        self.rules.restarted(self.now);
+        self.rules.remembers(self.now, self.commit.core(), &self.acknowledged);
+        if newest == 0 {
+            return self.begin();
+        }
+        self.offer(Input::Restarted);
+        self.plant.reconnect(self.now);
+        self.persist()
+    }
+
+    /// After a crash the counts of jobs are those of the core that is left.
+    fn recount(&mut self) {
+        let jobs = &self.commit.core().state().jobs;
+        self.tally.n_accepted = jobs.len() as u64;
+        self.tally.n_over = jobs.iter().filter(|it| it.state.is_over()).count() as u64;
+    }
+
+    fn judge_step(&mut self) {
+        for clash in self.plant.take_clashes() {
+            let (job, part, seats) = (clash.job, clash.part, clash.seats);
+            self.rules.found(self.now, Violation::SeatTwice { job, part, seats });
+        }
+        if self.setup.check_every == 0 || self.tally.n_inputs < self.check_in {
+            return;
+        }
+        self.check_in = self.tally.n_inputs + self.setup.check_every;
+        // Only what has become durable has become true for the plant.
+        if self.sync_at.is_none() {
+            self.check();
+        }
+    }
+}
