@@ -1,6 +1,6 @@
 //! From a plant to a fabric: the one place where the family is matched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_model::fabric::{DomainKind, Fabric, FabricError, Role};
 use selvedge_model::limits;
@@ -239,7 +239,7 @@ impl BuildError {
             BuildError::NoSwitch { .. } => "leave out port, and give loss_db alone".to_owned(),
             BuildError::MissingThere { key, .. } => format!("take it out of {key}"),
             BuildError::TooLarge { .. } => {
-                format!("at most {} of each; split the plant", limits::TABLE_MAX)
+                format!("at most {} of each; split the plant", limits::PLANT_PORTS_MAX)
             }
             BuildError::Renumbers { .. } => {
                 "leave the pods before it as large as they are, and add pods at the end".to_owned()
@@ -317,8 +317,11 @@ fn layout(plant: &Plant) -> Result<Layout, BuildError> {
     }
     let n_generated = layout.parts.len();
     add_parts(&mut layout, plant)?;
-    let first_own = layout.domains.len();
-    plant.domains.iter().try_for_each(|it| join_domain(&mut layout, plant, it, first_own))?;
+    // Before any table of ports: no plant takes more memory than it says.
+    if let Some(n) = layout.excess() {
+        return Err(BuildError::TooLarge { n });
+    }
+    join_domains(&mut layout, plant)?;
     let mut cabled = Cabled::of(&layout);
     for missing in &plant.missing {
         match missing {
@@ -350,10 +353,7 @@ fn layout(plant: &Plant) -> Result<Layout, BuildError> {
             cabled.take_port(&layout, idx, port, named.at)?;
         }
     }
-    match layout.excess() {
-        Some(n) => Err(BuildError::TooLarge { n }),
-        None => Ok(layout),
-    }
+    Ok(layout)
 }
 
 /// What stands before the names of a pod's own parts.
@@ -431,6 +431,18 @@ fn add_parts(layout: &mut Layout, plant: &Plant) -> Result<(), BuildError> {
     Ok(())
 }
 
+fn join_domains(layout: &mut Layout, plant: &Plant) -> Result<(), BuildError> {
+    let first_own = layout.domains.len();
+    let generated: BTreeSet<String> = layout.domains.iter().map(|it| it.0.clone()).collect();
+    for spec in &plant.domains {
+        if generated.contains(&spec.name) {
+            return Err(BuildError::DomainTaken { name: spec.name.clone(), at: spec.at });
+        }
+        join_domain(layout, plant, spec, first_own)?;
+    }
+    Ok(())
+}
+
 /// Adds a domain of the file; those from `first_own` on are the file's, those before generated.
 fn join_domain(
     layout: &mut Layout,
@@ -438,9 +450,6 @@ fn join_domain(
     spec: &DomainSpec,
     first_own: usize,
 ) -> Result<(), BuildError> {
-    if layout.domains.iter().any(|it| it.0 == spec.name) {
-        return Err(BuildError::DomainTaken { name: spec.name.clone(), at: spec.at });
-    }
     let own = layout.domain(spec.name.clone(), spec.kind);
     for named in &spec.parts {
         let part = find_part(layout, plant, named)?;

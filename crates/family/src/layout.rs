@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use selvedge_model::fabric::{DomainKind, Fabric, FabricError, LinkAttrs, Template};
 use selvedge_model::hardware::Thresholds;
-use selvedge_model::id::{PartId, PortId};
+use selvedge_model::id::{DomainId, PartId, PoolId, PortId, TemplateId};
 use selvedge_model::limits;
 use selvedge_model::spec::At;
 use selvedge_model::unit::CentiDb;
@@ -20,7 +20,9 @@ use selvedge_model::unit::CentiDb;
 pub(crate) struct Layout {
     pub(crate) thresholds: Thresholds,
     pub(crate) templates: Vec<Arc<Template>>,
-    pub(crate) pools: Vec<String>,
+    template_places: BTreeMap<String, usize>,
+    pools: Vec<String>,
+    pool_places: BTreeMap<String, usize>,
     pub(crate) domains: Vec<(String, DomainKind)>,
     pub(crate) parts: Vec<PartPlan>,
     pub(crate) cables: Vec<CablePlan>,
@@ -65,20 +67,22 @@ pub(crate) struct PartDraft {
 impl Layout {
     /// The place of a template called `name`, added by `make` where it is not there yet.
     pub(crate) fn template(&mut self, name: &str, make: impl FnOnce() -> Template) -> usize {
-        let found = self.templates.iter().position(|it| it.name == name);
-        found.unwrap_or_else(|| {
-            self.templates.push(Arc::new(make()));
-            self.templates.len() - 1
-        })
+        if let Some(&place) = self.template_places.get(name) {
+            return place;
+        }
+        self.templates.push(Arc::new(make()));
+        self.template_places.insert(name.to_owned(), self.templates.len() - 1);
+        self.templates.len() - 1
     }
 
     /// The place of a pool, added where it is not there yet.
     pub(crate) fn pool(&mut self, name: &str) -> usize {
-        let found = self.pools.iter().position(|it| it == name);
-        found.unwrap_or_else(|| {
-            self.pools.push(name.to_owned());
-            self.pools.len() - 1
-        })
+        if let Some(&place) = self.pool_places.get(name) {
+            return place;
+        }
+        self.pools.push(name.to_owned());
+        self.pool_places.insert(name.to_owned(), self.pools.len() - 1);
+        self.pools.len() - 1
     }
 
     /// Adds a failure domain of its own.
@@ -208,32 +212,9 @@ impl Layout {
     }
 
     fn apply_parts(&self, fabric: &mut Fabric) -> Result<Vec<Option<PartId>>, FabricError> {
-        let templates: Vec<_> = self
-            .templates
-            .iter()
-            .map(|own| {
-                let known = fabric.templates().pairs().find(|(_, it)| *it == own).map(|it| it.0);
-                known.unwrap_or_else(|| fabric.add_template(Template::clone(own)))
-            })
-            .collect();
-        let pools: Vec<_> = self
-            .pools
-            .iter()
-            .map(|own| {
-                let known = fabric.pools().pairs().find(|(_, it)| *it == own).map(|it| it.0);
-                known.unwrap_or_else(|| fabric.add_pool(own.as_str()))
-            })
-            .collect();
-        let known: BTreeMap<_, _> =
-            fabric.domains().pairs().map(|(id, it)| ((it.name.clone(), it.kind), id)).collect();
-        let domains: Vec<_> = self
-            .domains
-            .iter()
-            .map(|own| {
-                let known = known.get(own).copied();
-                known.unwrap_or_else(|| fabric.add_domain(own.0.as_str(), own.1))
-            })
-            .collect();
+        let templates = self.apply_templates(fabric);
+        let pools = self.apply_pools(fabric);
+        let domains = self.apply_domains(fabric);
         let pool_of = |plan: &PartPlan| plan.pool.map(|it| pools[it]);
         let is_wanted = |part: &selvedge_model::fabric::Part| {
             self.part_named(&part.name).map(|it| &self.parts[it]).is_some_and(|plan| {
@@ -266,7 +247,41 @@ impl Layout {
         Ok(part_ids)
     }
 
-    /// More nodes, ports or links than a fabric's tables hold.
+    fn apply_templates(&self, fabric: &mut Fabric) -> Vec<TemplateId> {
+        let templates = fabric.templates().clone();
+        let mut known: BTreeMap<&str, Vec<TemplateId>> = BTreeMap::new();
+        for (id, template) in templates.pairs() {
+            known.entry(&template.name).or_default().push(id);
+        }
+        let own = self.templates.iter().map(|own| {
+            let namesakes = known.get(own.name.as_str()).into_iter().flatten();
+            let known = namesakes.copied().find(|it| templates[*it] == *own);
+            known.unwrap_or_else(|| fabric.add_template(Template::clone(own)))
+        });
+        own.collect()
+    }
+
+    fn apply_pools(&self, fabric: &mut Fabric) -> Vec<PoolId> {
+        let pools = fabric.pools().clone();
+        let known: BTreeMap<&String, PoolId> = pools.pairs().map(|(id, it)| (it, id)).collect();
+        let own = self
+            .pools
+            .iter()
+            .map(|own| known.get(own).copied().unwrap_or_else(|| fabric.add_pool(own.as_str())));
+        own.collect()
+    }
+
+    fn apply_domains(&self, fabric: &mut Fabric) -> Vec<DomainId> {
+        let known = fabric.domains().pairs().map(|(id, it)| ((it.name.clone(), it.kind), id));
+        let known: BTreeMap<(String, DomainKind), DomainId> = known.collect();
+        let own = self.domains.iter().map(|own| {
+            let known = known.get(own).copied();
+            known.unwrap_or_else(|| fabric.add_domain(own.0.as_str(), own.1))
+        });
+        own.collect()
+    }
+
+    /// How many nodes, ports or links there are, if any of them are too many.
     pub(crate) fn excess(&self) -> Option<u64> {
         let mut counts = [0u64; 3];
         for part in &self.parts {
@@ -275,8 +290,7 @@ impl Layout {
             counts[1] += template.ports().len() as u64;
             counts[2] += template.n_links() as u64;
         }
-        counts[2] += 2 * self.cables.len() as u64;
         let most = counts.into_iter().max().unwrap_or(0);
-        ((limits::TABLE_MAX as u64) < most).then_some(most)
+        ((limits::PLANT_PORTS_MAX as u64) < most).then_some(most)
     }
 }

@@ -21,6 +21,12 @@ pub const PODS_MAX: usize = 256;
 /// Hosts of one plant that a generator makes.
 pub const HOSTS_MAX: u32 = 100_000;
 
+/// Boards of one plant that generators make.
+pub const BOARDS_MAX: u64 = 1 << 18;
+
+/// Ports of one plant: a table of them must fit into memory.
+pub const PLANT_PORTS_MAX: usize = 1 << 26;
+
 /// Chips along one side of a fixed grid.
 pub const GRID_SIDE_MAX: u16 = 512;
 

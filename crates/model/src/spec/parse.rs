@@ -115,6 +115,11 @@ fn read_root(reader: &mut Reader, text: &str, root: &Spanned<DeTable<'_>>) -> Op
         let max = u64::from(limits::HOSTS_MAX);
         reader.fault(root.key_at("pod"), Wrong::TooMany { what: "hosts", n: n_hosts, max });
     }
+    let n_boards: u64 = pods.iter().map(|it| n_boards(&it.family)).sum();
+    if limits::BOARDS_MAX < n_boards {
+        let wrong = Wrong::TooMany { what: "boards", n: n_boards, max: limits::BOARDS_MAX };
+        reader.fault(root.key_at("pod"), wrong);
+    }
     Some(Plant {
         name: name?,
         pods,
@@ -128,6 +133,13 @@ fn read_root(reader: &mut Reader, text: &str, root: &Spanned<DeTable<'_>>) -> Op
         cables,
         missing,
     })
+}
+
+fn n_boards(family: &Family) -> u64 {
+    match family {
+        Family::Grid { sides: [x, y], .. } => u64::from(*x) * u64::from(*y) / 4,
+        Family::Tpuv4 { .. } | Family::Hosts { .. } => 0,
+    }
 }
 
 fn n_hosts(family: &Family) -> u32 {
@@ -476,6 +488,8 @@ struct Ports<'t> {
 impl Ports<'_> {
     fn add(&mut self, reader: &mut Reader, port: &Named) {
         match self.cabled.get(&port.name) {
+            // Finding a line takes time: none is looked up in vain.
+            Some(_) if reader.is_full() => {}
             Some(first) => {
                 let line_of = |at: At| line_column(self.text, at.start as usize).0;
                 let (first_line, line) = (line_of(*first), line_of(port.at));

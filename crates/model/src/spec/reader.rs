@@ -58,8 +58,16 @@ impl<'t> Table<'t> {
 }
 
 impl Reader {
+    /// Keeps a fault; a file that is wrong all over is not told so a million times.
     pub(super) fn fault(&mut self, at: At, wrong: Wrong) {
-        self.faults.push((at, wrong));
+        if !self.is_full() {
+            self.faults.push((at, wrong));
+        }
+    }
+
+    /// Whether there are more faults already than will be shown.
+    pub(super) fn is_full(&self) -> bool {
+        limits::PLANT_ERRORS_MAX < self.faults.len()
     }
 
     /// Starts on a table: reports the keys that it does not know.
@@ -71,7 +79,7 @@ impl Reader {
         known: &'static [&'static str],
     ) -> Table<'t> {
         for key in items.keys() {
-            if !known.contains(&key.get_ref().as_ref()) {
+            if !known.contains(&key.get_ref().as_ref()) && !self.is_full() {
                 let wrong = Wrong::UnknownKey {
                     key: key.get_ref().to_string(),
                     table: name,
@@ -319,6 +327,8 @@ impl<'t> Names<'t> {
 
     pub(super) fn add(&mut self, reader: &mut Reader, name: &Named) {
         match self.seen.get(&name.name) {
+            // Finding a line takes time: none is looked up in vain.
+            Some(_) if reader.is_full() => {}
             Some(first) => {
                 let first_line = line_column(self.text, first.start as usize).0;
                 let (what, name_text) = (self.what, name.name.clone());

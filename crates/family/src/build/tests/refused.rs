@@ -320,3 +320,11 @@ b = "x7/n66"
         "#]],
     );
 }
+
+#[test]
+fn more_ports_than_memory_takes_are_refused_before_they_are_made() {
+    let parts = (0..140_000).map(|it| format!("[[part]]\nname = \"c{it}\"\ntemplate = \"cube\"\n"));
+    let text = format!("format = 1\nname = \"demo\"\n{}", parts.collect::<String>());
+    let error = build(&parse(&text)).unwrap_err();
+    assert_eq!(error, BuildError::TooLarge { n: 140_000 * 512 });
+}

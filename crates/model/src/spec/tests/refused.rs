@@ -2,6 +2,8 @@
 
 use expect_test::expect;
 
+use crate::limits;
+use crate::spec::Plant;
 use crate::spec::tests::check;
 
 #[test]
@@ -721,4 +723,25 @@ parts = ["cube0", "cube1", "cube2", "cube3", "cube4", "cube5", "cube6", "cube7",
                right: a text in quotes
         "#]],
     );
+}
+
+#[test]
+fn all_boards_of_a_plant_together_have_a_limit() {
+    let pod = "{ family = \"tpuv3\", grid = \"512x512\" }";
+    let text = format!("format = 1\nname = \"demo\"\npod = [{pod}, {pod}, {pod}, {pod}, {pod}]\n");
+    check(&text, expect![[r#"
+        demo.toml:3:1: the plant has 327680 boards
+         3 | pod = [{ family = "tpuv3", grid = "512x512" }, { family = "tpuv3", grid = "512x512" }, { family = "t
+           | ^^^
+           right: at most 262144; split the plant
+    "#]]);
+}
+
+/// A file of faults alone is refused as fast as it is read, and shows the first of them.
+#[test]
+fn a_file_that_is_wrong_all_over_shows_a_limited_number_of_faults() {
+    let part = "[[part]]\nname = \"same\"\ntemplate = \"host\"\nzzz = 1\n";
+    let text = format!("format = 1\nname = \"demo\"\n{}", part.repeat(50_000));
+    let errors = Plant::parse("demo.toml", &text).unwrap_err();
+    assert_eq!((errors.len(), errors[0].line), (limits::PLANT_ERRORS_MAX, 6));
 }
