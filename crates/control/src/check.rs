@@ -12,7 +12,8 @@ use selvedge_model::id::{JobId, PartId, PortId};
 use selvedge_model::job::{Hold, Place};
 
 use crate::schedule::Plan;
-use crate::state::{Blueprint, JobState, State};
+use crate::schedule::swap::Swap;
+use crate::state::{Blueprint, JobState, Moves, State};
 
 /// A rule that a plan or the state breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ pub enum Violation {
     /// Two jobs on one seat.
     #[error("{a} and {b} both hold seats {seats:#x} of {part}")]
     SeatHeldTwice { part: PartId, seats: u64, a: JobId, b: JobId },
-    /// Two jobs with outer links on one part.
+    /// A hold on nothing, or on more than there is.
     #[error("{job} holds seats of {part} beyond those there are")]
     NoSuchSeats { job: JobId, part: PartId },
     /// The part's account differs from the jobs'.
@@ -31,6 +32,9 @@ pub enum Violation {
     /// A start on something out of use.
     #[error("{job} would start on {part}, which is out of use")]
     PartOut { job: JobId, part: PartId },
+    /// A move of a job that does not run, moves already, or would get another size.
+    #[error("{job} cannot be moved as planned")]
+    NotMovable { job: JobId },
     /// A blueprint touches a port of a part that its job does not hold and that is not free.
     #[error("a blueprint for {job} touches {port} of {holder}'s {part}")]
     PortOfAnother { job: JobId, port: PortId, part: PartId, holder: JobId },
@@ -56,18 +60,58 @@ pub enum Violation {
 
 /// Holds the starts of a schedule plan against what is held and out of use.
 pub fn starts(fabric: &Fabric, state: &State, plan: &Plan) -> Vec<Violation> {
+    taken(fabric, state, plan.starts.iter().map(|it| (it.job, &it.place)))
+}
+
+/// Holds the places on which jobs go on after a loss against what is held and out of use.
+pub fn swaps(fabric: &Fabric, state: &State, swaps: &[Swap]) -> Vec<Violation> {
+    let places = swaps.iter().filter_map(|it| Some((it.job, it.place.as_ref()?)));
+    taken(fabric, state, places)
+}
+
+/// Holds moves against what is held and out of use: those who move run, and go where nobody is,
+/// they themselves included.
+pub fn moves(fabric: &Fabric, state: &State, moves: &Moves) -> Vec<Violation> {
+    let mut found = taken(fabric, state, moves.moves.iter().map(|(job, place)| (*job, place)));
+    for (job, place) in &moves.moves {
+        let job = *job;
+        let known = &state.jobs[job];
+        let n_before = known.place.as_ref().map_or(0, Place::n_seats);
+        let runs = matches!(known.state, JobState::Running { .. }) && known.next.is_none();
+        if !runs || place.n_seats() != n_before {
+            found.push(Violation::NotMovable { job });
+        }
+        for hold in place.holds.iter().filter(|it| state.parts[it.part].held & it.seats != 0) {
+            found.push(Violation::SeatHeldTwice {
+                part: hold.part,
+                seats: hold.seats,
+                a: job,
+                b: job,
+            });
+        }
+    }
+    found
+}
+
+/// Holds places that jobs are to take together against what is held and out of use.
+fn taken<'a>(
+    fabric: &Fabric,
+    state: &State,
+    places: impl Iterator<Item = (JobId, &'a Place)>,
+) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut taken: BTreeMap<PartId, Vec<(JobId, u64)>> = BTreeMap::new();
-    for start in &plan.starts {
-        let whole = start.place.holds.iter().all(|hold| is_all(fabric, hold));
-        for hold in &start.place.holds {
-            let (job, part) = (start.job, hold.part);
+    for (job, place) in places {
+        // Whoever takes a part whole uses its outer links too.
+        let whole = place.holds.iter().all(|hold| is_all(fabric, hold));
+        for hold in &place.holds {
+            let part = hold.part;
             let known = &state.parts[part];
             if hold.seats == 0 || fabric.template_of(part).all_seats() & hold.seats != hold.seats {
                 found.push(Violation::NoSuchSeats { job, part });
             }
             let links_out = known.links_out.iter().any(|ends| hold.seats & ends == *ends);
-            let outer_out = whole && start.place.holds.len() > 1 && 0 < known.outer_out;
+            let outer_out = whole && 0 < known.outer_out;
             if known.out & hold.seats != 0 || links_out || outer_out || fabric.part(part).retired {
                 found.push(Violation::PartOut { job, part });
             }
@@ -134,15 +178,18 @@ pub fn blueprint(fabric: &Fabric, state: &State, plan: &Blueprint) -> Vec<Violat
                 found.push(Violation::NotNorthSouth { job, switch, north, south });
                 continue;
             }
-            for port in [pair.north, pair.south] {
-                let port = fabric.port_at(switch, port as usize);
-                let Some(end) = fabric.peer_of(port) else { continue };
-                let part = fabric.part_of_port(end);
-                match holder.get(&part) {
-                    Some(&holder) if holder != job => {
-                        found.push(Violation::PortOfAnother { job, port, part, holder });
-                    }
-                    Some(_) | None => (),
+            let ends = [pair.north, pair.south].map(|local| {
+                let port = fabric.port_at(switch, local as usize);
+                let part = fabric.part_of_port(fabric.peer_of(port)?);
+                Some((port, part, *holder.get(&part)?))
+            });
+            // A pair that an end of the job's own is in joins nobody else: the other end may be
+            // another job's by now, and the pair is left from before.
+            let is_left_over = set.remove.contains(pair)
+                && ends.iter().flatten().any(|(_, _, holder)| *holder == job);
+            for (port, part, holder) in ends.into_iter().flatten() {
+                if holder != job && !is_left_over {
+                    found.push(Violation::PortOfAnother { job, port, part, holder });
                 }
             }
         }

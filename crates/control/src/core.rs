@@ -112,12 +112,14 @@ pub enum Refused {
     Move { from: String, to: String, why: &'static str },
     #[error("maintenance of {n} targets, {n_at_once} at once, cannot be planned: {why}")]
     Maintenance { n: usize, n_at_once: u32, why: &'static str },
-    #[error("no moves are proposed under this number")]
+    #[error("no moves that can still be made are proposed under this number")]
     NoMoves,
     #[error("nobody waits for this answer")]
     Stale,
     #[error(transparent)]
     Readings(#[from] ReadingsError),
+    #[error("{switch} answers with {what}, which it cannot have; look at the switch")]
+    SwitchAnswer { switch: String, what: String },
     #[error("nothing is due")]
     NothingDue,
 }
@@ -167,6 +169,7 @@ impl Core {
                 plants: Vec::new(),
                 jobs: IdVec::new(),
                 keys: BTreeMap::new(),
+                key_order: BTreeMap::new(),
                 queue: BTreeSet::new(),
                 active: BTreeSet::new(),
                 parts: IdVec::new(),

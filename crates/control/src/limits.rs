@@ -38,5 +38,8 @@ pub const KEY_MAX: usize = 128;
 /// Idempotency keys remembered; the oldest are forgotten first.
 pub const KEYS_MAX: usize = 200_000;
 
+/// Generations that a switch may answer with; the core's own start at one.
+pub const GENERATION_MAX: u64 = 1 << 62;
+
 /// Targets of one maintenance.
 pub const MAINTENANCE_MAX: usize = 4096;

@@ -3,7 +3,7 @@
 
 use selvedge_model::fabric::{Fabric, LinkKind};
 use selvedge_model::fault::{Symptom, Target};
-use selvedge_model::id::PartId;
+use selvedge_model::id::{PartId, PortId};
 
 use crate::input::Readings;
 use crate::settings::Golden;
@@ -100,6 +100,23 @@ pub fn judge(
         findings.push(Finding { target, symptom, value });
     }
     Ok(findings)
+}
+
+/// Holds the number of peers that the chips of `part` name against its network ports.
+///
+/// # Errors
+/// [`ReadingsError`].
+pub fn check_peers(
+    fabric: &Fabric,
+    part: PartId,
+    peers: &[Option<PortId>],
+) -> Result<(), ReadingsError> {
+    let (want, got) = (n_network_ports(fabric, part), peers.len());
+    if got == want {
+        return Ok(());
+    }
+    let part = fabric.part(part).name.to_string();
+    Err(ReadingsError::Length { part, what: "network ports", want, got })
 }
 
 /// The link at a port by its even direction, if a job on `seats` uses it.

@@ -41,8 +41,10 @@ pub struct Waiting<'a> {
     pub limit: Option<Span>,
     /// Its base priority: aging moves a job forward, it does not let it preempt.
     pub priority: u8,
-    /// Whether running jobs are stopping for it.
+    /// Whether it goes first because running jobs were stopped for it.
     pub claims: bool,
+    /// Whether some of them are still stopping.
+    pub is_awaited: bool,
 }
 
 /// A job that holds hardware, as the scheduler sees it.
@@ -110,12 +112,14 @@ pub struct Plan {
     pub starts: Vec<Start>,
     /// Running jobs to stop, each for the job that takes its hardware.
     pub preempts: Vec<(JobId, JobId)>,
+    /// Jobs that no longer go first: nobody stops for them any more.
+    pub unclaims: Vec<JobId>,
 }
 
 impl Plan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty() && self.preempts.is_empty()
+        self.starts.is_empty() && self.preempts.is_empty() && self.unclaims.is_empty()
     }
 }
 
@@ -176,6 +180,10 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
                 plan.starts.push(Start { job: job.job, place, backfilled: true });
             }
         }
+    }
+    if head.claims && !head.is_awaited && plan.preempts.is_empty() {
+        // What was freed for it has been lost since, and others must not wait with it.
+        plan.unclaims.push(head.job);
     }
     report.head = Some(Head { job: head.job, promise });
     (plan, report)

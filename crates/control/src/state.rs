@@ -268,6 +268,13 @@ pub struct Moves {
     pub lost: Span,
 }
 
+impl Moves {
+    /// Nobody moves.
+    pub(crate) fn none() -> Self {
+        Self { id: PlanId::new(0), job: JobId::new(0), moves: Vec::new(), lost: Span::ZERO }
+    }
+}
+
 /// One switch's part of a blueprint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchSet {
@@ -307,6 +314,8 @@ pub struct State {
     pub jobs: IdVec<JobId, Job>,
     /// Idempotency keys.
     pub keys: BTreeMap<String, JobId>,
+    /// The same the other way round, so that the oldest are forgotten first.
+    pub key_order: BTreeMap<JobId, String>,
     /// Jobs that wait and may start, in the order in which they are served.
     pub queue: BTreeSet<(QueueKey, JobId)>,
     /// Jobs that hold hardware, or wait for a spare.

@@ -51,11 +51,19 @@ pub fn changes(
     sets
 }
 
-/// The changes that take back what `blueprint` changed on these switches.
-pub fn undo(blueprint: &Blueprint, done: impl Fn(PartId) -> bool) -> Vec<SwitchSet> {
+/// The changes that take back what `blueprint` changed on the switches that have `done` it; an old
+/// pair is made again only where it `may_add`.
+pub fn undo(
+    blueprint: &Blueprint,
+    done: impl Fn(PartId) -> bool,
+    may_add: impl Fn(PartId, &Xconnect) -> bool,
+) -> Vec<SwitchSet> {
     let sets = blueprint.sets.iter().filter(|it| done(it.switch));
-    sets.map(|it| SwitchSet { switch: it.switch, remove: it.add.clone(), add: it.remove.clone() })
-        .collect()
+    sets.map(|it| {
+        let again = it.remove.iter().filter(|pair| may_add(it.switch, pair));
+        SwitchSet { switch: it.switch, remove: it.add.clone(), add: again.copied().collect() }
+    })
+    .collect()
 }
 
 /// What a switch's pairs are after `set`.

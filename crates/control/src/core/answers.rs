@@ -31,6 +31,7 @@ impl Core {
             Answer::Discovered { errand, part, peers } => {
                 let job = self.job_at(errand, Stage::Discovering)?;
                 self.awaits(errand, part)?;
+                preflight::check_peers(&self.fabric, part, &peers)?;
                 self.discovered(job, part, &peers);
                 Ok(Accepted::Done)
             }
@@ -70,7 +71,7 @@ impl Core {
         Ok(job)
     }
 
-    fn awaits(&self, errand: Errand, part: PartId) -> Result<(), Refused> {
+    pub(super) fn awaits(&self, errand: Errand, part: PartId) -> Result<(), Refused> {
         let awaited = self.state.awaited.get(&errand).is_some_and(|it| it.contains(&part));
         if awaited { Ok(()) } else { Err(Refused::Stale) }
     }
@@ -200,8 +201,12 @@ impl Core {
         let fabric = &self.fabric;
         let there = match target {
             Target::Part(part) => fabric.parts().get(part).is_some_and(|it| !it.retired),
-            Target::Node(node) => node.idx() < fabric.n_nodes(),
-            Target::Port(port) => port.idx() < fabric.n_ports(),
+            Target::Node(node) => {
+                node.idx() < fabric.n_nodes() && !fabric.part(fabric.part_of_node(node)).retired
+            }
+            Target::Port(port) => {
+                port.idx() < fabric.n_ports() && !fabric.part(fabric.part_of_port(port)).retired
+            }
             Target::Link(link) => link.idx() < fabric.n_links() && !fabric.link_retired(link),
         };
         if there { Ok(()) } else { Err(Refused::NoTarget { target }) }
@@ -220,8 +225,10 @@ impl Core {
                 JobState::Starting { stage, .. } => self.ask_stage(job, stage),
                 // Told again, the world repeats what it has answered; an end is not missed.
                 JobState::Running { .. } => self.send_start(job),
-                JobState::Stopping { killed, kill_at, .. } => {
+                JobState::Stopping { .. } if self.state.wirings.contains_key(&job) => {
                     self.send_wiring(job);
+                }
+                JobState::Stopping { killed, kill_at, .. } => {
                     let grace = kill_at.since(self.state.now);
                     if killed {
                         self.send(crate::output::Command::Kill { job, attempt });
@@ -233,6 +240,7 @@ impl Core {
             }
         }
         self.resend_cases();
+        self.dirty = true;
         Ok(Accepted::Done)
     }
 

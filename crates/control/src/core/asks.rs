@@ -1,10 +1,10 @@
 //! What people and programs ask for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use selvedge_model::fabric::Side;
+use selvedge_model::fabric::{Fabric, Role, Side};
 use selvedge_model::fault::{Severity, Symptom, Target};
-use selvedge_model::id::{CaseId, JobId, PlanId, PortId};
+use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
 use selvedge_model::job::JobSpec;
 use selvedge_model::spec::plant::{Named, Patch};
 use selvedge_model::spec::{At, Plant};
@@ -17,7 +17,7 @@ use crate::input::{Ask, JobOrder};
 use crate::limits;
 use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::settings::Level;
-use crate::state::{Event, Job, JobState, Maintenance};
+use crate::state::{Event, Job, JobState, Maintenance, Timer};
 
 impl Core {
     pub(super) fn ask(&mut self, by: String, what: Ask) -> Result<Accepted, Refused> {
@@ -106,7 +106,13 @@ impl Core {
             timeline: Vec::new(),
         });
         if let Some(key) = key {
-            self.state.keys.insert(key, job);
+            self.state.keys.insert(key.clone(), job);
+            self.state.key_order.insert(job, key);
+            if limits::KEYS_MAX < self.state.key_order.len()
+                && let Some((_, oldest)) = self.state.key_order.pop_first()
+            {
+                self.state.keys.remove(&oldest);
+            }
         }
         self.event(job, Event::Submitted);
         self.note(Note::JobSubmitted { job });
@@ -185,11 +191,15 @@ impl Core {
             let holders = if holders.is_empty() { "nobody".to_owned() } else { holders };
             return Err(Refused::NotYours { name: self.fabric.path(target), by, holders });
         }
-        let alone = drains.len() == 1 && !self.state.open_cases.contains_key(&target);
-        if alone {
+        if drains.len() == 1 {
             // DESIGN §5: no path skips requalification, nor does a person's word.
-            let case = self.open(target, Symptom::Returned, Severity::Critical, None);
-            self.act(case, Level::Repair);
+            match self.state.open_cases.get(&target).copied() {
+                Some(case) => self.force_out(case),
+                None => {
+                    let case = self.open(target, Symptom::Returned, Severity::Critical, None);
+                    self.act(case, Level::Repair);
+                }
+            }
         }
         self.put_back(target, &owner);
         Ok(Accepted::Done)
@@ -219,7 +229,7 @@ impl Core {
         self.state.cases[case].taken_by = Some(by);
         if state == CaseState::Observed {
             // A person decides what the level would not: the part is emptied first.
-            self.act(case, Level::Repair);
+            self.force_out(case);
         } else {
             self.move_case(case, CaseState::UnderRepair);
         }
@@ -273,7 +283,8 @@ impl Core {
     }
 
     fn defragment(&mut self, plan: PlanId) -> Result<Accepted, Refused> {
-        if self.state.proposal.as_ref().is_none_or(|it| it.id != plan) {
+        let proposal = self.state.proposal.as_ref().filter(|it| it.id == plan);
+        if !proposal.is_some_and(|it| self.is_possible(it)) {
             return Err(Refused::NoMoves);
         }
         self.adopt_moves();
@@ -289,29 +300,83 @@ impl Core {
         let mut plants = self.state.plants.clone();
         plants.push(plant);
         let fabric = replay::build(&plants)?;
-        // What running jobs use must be as it was.
-        for &job in &self.state.active {
-            for hold in self.state.jobs[job].place.iter().flat_map(|it| &it.holds) {
-                let same_cables = self
-                    .fabric
-                    .ports_of(hold.part)
-                    .all(|port| self.fabric.peer_of(port) == fabric.peer_of(port));
-                if fabric.part(hold.part).retired || !same_cables {
-                    let what = self.fabric.part(hold.part).name.to_string();
-                    return Err(Refused::PlantBusy { what, job });
-                }
-            }
-        }
+        self.untouched(&fabric)?;
         let before: Vec<bool> = self.fabric.parts().iter().map(|it| it.retired).collect();
         let n_retired = fabric.parts().iter().zip(&before).filter(|(it, was)| it.retired && !**was);
         let (n_retired, n_parts) = (count(n_retired.count()), count(fabric.parts().len()));
         let n_added = n_parts - count(before.len());
         self.state.plants = plants;
+        let before = std::sync::Arc::clone(&self.fabric);
         self.adopt_fabric(fabric);
+        self.retarget(&before);
         let version = self.state.plants.len() as u64;
         self.note(Note::PlantApplied { version, n_parts, n_added, n_retired });
         self.read_switches();
         Ok(Accepted::Plant(version))
+    }
+
+    /// Holds a new fabric against what jobs use, which must be as it was.
+    fn untouched(&self, fabric: &Fabric) -> Result<(), Refused> {
+        for &job in &self.state.active {
+            let known = &self.state.jobs[job];
+            let outer = family::is_outer(self.need_of(job));
+            for hold in known.place.iter().chain(&known.next).flat_map(|it| &it.holds) {
+                let same_cables = || {
+                    let mut ports = self.fabric.ports_of(hold.part);
+                    ports.all(|port| self.fabric.peer_of(port) == fabric.peer_of(port))
+                };
+                if fabric.part(hold.part).retired || outer && !same_cables() {
+                    let what = self.fabric.part(hold.part).name.to_string();
+                    return Err(Refused::PlantBusy { what, job });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drains and cases follow a fibre that was re-patched: the new one is as little trusted as
+    /// the old.  What has been taken out altogether has neither.
+    fn retarget(&mut self, before: &Fabric) {
+        let named: Vec<Target> = self.state.drains.keys().copied().collect();
+        let cases = self.state.open_cases.keys().copied();
+        let mut gone: BTreeSet<Target> = named.into_iter().chain(cases).collect();
+        gone.retain(|&it| self.known_target(it).is_err());
+        for old in gone {
+            let new = self.successor(before, old);
+            let drains = self.state.drains.remove(&old);
+            let case = self.state.open_cases.remove(&old);
+            if let Some(new) = new {
+                self.state.drains.entry(new).or_default().extend(drains.unwrap_or_default());
+                self.state.drains.retain(|_, it| !it.is_empty());
+                if let Some(case) = case {
+                    self.state.cases[case].target = new;
+                    self.state.open_cases.insert(new, case);
+                }
+            } else if let Some(case) = case {
+                self.abandon(case);
+            }
+        }
+        self.recount_outages();
+        let stranded =
+            |it: &PartId| before.parts().get(*it).is_some() && self.fabric.part(*it).retired;
+        let gone: Vec<PartId> = self.state.switches.keys().copied().filter(stranded).collect();
+        for switch in gone {
+            self.state.switches.remove(&switch);
+            self.clear_timer(Timer::Switch(switch));
+        }
+    }
+
+    /// The fibre that is now at the end of a job's part where `old` was.
+    fn successor(&self, before: &Fabric, old: Target) -> Option<Target> {
+        let Target::Link(link) = old else { return None };
+        let link = before.link(link);
+        let is_part = |port: &PortId| {
+            let part = self.fabric.part_of_port(*port);
+            self.fabric.template_of(part).role == Role::Compute
+        };
+        let end = [link.source, link.target].into_iter().find(is_part)?;
+        let new = self.named(Target::Port(end));
+        (self.known_target(new).is_ok() && new != Target::Port(end)).then_some(new)
     }
 
     /// A re-patched fibre is a new version of the plant.

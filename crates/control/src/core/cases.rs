@@ -119,18 +119,34 @@ impl Core {
             return self.observe(case);
         }
         let planned = matches!(symptom, Symptom::Planned | Symptom::Returned);
-        if !planned && !self.breaker_allows(case) {
+        let owner = Owner::Case(case);
+        let is_out =
+            self.state.drains.get(&target).is_some_and(|it| it.iter().any(|it| it.by == owner));
+        if !planned && !is_out && !self.breaker_allows(case) {
             self.note(Note::BreakerTripped { case });
             return self.observe(case);
         }
         let evicts = Level::Drain <= level && Severity::Critical <= severity;
-        self.take_out(target, Owner::Case(case), format!("{symptom:?}"), evicts);
+        self.clear_timer(Timer::Case(case));
+        self.take_out(target, owner, format!("{symptom:?}"), evicts);
         self.move_case(case, CaseState::Draining);
         if evicts {
             let fatal = severity == Severity::Fatal;
             let haste = if fatal { Haste::AtOnce } else { Haste::WithNotice };
             self.evict(target, StopWhy::Fault { case }, haste);
         }
+        self.left();
+    }
+
+    /// Takes the target of a case that was only observed out of use, as a person wants it.
+    pub(super) fn force_out(&mut self, case: CaseId) {
+        let known = &mut self.state.cases[case];
+        known.severity = known.severity.max(Severity::Critical);
+        let (target, symptom) = (known.target, known.symptom);
+        self.clear_timer(Timer::Case(case));
+        self.take_out(target, Owner::Case(case), format!("{symptom:?}"), true);
+        self.move_case(case, CaseState::Draining);
+        self.evict(target, StopWhy::Fault { case }, Haste::WithNotice);
         self.left();
     }
 
@@ -286,10 +302,19 @@ impl Core {
             && self.is_switch(part)
         {
             self.state.awaited.insert(errand, BTreeSet::from([part]));
+            // Whatever it says counts: it may have been replaced, and have forgotten all writes.
+            if let Some(state) = self.state.switches.get_mut(&part) {
+                state.known = false;
+            }
             self.send(Command::ReadSwitch { switch: part });
             return;
         }
         let parts = capacity::parts_of(&self.fabric, target);
+        if parts.is_empty() {
+            // A port without a fibre: there is nothing that could be asked about it.
+            self.verified(case);
+            return;
+        }
         self.state.awaited.insert(errand, parts.iter().copied().collect());
         for part in parts {
             let seats = self.fabric.template_of(part).all_seats();
@@ -313,6 +338,7 @@ impl Core {
         readings: &Readings,
     ) -> Result<Accepted, Refused> {
         self.case_awaits(case, errand)?;
+        self.awaits(errand, part)?;
         let golden = self.state.settings.golden;
         let all = self.fabric.template_of(part).all_seats();
         let findings = preflight::judge(&self.fabric, part, all, true, readings, &golden)?;
@@ -447,10 +473,16 @@ impl Core {
 
     fn close(&mut self, case: CaseId) {
         let target = self.state.cases[case].target;
-        self.clear_timer(Timer::Case(case));
         self.state.open_cases.remove(&target);
-        self.move_case(case, CaseState::Closed);
         self.put_back(target, &Owner::Case(case));
+        self.abandon(case);
+    }
+
+    /// The case is over; its target is back, or has been taken out of the plant.
+    pub(super) fn abandon(&mut self, case: CaseId) {
+        self.clear_timer(Timer::Case(case));
+        self.state.awaited.remove(&self.case_errand(case));
+        self.move_case(case, CaseState::Closed);
         if let Some(idx) = self.state.cases[case].maintenance {
             let maintenance = &mut self.state.maintenances[idx as usize];
             maintenance.at_work.remove(&case);
@@ -468,17 +500,21 @@ impl Core {
                 break;
             }
             let Some(target) = plan.waiting.pop() else { break };
-            if self.case_over(target).is_some() {
-                // It is out already, for a fault: the crew has it anyway.
+            let open = self.case_over(target);
+            let is_observed = |it: CaseId| self.state.cases[it].state == CaseState::Observed;
+            if self.known_target(target).is_err() || open.is_some_and(|it| !is_observed(it)) {
+                // It has been retired, or is out already for a fault: the crew has it anyway.
                 self.state.maintenances[idx as usize].n_done += 1;
                 continue;
             }
             let by = self.state.maintenances[idx as usize].by.clone();
-            let case = self.open(target, Symptom::Planned, Severity::Critical, None);
+            let own = self.state.open_cases.get(&target).copied();
+            let case = own
+                .unwrap_or_else(|| self.open(target, Symptom::Planned, Severity::Critical, None));
             self.state.cases[case].maintenance = Some(idx);
             self.state.cases[case].taken_by = Some(by);
             self.state.maintenances[idx as usize].at_work.insert(case, now);
-            self.act(case, Level::Repair);
+            self.force_out(case);
         }
         let plan = &self.state.maintenances[idx as usize];
         self.note(Note::MaintenanceMoved {

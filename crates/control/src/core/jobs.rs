@@ -60,6 +60,13 @@ impl Core {
         self.enqueue(job);
     }
 
+    /// Nobody leaves for `job` any more, and it still does not fit: it waits like the others.
+    pub(super) fn unclaim(&mut self, job: JobId) {
+        self.dequeue(job);
+        self.state.jobs[job].claims = false;
+        self.enqueue(job);
+    }
+
     /// A deadline of `job` has come.
     pub(super) fn job_due(&mut self, job: JobId) {
         match self.state.jobs[job].state.clone() {
@@ -208,6 +215,11 @@ impl Core {
         }
         let since = self.state.jobs[job].submitted;
         let not_before = self.state.now;
+        self.state.awaited.remove(&self.errand(job));
+        // One that was to be moved stays with what it has.
+        if let Some(next) = self.state.jobs[job].next.take() {
+            self.give(&next);
+        }
         self.state.jobs[job].state = JobState::Queued { since, not_before, held: false };
         self.event(job, Event::Requeued);
         self.note(Note::JobRequeued { job, why, not_before });
@@ -230,7 +242,11 @@ impl Core {
 
     /// The job's tasks are dead, and its new place is held for it.
     fn moved(&mut self, job: JobId, why: StopWhy) {
-        let Some(next) = self.state.jobs[job].next.take() else {
+        let outer = family::is_outer(self.need_of(job));
+        let parts = &self.state.parts;
+        let is_sound = |it: &Place| it.holds.iter().all(|it| !parts[it.part].hits(it.seats, outer));
+        // Where it was to go may have failed since: then it waits like any other.
+        let Some(next) = self.state.jobs[job].next.take_if(|it| is_sound(it)) else {
             self.requeue(job, why, self.state.now);
             return;
         };

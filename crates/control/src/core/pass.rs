@@ -49,10 +49,12 @@ impl Core {
             })
             .collect();
         let swaps = self.with_view(&[], &[], |view| schedule::swap::plan(view, &resuming));
-        let Adopted::Swaps(swaps) = self.recorded(Adopted::Swaps(swaps)) else {
-            unreachable!("a recorded plan is of the planned kind")
+        let violations = check::swaps(&self.fabric, &self.state, &swaps);
+        let adopted = self.checked(Adopted::Swaps(swaps), violations.is_empty());
+        let Some(Adopted::Swaps(swaps)) = adopted else {
+            self.note(Note::PlanRefused { job: jobs[0], n_violations: count(violations.len()) });
+            return;
         };
-        self.adopted.push(Adopted::Swaps(swaps.clone()));
         for Swap { job, place } in swaps {
             match place {
                 Some(place) => self.start(job, place),
@@ -68,24 +70,32 @@ impl Core {
             return;
         }
         let rows = self.rows();
-        let (plan, report) = self.with_view(&rows.queue, &rows.busy, schedule::plan);
+        let (planned, report) = self.with_view(&rows.queue, &rows.busy, schedule::plan);
         drop(rows);
         self.head = report.head;
-        let Some(plan) = self.recorded_schedule(plan) else { return };
-        if plan.is_empty() {
+        let violations = check::starts(&self.fabric, &self.state, &planned);
+        // The record of another version is asked for its plan even where this one has none.
+        let is_current = !planned.is_empty() && violations.is_empty();
+        let adopted = if planned.is_empty() && self.plans_anew() {
+            None
+        } else {
+            self.checked(Adopted::Schedule(planned), is_current)
+        };
+        if !violations.is_empty() {
+            let job = self.head.as_ref().map_or(JobId::new(0), |it| it.job);
+            self.note(Note::PlanRefused { job, n_violations: count(violations.len()) });
+        }
+        let Some(Adopted::Schedule(Plan { starts, preempts, unclaims })) = adopted else {
             self.consider_moves();
             return;
-        }
-        let violations = check::starts(&self.fabric, &self.state, &plan);
-        if !violations.is_empty() {
-            let job = plan.starts[0].job;
-            self.note(Note::PlanRefused { job, n_violations: count(violations.len()) });
-            return;
-        }
-        self.adopted.push(Adopted::Schedule(plan.clone()));
-        let Plan { starts, preempts } = plan;
+        };
+        // Whoever still waits is looked at again, for whom to preempt or to move.
+        self.dirty = true;
         for start in starts {
             self.start(start.job, start.place);
+        }
+        for job in unclaims {
+            self.unclaim(job);
         }
         for (victim, by) in preempts {
             if !self.state.jobs[by].claims {
@@ -112,7 +122,17 @@ impl Core {
             limit: known.spec.limit,
             priority: known.spec.priority,
             claims: known.claims,
+            is_awaited: known.claims && self.is_awaited(job),
         }
+    }
+
+    /// Whether running jobs are still leaving so that `head` can start.
+    fn is_awaited(&self, head: JobId) -> bool {
+        self.state.active.iter().any(|&it| match self.state.jobs[it].state {
+            JobState::Stopping { why: StopWhy::Preempted { by }, .. } => by == head,
+            JobState::Stopping { why: StopWhy::Moved { .. }, .. } => true,
+            _ => false,
+        })
     }
 
     fn busy(&self, job: JobId) -> Option<Busy<'_>> {
@@ -169,21 +189,19 @@ impl Core {
 
     /// Looks for moves where the head waits for longer than a move takes.
     fn consider_moves(&mut self) {
-        let settings = &self.state.settings;
-        if !settings.means.defragment || self.replaying.is_some() && !self.plans_anew() {
-            self.replay_moves();
-            return;
+        if self.state.proposal.as_ref().is_some_and(|it| !self.is_possible(it)) {
+            self.state.proposal = None;
         }
-        let Some(head) = self.head.clone() else { return };
-        let soon = self.state.now + settings.notice + settings.grace + settings.setup_max;
-        let waits = head.promise.as_ref().is_none_or(|it| soon < it.at);
-        let busy_moving = self.state.active.iter().any(|&it| self.state.jobs[it].next.is_some());
-        let claims = self.state.jobs[head.job].claims;
-        let proposed = self.state.proposal.as_ref().is_some_and(|it| it.job == head.job);
-        if !waits || busy_moving || claims || proposed {
-            return;
-        }
-        let Some(moves) = self.plan_moves(head.job) else { return };
+        let planned = if self.plans_anew() { self.planned_moves() } else { None };
+        let adopted = match planned {
+            Some(moves) => {
+                let violations = check::moves(&self.fabric, &self.state, &moves);
+                self.checked(Adopted::Moves(moves), violations.is_empty())
+            }
+            None if self.plans_anew() => None,
+            None => self.checked(Adopted::Moves(Moves::none()), false),
+        };
+        let Some(Adopted::Moves(moves)) = adopted else { return };
         self.state.n_plans += 1;
         let lost_chip_hours = u32::try_from(moves.lost.as_secs() / 3600).unwrap_or(u32::MAX);
         self.note(Note::MovesProposed {
@@ -192,24 +210,27 @@ impl Core {
             n_moved: count(moves.moves.len()),
             lost_chip_hours,
         });
-        self.adopted.push(Adopted::Moves(moves.clone()));
         self.state.proposal = Some(moves);
         if self.state.settings.level == Level::Repair {
             self.adopt_moves();
         }
     }
 
-    fn replay_moves(&mut self) {
-        let Some(Adopted::Moves(moves)) = self.next_recorded(|it| matches!(it, Adopted::Moves(_)))
-        else {
-            return;
-        };
-        self.state.n_plans += 1;
-        self.adopted.push(Adopted::Moves(moves.clone()));
-        self.state.proposal = Some(moves);
-        if self.state.settings.level == Level::Repair {
-            self.adopt_moves();
+    fn planned_moves(&self) -> Option<Moves> {
+        let settings = &self.state.settings;
+        if !settings.means.defragment {
+            return None;
         }
+        let head = self.head.as_ref()?;
+        let soon = self.state.now + settings.notice + settings.grace + settings.setup_max;
+        let waits = head.promise.as_ref().is_none_or(|it| soon < it.at);
+        let is_moving = self.state.active.iter().any(|&it| self.state.jobs[it].next.is_some());
+        let claims = self.state.jobs[head.job].claims;
+        let is_proposed = self.state.proposal.as_ref().is_some_and(|it| it.job == head.job);
+        if !waits || is_moving || claims || is_proposed {
+            return None;
+        }
+        self.plan_moves(head.job)
     }
 
     /// The moves that would let `head` start now.
@@ -260,19 +281,16 @@ impl Core {
         allowance
     }
 
+    /// Whether every move can still be made, and somebody still waits for it.
+    pub(super) fn is_possible(&self, moves: &Moves) -> bool {
+        matches!(self.state.jobs[moves.job].state, JobState::Queued { held: false, .. })
+            && check::moves(&self.fabric, &self.state, moves).is_empty()
+    }
+
     /// Carries the proposal out, if every move is still possible.  Returns whether it was.
     pub(super) fn adopt_moves(&mut self) -> bool {
         let Some(proposal) = self.state.proposal.take() else { return false };
-        let fits = proposal.moves.iter().all(|(job, place)| {
-            let known = &self.state.jobs[*job];
-            let outer = family::is_outer(self.need_of(*job));
-            matches!(known.state, JobState::Running { .. })
-                && place.holds.iter().all(|hold| {
-                    let part = &self.state.parts[hold.part];
-                    part.held & hold.seats == 0 && !part.hits(hold.seats, outer)
-                })
-        });
-        if !fits || !matches!(self.state.jobs[proposal.job].state, JobState::Queued { .. }) {
+        if !self.is_possible(&proposal) {
             return false;
         }
         let settings = &self.state.settings;

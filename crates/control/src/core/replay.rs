@@ -5,6 +5,7 @@
 //! version plans again and compares.
 
 use std::collections::VecDeque;
+use std::mem::discriminant;
 
 use selvedge_model::fabric::Fabric;
 use selvedge_model::unit::Moment;
@@ -12,7 +13,6 @@ use selvedge_model::unit::Moment;
 use crate::core::{Adopted, Core, Refused};
 use crate::family;
 use crate::input::Input;
-use crate::schedule::Plan;
 use crate::state::State;
 
 /// The version whose planners made the plans.
@@ -79,12 +79,17 @@ impl Core {
     pub fn restore(bytes: &[u8]) -> Result<Core, RestoreError> {
         let state: State = postcard::from_bytes(bytes).map_err(RestoreError::Format)?;
         let mut core = Core::new();
+        if state.plants.is_empty() {
+            return Ok(core);
+        }
         let fabric = build(&state.plants);
         let fabric = fabric.map_err(|err| RestoreError::Plant { why: err.to_string() })?;
         core.layout = std::sync::Arc::new(crate::capacity::Layout::of(&fabric));
         core.fabric = std::sync::Arc::new(fabric);
         for job in state.jobs.iter() {
-            if let Ok((_, need)) = family::need(&job.spec.demand) {
+            if !core.needs.contains_key(&job.spec.demand)
+                && let Ok((_, need)) = family::need(&job.spec.demand)
+            {
                 core.learn(&job.spec.demand, need);
             }
         }
@@ -134,45 +139,33 @@ impl Core {
         self.replaying.as_ref().is_none_or(|it| it.compare)
     }
 
-    /// The recorded plan in place of the planned one, where there is a record.
-    pub(super) fn recorded(&mut self, planned: Adopted) -> Adopted {
-        let Some(replaying) = &mut self.replaying else { return planned };
-        let recorded = replaying.plans.pop_front();
-        if replaying.compare && recorded.as_ref() != Some(&planned) && replaying.diverged.is_none()
-        {
-            replaying.diverged = Some(Box::new((planned.clone(), recorded.clone())));
-        }
-        let same_kind =
-            recorded.filter(|it| std::mem::discriminant(it) == std::mem::discriminant(&planned));
-        same_kind.unwrap_or(planned)
+    /// The plan to carry out, noted among the adopted: the planned one if `check` has passed it,
+    /// in replay the recorded one.  `None` where nothing becomes current.
+    pub(super) fn checked(&mut self, planned: Adopted, has_passed: bool) -> Option<Adopted> {
+        let adopted = match &mut self.replaying {
+            None => has_passed.then_some(planned),
+            Some(replaying) => replaying.next(planned, has_passed),
+        }?;
+        self.adopted.push(adopted.clone());
+        Some(adopted)
     }
+}
 
-    /// The next recorded plan, if it is of this kind.
-    pub(super) fn next_recorded(&mut self, is_kind: impl Fn(&Adopted) -> bool) -> Option<Adopted> {
-        let plans = &mut self.replaying.as_mut()?.plans;
-        if plans.front().is_some_and(is_kind) { plans.pop_front() } else { None }
-    }
-
-    /// The schedule to carry out: in replay the recorded one, even where the planner would do
-    /// nothing.  `None` where nothing was recorded and nothing may be planned.
-    pub(super) fn recorded_schedule(&mut self, planned: Plan) -> Option<Plan> {
-        if self.replaying.is_none() {
+impl Replaying {
+    /// The recorded plan in place of `planned`.
+    fn next(&mut self, planned: Adopted, has_passed: bool) -> Option<Adopted> {
+        if self.compare {
+            if !has_passed {
+                return None;
+            }
+            let recorded = self.plans.pop_front();
+            if recorded.as_ref() != Some(&planned) && self.diverged.is_none() {
+                self.diverged = Some(Box::new((planned.clone(), recorded)));
+            }
             return Some(planned);
         }
-        if self.plans_anew() {
-            if planned.is_empty() {
-                return Some(planned);
-            }
-            let Adopted::Schedule(plan) = self.recorded(Adopted::Schedule(planned)) else {
-                unreachable!("a recorded plan is of the planned kind")
-            };
-            return Some(plan);
-        }
-        let recorded = self.next_recorded(|it| matches!(it, Adopted::Schedule(_)));
-        match recorded {
-            Some(Adopted::Schedule(plan)) => Some(plan),
-            _ => Some(Plan::default()),
-        }
+        let is_kind = |it: &Adopted| discriminant(it) == discriminant(&planned);
+        if self.plans.front().is_some_and(is_kind) { self.plans.pop_front() } else { None }
     }
 }
 

@@ -41,9 +41,10 @@ impl Core {
         let n_parts = count(place.holds.len());
         let now = self.state.now;
         let known = &mut self.state.jobs[job];
-        if kept_holds.is_empty() {
-            known.placed_at = now;
+        if !kept_holds.is_empty() {
+            known.allocated += now.since(known.placed_at);
         }
+        known.placed_at = now;
         known.attempt += 1;
         known.place = Some(place);
         known.claims = false;

@@ -9,14 +9,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use selvedge_model::fabric::Side;
 use selvedge_model::fault::{Symptom, Target};
-use selvedge_model::id::{JobId, PartId, PlanId};
+use selvedge_model::id::{JobId, PartId, PlanId, PortId};
 use selvedge_model::job::Xconnect;
 use selvedge_model::unit::Generation;
 
 use crate::core::{Accepted, Adopted, Core, Refused, count};
 use crate::input::{Errand, SetOutcome};
-use crate::limits::ASKS_MAX;
+use crate::limits::{self, ASKS_MAX};
 use crate::note::{Note, Stage, StopWhy};
 use crate::output::Command;
 use crate::preflight::even;
@@ -93,16 +94,13 @@ impl Core {
             sets,
             undoes,
         };
-        let blueprint = match self.recorded(Adopted::Blueprint(planned)) {
-            Adopted::Blueprint(blueprint) => blueprint,
-            _ => unreachable!("a recorded plan is of the planned kind"),
-        };
-        let violations = check::blueprint(&self.fabric, &self.state, &blueprint);
-        if !violations.is_empty() {
+        let violations = check::blueprint(&self.fabric, &self.state, &planned);
+        let adopted = self.checked(Adopted::Blueprint(planned), violations.is_empty());
+        let Some(Adopted::Blueprint(blueprint)) = adopted else {
             self.note(Note::PlanRefused { job, n_violations: count(violations.len()) });
             self.fail_start(job, Stage::Wiring);
             return;
-        }
+        };
         self.state.n_plans += 1;
         self.state.generation = blueprint.generation;
         self.note(Note::BlueprintAdopted {
@@ -114,7 +112,6 @@ impl Core {
             n_removed: blueprint.sets.iter().map(|it| count(it.remove.len())).sum(),
             n_added: blueprint.sets.iter().map(|it| count(it.add.len())).sum(),
         });
-        self.adopted.push(Adopted::Blueprint(blueprint.clone()));
         let pending = blueprint.sets.iter().map(|it| it.switch).collect();
         self.state.wirings.insert(
             job,
@@ -157,6 +154,11 @@ impl Core {
         let found = wirings
             .find(|(_, it)| it.blueprint.generation == generation && it.pending.contains(&switch));
         let Some((&job, wiring)) = found else { return Err(Refused::Stale) };
+        let n_ports = self.fabric.template_of(switch).ports().len();
+        let wrong = |what: String| {
+            let switch = self.fabric.part(switch).name.to_string();
+            Err(Refused::SwitchAnswer { switch, what })
+        };
         match outcome {
             SetOutcome::Done => {
                 wiring.pending.remove(&switch);
@@ -168,6 +170,9 @@ impl Core {
                 state.generation = generation;
             }
             SetOutcome::Refused { ports } => {
+                if let Some(port) = ports.iter().find(|&&it| n_ports <= usize::from(it)) {
+                    return wrong(format!("port {port} of {n_ports}"));
+                }
                 wiring.pending.remove(&switch);
                 let plan = wiring.blueprint.id;
                 let n_ports = count(ports.len());
@@ -175,6 +180,9 @@ impl Core {
                 self.note(Note::SwitchRefused { switch, plan, n_ports });
             }
             SetOutcome::Stale { newest } => {
+                if limits::GENERATION_MAX < newest.number() {
+                    return wrong(format!("generation {newest}"));
+                }
                 // Somebody wrote after us: what stands there is read before anything is planned.
                 let state = self.state.switches.get_mut(&switch).expect("a switch of the plant");
                 state.known = false;
@@ -196,17 +204,8 @@ impl Core {
         }
         let wiring = self.state.wirings.remove(&job).expect("found above");
         let Wiring { blueprint, refused, done, .. } = wiring;
-        for (&switch, ports) in &refused {
-            for &port in ports {
-                let port = self.fabric.port_at(switch, port as usize);
-                self.see(self.named(Target::Port(port)), Symptom::PortFailed, None);
-            }
-        }
-        if let JobState::Stopping { why, .. } = self.state.jobs[job].state {
-            self.outcome(job, why);
-            return;
-        }
-        if refused.is_empty() && !blueprint.undoes {
+        let starts = matches!(self.state.jobs[job].state, JobState::Starting { .. });
+        if refused.is_empty() && starts {
             let known = &mut self.state.jobs[job];
             known.generation = Some(blueprint.generation);
             known.blueprint = Some(blueprint.id);
@@ -214,12 +213,44 @@ impl Core {
             self.advance(job, Stage::Wiring);
             return;
         }
-        let undo = wire::undo(&blueprint, |switch| done.contains(&switch));
-        if blueprint.undoes || undo.is_empty() {
-            // What could not be taken back is at fault by now, and nobody is placed on it.
+        if starts {
+            // The job keeps its parts while what was written is taken back: whoever is placed on
+            // them next must find the mirrors at rest.
+            self.undo_wiring(job, &blueprint, &done);
             self.fail_start(job, Stage::Wiring);
-        } else {
-            self.adopt_wiring(job, Some(blueprint.id), undo, true);
+        }
+        for (&switch, ports) in &refused {
+            for &port in ports {
+                let port = self.fabric.port_at(switch, port as usize);
+                self.see(self.named(Target::Port(port)), Symptom::PortFailed, None);
+            }
+        }
+        if let JobState::Stopping { why, .. } = self.state.jobs[job].state
+            && !self.state.wirings.contains_key(&job)
+        {
+            // What could not be taken back is at fault by now, and nobody is placed on it.
+            self.outcome(job, why);
+        }
+    }
+
+    /// Writes back what stood before `blueprint`, where it was carried out.
+    fn undo_wiring(&mut self, job: JobId, blueprint: &Blueprint, done: &BTreeSet<PartId>) {
+        let is_ours = |end: PortId| {
+            let part = self.fabric.part_of_port(end);
+            let own = self.place_of(job).holds.iter().any(|it| it.part == part);
+            own || self.state.parts[part].held == 0
+        };
+        // A port that has gone to another job since is that job's to join.
+        let may_add = |switch: PartId, pair: &Xconnect| {
+            let mut ports = [pair.north, pair.south].into_iter();
+            ports.all(|port| {
+                let peer = self.fabric.peer_of(self.fabric.port_at(switch, port as usize));
+                peer.is_none_or(is_ours)
+            })
+        };
+        let sets = wire::undo(blueprint, |switch| done.contains(&switch), may_add);
+        if !sets.is_empty() {
+            self.adopt_wiring(job, Some(blueprint.id), sets, true);
         }
     }
 
@@ -232,6 +263,11 @@ impl Core {
             self.set_timer(Timer::Job(job), self.state.now + self.state.settings.answer_max);
         } else {
             self.give_up_wiring(job);
+            // The silence may have given a stronger reason.
+            let why = match self.state.jobs[job].state {
+                JobState::Stopping { why, .. } => why,
+                _ => why,
+            };
             self.outcome(job, why);
         }
     }
@@ -261,10 +297,12 @@ impl Core {
         generation: Generation,
         pairs: &[Xconnect],
     ) -> Result<Accepted, Refused> {
-        let Some(state) = self.state.switches.get_mut(&switch) else {
-            return Err(Refused::NoTarget { target: Target::Part(switch) });
-        };
-        let pairs: BTreeMap<u16, u16> = pairs.iter().map(|it| (it.north, it.south)).collect();
+        let pairs = self.possible_pairs(switch, generation, pairs)?;
+        let state = self.state.switches.get_mut(&switch).expect("looked at above");
+        if state.known && generation < state.generation {
+            // Read before the write that it has acknowledged since: an answer that came late.
+            return Err(Refused::Stale);
+        }
         let n_pairs = count(pairs.iter().filter(|it| state.pairs.get(it.0) != Some(it.1)).count());
         let differs = pairs != state.pairs;
         let was_known = state.known;
@@ -283,6 +321,40 @@ impl Core {
         self.case_switch_read(switch);
         self.dirty = true;
         Ok(Accepted::Done)
+    }
+
+    /// What a switch says of itself, as a table; an answer that no switch can give is refused, so
+    /// that the switch counts as silent.
+    fn possible_pairs(
+        &self,
+        switch: PartId,
+        generation: Generation,
+        pairs: &[Xconnect],
+    ) -> Result<BTreeMap<u16, u16>, Refused> {
+        if !self.state.switches.contains_key(&switch) {
+            return Err(Refused::NoTarget { target: Target::Part(switch) });
+        }
+        let wrong = |what: String| {
+            let switch = self.fabric.part(switch).name.to_string();
+            Err(Refused::SwitchAnswer { switch, what })
+        };
+        if limits::GENERATION_MAX < generation.number() {
+            return wrong(format!("generation {generation}"));
+        }
+        let ports = self.fabric.template_of(switch).ports();
+        let is_on =
+            |port: u16, side| ports.get(usize::from(port)).is_some_and(|it| it.side == side);
+        let (mut norths, mut souths) = (BTreeMap::new(), BTreeSet::new());
+        for pair in pairs {
+            let (north, south) = (pair.north, pair.south);
+            if !is_on(north, Side::North) || !is_on(south, Side::South) {
+                return wrong(format!("a pair of ports {north} and {south}"));
+            }
+            if norths.insert(north, south).is_some() || !souths.insert(south) {
+                return wrong(format!("port {north} or {south} in two pairs"));
+            }
+        }
+        Ok(norths)
     }
 
     /// Jobs that waited for this switch to be read go on.
@@ -339,6 +411,7 @@ impl Core {
             return;
         }
         let parent = wiring.blueprint.id;
+        // An undo, or a job that was told to stop meanwhile.
         let stopping = matches!(self.state.jobs[job].state, JobState::Stopping { .. });
         if stopping {
             // Nothing more is written for a job that leaves.
@@ -377,7 +450,8 @@ impl Core {
 
     /// A switch did not answer a read: ask again, and count it as at fault.
     pub(super) fn switch_due(&mut self, switch: PartId) {
-        if self.state.switches.get(&switch).is_some_and(|it| it.known) {
+        // A switch that has been taken out has no answer to give.
+        if self.state.switches.get(&switch).is_none_or(|it| it.known) {
             return;
         }
         self.see(Target::Part(switch), Symptom::Silent, None);

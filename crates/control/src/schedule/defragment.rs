@@ -100,7 +100,7 @@ impl<'a> Try<'a> {
                 return true;
             }
             if self.leave_pool(pool, job) {
-                n_free += job.place.holds.len();
+                n_free += job.place.holds.iter().filter(|it| self.free.is_free(it.part)).count();
             }
         }
         n_parts <= n_free
@@ -141,7 +141,14 @@ impl<'a> Try<'a> {
             self.free.take(&[hold]);
             self.moves.push((job.job, Place { pool, holds: vec![hold] }));
         }
-        true
+        if self.free.is_free(part) {
+            return true;
+        }
+        // Somebody was moved onto it before.
+        self.emptied.remove(&part);
+        self.moves.truncate(before.2);
+        (self.free, self.left, self.lost) = (before.0, before.1, before.3);
+        false
     }
 
     /// Room within a part that is partly held and stays so.
@@ -169,6 +176,7 @@ impl<'a> Try<'a> {
             limit: None,
             priority: 0,
             claims: false,
+            is_awaited: false,
         };
         let others = self.view.layout.pools.ids().filter(|&it| it != pool);
         let serving =
