@@ -8,6 +8,8 @@ mod man;
 
 mod plant;
 
+mod sim;
+
 mod wire;
 
 use crate::Globals;
@@ -20,6 +22,8 @@ pub(crate) enum Verb {
     Journal(journal::Journal),
     /// Generate, inspect and compare plant files, without a server.
     Plant(plant::PlantArgs),
+    /// Run the control plane in virtual time, and sum up what came of it.
+    Sim(sim::Sim),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
     /// Print a shell's completions.
@@ -33,6 +37,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
     match verb {
         Verb::Journal(args) => journal::run(&args, globals),
         Verb::Plant(args) => plant::run(&args, globals),
+        Verb::Sim(args) => sim::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

@@ -26,15 +26,17 @@ pub(crate) struct Selvedge {
     verb: cmd::Verb,
 }
 
+const EVERYWHERE: &str = "Everywhere";
+
 /// What every verb takes.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Globals {
-    /// The server to ask, such as http://127.0.0.1:7433; without it, the one that runs on this
+    /// The server to ask, such as http://127.0.0.1:7070; without it, the one that runs on this
     /// machine.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", help_heading = EVERYWHERE)]
     server: Option<String>,
     /// Print JSON for programs.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,
 }
 

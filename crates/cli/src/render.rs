@@ -4,7 +4,13 @@ pub(crate) mod style;
 
 pub(crate) mod number;
 
+pub(crate) mod pod_map;
+
+pub(crate) mod progress;
+
 pub(crate) mod table;
+
+pub(crate) mod tree;
 
 use std::io::{self, Write as _};
 
@@ -20,4 +26,16 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     print(&text)
+}
+
+/// Writes JSON as a server sent it, ended by one line's end.
+pub(crate) fn print_raw(text: &str) -> io::Result<()> {
+    print(&line(text.to_owned()))
+}
+
+/// `text` ended by exactly one line's end.
+pub(crate) fn line(mut text: String) -> String {
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
 }

@@ -1,0 +1,102 @@
+//! A study's outcome for people.
+
+use selvedge_sim::summary::Summary;
+
+use crate::cmd::sim::Compared;
+use crate::render::table::{Cell, Table};
+use crate::render::tree::Facts;
+use crate::render::{number, style};
+
+/// One run: what became of the jobs, how long they waited, what broke.
+pub(super) fn summary(title: &str, run: &Summary, wall_s: f64) -> String {
+    let bold = style::TITLE;
+    let mut facts = Facts::new(format!("{bold}{title}{bold:#}, seed {}", run.seed));
+    facts.add("jobs", jobs(run));
+    let wait = &run.wait_s;
+    let [mean, half, most] = [wait.mean, wait.p50, wait.p99].map(number::seconds);
+    facts.add("wait", format!("{mean} on average, half up to {half}, 99 of 100 up to {most}"));
+    let [utilisation, goodput, hit] =
+        [run.utilisation, run.goodput, run.interrupted].map(number::share);
+    facts.add("utilisation", format!("{utilisation} of chip-time held by jobs"));
+    facts.add("goodput", format!("{goodput} of that kept as work"));
+    facts.add("interrupted", format!("{hit} of the jobs that ran, by faults (published: ~1 %)"));
+    let preemptions = number::counted(run.preemptions, "preemption");
+    let moves = number::counted(run.moves, "defragmentation");
+    facts.add("scheduling", format!("{preemptions}, {moves}"));
+    let (cases, repairs) = (number::counted(run.cases, "case"), number::grouped(run.repairs));
+    facts.add("repair", format!("{cases} opened, {repairs} closed"));
+    let (verdict, colour) = match run.violations {
+        0 => ("no rule was broken".to_owned(), style::GOOD),
+        n => (format!("rules were broken {}", number::counted(n, "time")), style::BAD),
+    };
+    facts.add("judge", format!("{colour}{verdict}{colour:#}"));
+    facts.add("digest", &run.digest);
+    let rate = number::grouped((run.inputs as f64 / wall_s.max(1e-9)) as u64);
+    let [simulated, wall] = [run.simulated_s, wall_s].map(number::seconds);
+    let inputs = number::counted(run.inputs, "input");
+    facts.add("simulated", format!("{simulated}, {inputs}"));
+    facts.add("took", format!("{wall}, {rate} inputs a second"));
+    facts.add_list("violations", run.violation_list.clone());
+    let availability = run.availability.iter().map(|it| {
+        let chips = number::grouped(u64::from(it.chips));
+        format!("{chips:>6} chips  {}", number::share(it.share))
+    });
+    facts.add_list("a slice could have been placed on sound parts", availability.collect());
+    let faults = run.faults.iter().filter(|it| it.n != 0);
+    let faults =
+        faults.map(|it| format!("{:>6}  {}", number::grouped(it.n), it.kind.replace('_', " ")));
+    facts.add_list("faults", faults.collect());
+    facts.to_string()
+}
+
+fn jobs(run: &Summary) -> String {
+    let jobs = &run.jobs;
+    let ends = [
+        (jobs.finished, "finished"),
+        (jobs.failed, "failed"),
+        (jobs.refused, "refused"),
+        (jobs.cancelled, "cancelled"),
+        (jobs.lost, "not over"),
+    ];
+    let ends = ends.iter().filter(|(n, _)| *n != 0);
+    let ends: Vec<String> =
+        ends.map(|(n, word)| format!("{} {word}", number::grouped(*n))).collect();
+    format!("{} submitted: {}", number::grouped(jobs.submitted), ends.join(", "))
+}
+
+/// The same jobs with backfill, preemption and defragmentation each on and off.
+pub(super) fn comparison(title: &str, seed: u64, runs: &[Compared]) -> String {
+    let mut table = Table::new(&[
+        "backfill",
+        "preempt",
+        "defragment",
+        ">mean wait",
+        ">half wait up to",
+        ">99 of 100 up to",
+        ">utilisation",
+        ">preemptions",
+        ">moves",
+        ">violations",
+    ]);
+    for Compared { backfill, preempt, defragment, summary: run } in runs {
+        let on = |it: &bool| match it {
+            true => Cell::styled("on", style::GOOD),
+            false => Cell::styled("off", style::FAINT),
+        };
+        let colour = if run.violations == 0 { style::PLAIN } else { style::BAD };
+        table.row([
+            on(backfill),
+            on(preempt),
+            on(defragment),
+            number::seconds(run.wait_s.mean).into(),
+            number::seconds(run.wait_s.p50).into(),
+            number::seconds(run.wait_s.p99).into(),
+            number::share(run.utilisation).into(),
+            number::grouped(run.preemptions).into(),
+            number::grouped(run.moves).into(),
+            Cell::styled(number::grouped(run.violations), colour),
+        ]);
+    }
+    let bold = style::TITLE;
+    format!("{bold}{title}{bold:#}, seed {seed}\n\n{table}")
+}
