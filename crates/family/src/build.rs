@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_model::fabric::{DomainKind, Fabric, FabricError, Role};
 use selvedge_model::limits;
+use selvedge_model::spec::hypersquare::HyperSquare;
 use selvedge_model::spec::plant::{DomainSpec, Family, GridChip, Missing, Named, Patch};
 use selvedge_model::spec::{At, Plant, nearest_of, point};
 
 use crate::layout::{CablePlan, Layout, PartDraft, PortPlan};
-use crate::{board, host, torus};
+use crate::{board, host, hypersquare, torus};
 
 /// Why a plant cannot be built.  Its text says what is wrong, [`BuildError::right`] what would be
 /// right.
@@ -256,7 +257,8 @@ impl BuildError {
 }
 
 /// Templates that every plant may use by name.
-const BUILT_IN: [&str; 5] = ["cube", "ocs", "host", "tpuv2-board", "tpuv3-board"];
+const BUILT_IN: [&str; 6] =
+    ["cube", "ocs", "host", "tpuv2-board", "tpuv3-board", hypersquare::hardware::TEMPLATE];
 
 /// The fabric of a plant.  Equal plants give equal fabrics, ids included.
 ///
@@ -309,6 +311,9 @@ fn layout(plant: &Plant) -> Result<Layout, BuildError> {
             Family::Grid { chip, sides, wraps } => {
                 let grid = board::build::Grid { chip: *chip, sides: *sides, wraps: *wraps };
                 board::build::add(&mut layout, idx, &grid, &plant.power);
+            }
+            Family::HyperSquare(machine) => {
+                hypersquare::build::add(&mut layout, idx, machine, plant.optics.loss, &plant.power);
             }
             Family::Hosts { hosts } => {
                 host::build::add(&mut layout, idx, *hosts, first_host, &plant.power);
@@ -401,7 +406,9 @@ fn add_parts(layout: &mut Layout, plant: &Plant) -> Result<(), BuildError> {
     let mut own = BTreeMap::new();
     for spec in &plant.templates {
         let name = &spec.template.name;
-        if BUILT_IN.contains(&name.as_str()) {
+        // Boards with other links than usual have names of their own behind this one.
+        let is_board = name.starts_with(hypersquare::hardware::TEMPLATE);
+        if is_board || BUILT_IN.contains(&name.as_str()) {
             return Err(BuildError::TemplateTaken { name: name.clone(), at: spec.at });
         }
         own.insert(name.as_str(), &spec.template);
@@ -414,6 +421,9 @@ fn add_parts(layout: &mut Layout, plant: &Plant) -> Result<(), BuildError> {
             (None, "ocs") => layout.template(name, torus::hardware::switch),
             (None, "host") => layout.template(name, host::hardware::host),
             (None, "tpuv2-board") => board::build::template(layout, GridChip::Tpuv2),
+            (None, hypersquare::hardware::TEMPLATE) => {
+                hypersquare::build::template(layout, &HyperSquare::of_groups([1, 1]))
+            }
             (None, "tpuv3-board") => board::build::template(layout, GridChip::Tpuv3),
             (None, _) => {
                 let known = own.keys().copied().chain(BUILT_IN);
@@ -570,7 +580,7 @@ fn is_reserved(plant: &Plant, name: &str) -> bool {
     number.is_some_and(|number| {
         plant.first_cubes().into_iter().zip(&plant.pods).any(|(first, pod)| match &pod.family {
             Family::Tpuv4 { cubes, .. } => first <= number && number < first + u32::from(*cubes),
-            Family::Grid { .. } | Family::Hosts { .. } => false,
+            Family::Grid { .. } | Family::HyperSquare(_) | Family::Hosts { .. } => false,
         })
     })
 }

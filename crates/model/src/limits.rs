@@ -30,5 +30,11 @@ pub const PLANT_PORTS_MAX: usize = 1 << 26;
 /// Chips along one side of a fixed grid.
 pub const GRID_SIDE_MAX: u16 = 512;
 
+/// Groups along one side of a hyper-square machine.
+pub const GROUPS_SIDE_MAX: u16 = 64;
+
+/// The longest wire of a hyper-square machine, in millimetres.
+pub const WIRE_MM_MAX: u32 = 1_000_000;
+
 /// Faults of one plant file that are reported at once.
 pub const PLANT_ERRORS_MAX: usize = 50;

@@ -11,6 +11,8 @@ pub mod error;
 
 pub mod plant;
 
+pub mod hypersquare;
+
 mod reader;
 
 mod template;

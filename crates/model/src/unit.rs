@@ -30,6 +30,8 @@ unit! {
     Bytes(u64);
     /// A link or flow speed, in bits per second.
     BitRate(u64);
+    /// How long a wire is, in millimetres.
+    Length(u32);
     /// An optical loss, in hundredths of a decibel.
     CentiDb(u16);
     /// A share in parts per million.
@@ -247,6 +249,27 @@ impl fmt::Display for BitRate {
         } else {
             write!(f, "{}b/s", self.0)
         }
+    }
+}
+
+impl Length {
+    /// `n` millimetres.
+    pub const fn mm(n: u32) -> Self {
+        Self(n)
+    }
+    /// The number of millimetres.
+    pub const fn as_mm(self) -> u32 {
+        self.0
+    }
+    /// How long a bit takes over it, rounded up: a bit is never early.
+    pub const fn time_at(self, ns_per_m: u16) -> Span {
+        Span((self.0 as u64 * ns_per_m as u64).div_ceil(1000))
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}mm", self.0)
     }
 }
 

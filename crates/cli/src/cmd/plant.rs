@@ -10,6 +10,7 @@ use clap::{Subcommand, ValueEnum};
 use selvedge_family::warnings;
 use selvedge_model::fabric::Fabric;
 use selvedge_model::fabric::{LinkAttrs, LinkKind};
+use selvedge_model::spec::hypersquare::{self, HyperSquare};
 use selvedge_model::spec::plant::{CUBES_MAX, CableSpec, Family, GridChip, Named};
 use selvedge_model::spec::{At, Change, Plant, PlantError};
 use selvedge_model::unit::{BitRate, CentiDb, Span};
@@ -54,6 +55,9 @@ struct New {
     /// tpuv4: which slots of each pod hold a cube, such as 0-15,20 [default: all].
     #[arg(long, value_name = "LIST")]
     deployed: Option<String>,
+    /// hypersquare: rows and columns of groups, such as 16x16.
+    #[arg(long, value_name = "RxC")]
+    groups: Option<String>,
     /// hosts: how many in each pod [default: 2, cabled to one another].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     hosts: Option<u32>,
@@ -75,6 +79,9 @@ enum Kind {
     Tpuv2,
     /// 4,096 chips in a fixed 128x32 mesh.
     Tpuv3Multipod,
+    /// Boards of four chips in a mesh, every row and column closed to rings.
+    #[value(name = "hypersquare")]
+    HyperSquare,
     /// Servers of eight accelerators.
     Hosts,
 }
@@ -129,6 +136,7 @@ fn draft(args: &New) -> Outcome<Plant> {
     for (flag, is_given, owner) in [
         ("--cubes", args.cubes.is_some(), Kind::Tpuv4),
         ("--deployed", args.deployed.is_some(), Kind::Tpuv4),
+        ("--groups", args.groups.is_some(), Kind::HyperSquare),
         ("--hosts", args.hosts.is_some(), Kind::Hosts),
     ] {
         if is_given && args.kind != owner {
@@ -142,6 +150,7 @@ fn draft(args: &New) -> Outcome<Plant> {
         Kind::Tpuv2 => grid(GridChip::Tpuv2, GridChip::Tpuv2.sides(), [true; 2]),
         // Seed 000 §2.1: four pods joined to a 128x32 mesh.
         Kind::Tpuv3Multipod => grid(GridChip::Tpuv3, [128, 32], [false; 2]),
+        Kind::HyperSquare => groups(args.groups.as_deref())?,
         Kind::Hosts => Family::Hosts { hosts: args.hosts.unwrap_or(2) },
     };
     let families = (0..args.pods).map(|_| family.clone());
@@ -160,6 +169,16 @@ fn draft(args: &New) -> Outcome<Plant> {
 fn slots(cubes: u16, deployed: Option<&str>) -> Outcome<Family> {
     let Some(deployed) = deployed else { return Ok(Family::tpuv4(cubes)) };
     Family::tpuv4_with(cubes, deployed).map_err(|wrong| Failure::new(&wrong).hint(wrong.right()))
+}
+
+fn groups(groups: Option<&str>) -> Outcome<Family> {
+    let Some(groups) = groups else {
+        return Err(Failure::new("hypersquare does not say how large it is")
+            .hint("rows and columns of groups, such as --groups 16x16"));
+    };
+    let read = hypersquare::groups_of(groups);
+    let groups = read.map_err(|wrong| Failure::new(&wrong).hint(wrong.right()))?;
+    Ok(Family::HyperSquare(HyperSquare::of_groups(groups)))
 }
 
 /// Port k of a host to port k of the next.

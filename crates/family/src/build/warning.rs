@@ -83,7 +83,7 @@ pub fn warnings(plant: &Plant, fabric: &Fabric) -> Vec<Warning> {
             Family::Tpuv4 { deployed, .. } if deployed.is_empty() => {
                 warnings.push(Warning::EmptyPod { pod });
             }
-            Family::Grid { .. } => {
+            Family::Grid { .. } | Family::HyperSquare(_) => {
                 warnings.push(Warning::NoJobs { pod, family: spec.family.word() });
             }
             Family::Tpuv4 { .. } | Family::Hosts { .. } => {}
@@ -122,6 +122,9 @@ fn cube_of_slot(plant: &Plant, fabric: &Fabric, path: &str) -> Option<String> {
         Family::Tpuv4 { cubes, deployed } if slot < *cubes && !deployed.contains(&slot) => {
             Some(format!("cube{}", plant.first_cubes()[pod] + u32::from(slot)))
         }
-        Family::Tpuv4 { .. } | Family::Grid { .. } | Family::Hosts { .. } => None,
+        Family::Tpuv4 { .. }
+        | Family::Grid { .. }
+        | Family::HyperSquare(_)
+        | Family::Hosts { .. } => None,
     }
 }

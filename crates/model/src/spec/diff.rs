@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::fabric::{LinkAttrs, Template};
+use crate::spec::hypersquare;
 use crate::spec::parse::DOMAIN_KINDS;
 use crate::spec::plant::{CableSpec, Control, Family, Missing, Plant, Pod};
 use crate::spec::render::{db, power_values, threshold_values, word, wrap_word};
@@ -137,7 +138,7 @@ fn facts(plant: &Plant) -> BTreeMap<Key, String> {
                     add(Entity::Host, host, &format!("host{host}"), format!("pod{idx}"));
                 }
             }
-            Family::Grid { .. } => {}
+            Family::Grid { .. } | Family::HyperSquare(_) => {}
         }
     }
     let numbers = 0..;
@@ -191,6 +192,7 @@ fn pod_words(pod: &Pod) -> String {
         Family::Grid { sides, wraps, .. } => {
             format!("{}x{} wrap {}", sides[0], sides[1], wrap_word(*wraps))
         }
+        Family::HyperSquare(it) => hypersquare::words(it),
         Family::Hosts { .. } => "hosts".to_owned(),
     };
     let control = match &pod.control {
@@ -199,7 +201,7 @@ fn pod_words(pod: &Pod) -> String {
     };
     match pod.family {
         Family::Hosts { .. } => format!("hosts, {control}"),
-        Family::Tpuv4 { .. } | Family::Grid { .. } => {
+        Family::Tpuv4 { .. } | Family::Grid { .. } | Family::HyperSquare(_) => {
             format!("{} {size}, {control}", pod.family.word())
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::limits;
+use crate::unit::Length;
 
 /// A place in a file, in bytes.  Two places are always equal: where a thing stands is no part of
 /// what it is.
@@ -238,6 +239,16 @@ pub enum Wrong {
     /// A plant of nothing.
     #[error("the plant has no hardware")]
     NoHardware,
+    /// A cable beyond what its kind carries.
+    #[error("cables of {length} are longer than {wire} carries, which is {reach}")]
+    WireTooLong {
+        /// What the cables are made of.
+        wire: &'static str,
+        /// How long they are.
+        length: Length,
+        /// The longest that there may be.
+        reach: Length,
+    },
     /// More than the tables hold.
     #[error("the plant has {n} {what}")]
     TooMany {
@@ -307,6 +318,9 @@ impl Wrong {
             Wrong::LinkedTwice { .. } => "a port takes one link: add a port".to_owned(),
             Wrong::NodeAndPort { name } => format!("call the port {name}/port"),
             Wrong::NoHardware => "add a [[pod]] with a family, or a [[part]]".to_owned(),
+            Wrong::WireTooLong { reach, .. } => {
+                format!("boards at most {reach} apart, or another wire")
+            }
             Wrong::TooMany { max, .. } => format!("at most {max}; split the plant"),
         }
     }

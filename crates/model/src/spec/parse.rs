@@ -9,6 +9,7 @@ use crate::fabric::DomainKind;
 use crate::hardware::Thresholds;
 use crate::limits;
 use crate::spec::error::{At, PlantError, Wrong, line_column};
+use crate::spec::hypersquare;
 use crate::spec::plant::{
     CUBES_MAX, CableSpec, Control, DomainSpec, Family, GridChip, Missing, Named, Optics, PartSpec,
     Patch, Plant, Pod, Power,
@@ -30,8 +31,11 @@ const ROOT: &[&str] = &[
     "cable",
     "missing",
 ];
-const POD: &[&str] = &["family", "cubes", "deployed", "grid", "wrap", "hosts", "control"];
-const FAMILIES: &[&str] = &["tpuv4", "tpuv3", "tpuv2", "hosts"];
+const POD: &[&str] = &[
+    "family", "cubes", "deployed", "grid", "wrap", "hosts", "groups", "pitch_mm", "wire",
+    "reach_mm", "ns_per_m", "gbps", "control",
+];
+const FAMILIES: &[&str] = &["tpuv4", "tpuv3", "tpuv2", "hypersquare", "hosts"];
 const THRESHOLDS: &[&str] = &[
     "loss_max_db",
     "loss_excess_max_db",
@@ -138,6 +142,7 @@ fn read_root(reader: &mut Reader, text: &str, root: &Spanned<DeTable<'_>>) -> Op
 fn n_boards(family: &Family) -> u64 {
     match family {
         Family::Grid { sides: [x, y], .. } => u64::from(*x) * u64::from(*y) / 4,
+        Family::HyperSquare(it) => it.n_groups() as u64,
         Family::Tpuv4 { .. } | Family::Hosts { .. } => 0,
     }
 }
@@ -145,7 +150,7 @@ fn n_boards(family: &Family) -> u64 {
 fn n_hosts(family: &Family) -> u32 {
     match family {
         Family::Hosts { hosts } => *hosts,
-        Family::Tpuv4 { .. } | Family::Grid { .. } => 0,
+        Family::Tpuv4 { .. } | Family::Grid { .. } | Family::HyperSquare(_) => 0,
     }
 }
 
@@ -207,6 +212,7 @@ fn read_pod(reader: &mut Reader, table: &Table<'_>) -> Option<Pod> {
     let known: &'static [&'static str] = match word {
         "tpuv4" => &["cubes", "deployed", "control"],
         "tpuv3" | "tpuv2" => &["grid", "wrap", "control"],
+        "hypersquare" => hypersquare::KEYS,
         _ => &["hosts", "control"],
     };
     for key in &POD[1..] {
@@ -219,6 +225,7 @@ fn read_pod(reader: &mut Reader, table: &Table<'_>) -> Option<Pod> {
         "tpuv4" => read_cubes(reader, table),
         "tpuv3" => read_grid(reader, table, GridChip::Tpuv3),
         "tpuv2" => read_grid(reader, table, GridChip::Tpuv2),
+        "hypersquare" => hypersquare::read(reader, table),
         _ => read_hosts(reader, table),
     };
     let control = read_control(reader, table);

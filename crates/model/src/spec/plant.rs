@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::fabric::{DomainKind, LinkAttrs, Template};
 use crate::hardware::Thresholds;
 use crate::spec::error::At;
+use crate::spec::hypersquare::HyperSquare;
 use crate::unit::CentiDb;
 
 /// Slots on the switches of one pod: the north ports that are not spare (seed 000 §2.2).
@@ -67,6 +68,8 @@ pub enum Family {
         /// Whether the rows along x and the columns along y close to rings.
         wraps: [bool; 2],
     },
+    /// Boards of four chips in a mesh (seed 004).
+    HyperSquare(HyperSquare),
     /// Servers of 8 accelerators and 8 network ports, not cabled to one another.
     Hosts {
         /// How many.
@@ -100,6 +103,7 @@ impl Family {
             Family::Tpuv4 { .. } => "tpuv4",
             Family::Grid { chip: GridChip::Tpuv2, .. } => "tpuv2",
             Family::Grid { chip: GridChip::Tpuv3, .. } => "tpuv3",
+            Family::HyperSquare(_) => "hypersquare",
             Family::Hosts { .. } => "hosts",
         }
     }
@@ -268,7 +272,7 @@ impl Plant {
     pub fn first_cubes(&self) -> Vec<u32> {
         self.firsts(|family| match family {
             Family::Tpuv4 { cubes, .. } => u32::from(*cubes),
-            Family::Grid { .. } | Family::Hosts { .. } => 0,
+            Family::Grid { .. } | Family::HyperSquare(_) | Family::Hosts { .. } => 0,
         })
     }
 
@@ -276,7 +280,7 @@ impl Plant {
     pub fn first_hosts(&self) -> Vec<u32> {
         self.firsts(|family| match family {
             Family::Hosts { hosts } => *hosts,
-            Family::Grid { .. } | Family::Tpuv4 { .. } => 0,
+            Family::Grid { .. } | Family::HyperSquare(_) | Family::Tpuv4 { .. } => 0,
         })
     }
 

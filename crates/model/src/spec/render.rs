@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::fabric::{LinkAttrs, Template};
 use crate::hardware::Thresholds;
 use crate::limits::PLANT_FORMAT;
+use crate::spec::hypersquare;
 use crate::spec::parse::DOMAIN_KINDS;
 use crate::spec::plant::{CableSpec, Control, Family, Missing, Optics, Patch, Plant, Pod, Power};
 use crate::spec::template::{LINK_KINDS, NODE_KINDS, ROLES, SIDES};
@@ -65,6 +66,7 @@ fn pod(out: &mut String, pod: &Pod) {
                 let _ = writeln!(out, "wrap = {}", quoted(wrap_word(*wraps)));
             }
         }
+        Family::HyperSquare(it) => hypersquare::render(out, it),
         Family::Hosts { hosts } => {
             let _ = writeln!(out, "hosts = {hosts}");
         }

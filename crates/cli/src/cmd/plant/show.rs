@@ -137,6 +137,7 @@ impl Shown {
                     [true, false] => format!("{x}x{y}, rings along x"),
                     [false, true] => format!("{x}x{y}, rings along y"),
                 },
+                Family::HyperSquare(it) => format!("{}x{} groups", it.groups[0], it.groups[1]),
                 Family::Hosts { hosts } => counted(u64::from(*hosts), "host"),
             };
             let control = match &pod.control {
@@ -250,7 +251,7 @@ pub(super) fn shares(plant: &Plant) -> Vec<Share> {
         for (what, [n_full, capital, power], source) in &known {
             let n_cubes = match &pod.family {
                 Family::Tpuv4 { deployed, .. } => deployed.len() as f64,
-                Family::Grid { .. } | Family::Hosts { .. } => *n_full,
+                Family::Grid { .. } | Family::HyperSquare(_) | Family::Hosts { .. } => *n_full,
             };
             let basis = match n_cubes < *n_full {
                 true => format!("assumed for {n_cubes} cubes, all switches bought; from {source}"),

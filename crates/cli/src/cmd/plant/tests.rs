@@ -19,7 +19,8 @@ fn parse(text: &str) -> (Plant, Fabric) {
 
 fn new_of(kind: Kind) -> New {
     let (cubes, deployed, hosts, name, output) = (None, None, None, None, None);
-    New { kind, pods: 1, cubes, deployed, hosts, name, output }
+    let groups = (kind == Kind::HyperSquare).then(|| "16x16".to_owned());
+    New { kind, pods: 1, cubes, deployed, groups, hosts, name, output }
 }
 
 #[test]
@@ -34,6 +35,7 @@ fn a_new_plant_of_each_kind_has_the_published_number_of_chips() {
         256 tpuv3-boards, 256 machines, 1,024 chips, 1,024 cables
         64 tpuv2-boards, 64 machines, 256 chips, 256 cables
         1,024 tpuv3-boards, 1,024 machines, 4,096 chips, 3,936 cables
+        256 hypersquare-boards, 256 machines, 1,024 chips, 1,920 cables
         2 hosts, 2 machines, 16 chips, 8 cables"#]]
     .assert_eq(&lines.join("\n"));
 }

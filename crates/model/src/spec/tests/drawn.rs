@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::fabric::{DomainKind, LinkAttrs, LinkKind};
+use crate::spec::hypersquare::{HyperSquare, Wire};
 use crate::spec::plant::{
     CableSpec, Control, DomainSpec, Family, GridChip, Missing, Named, PartSpec, Patch, Plant,
 };
 use crate::spec::tests::FULL;
 use crate::spec::{At, diff};
-use crate::unit::{BitRate, CentiDb, Span};
+use crate::unit::{BitRate, CentiDb, Length, Span};
 
 /// A small generator of numbers (xorshift): tests need no more.
 struct Dice(u64);
@@ -27,7 +28,7 @@ fn named(name: impl Into<String>) -> Named {
 }
 
 fn draw_family(dice: &mut Dice) -> Family {
-    match dice.below(3) {
+    match dice.below(4) {
         0 => {
             let cubes = 1 + dice.below(64) as u16;
             let deployed: BTreeSet<u16> = (0..cubes).filter(|_| dice.below(4) != 0).collect();
@@ -38,6 +39,19 @@ fn draw_family(dice: &mut Dice) -> Family {
             let mut side = || 2 + 2 * dice.below(40) as u16;
             let sides = [side(), side()];
             Family::Grid { chip, sides, wraps: [dice.below(2) == 0, dice.below(2) == 0] }
+        }
+        2 => {
+            let mut side = || 1 + dice.below(64) as u16;
+            let mut it = HyperSquare::of_groups([side(), side()]);
+            it.wire = [Wire::Copper, Wire::Fibre][dice.below(2) as usize];
+            it.reach = match dice.below(2) {
+                0 => it.wire.reach(),
+                _ => Length::mm(700 + dice.below(999) as u32),
+            };
+            it.pitch = Length::mm(1 + dice.below(700) as u32);
+            it.ns_per_m = 4 + dice.below(3) as u16;
+            it.rate = BitRate::gbps(1 + dice.below(800));
+            Family::HyperSquare(it)
         }
         _ => Family::Hosts { hosts: 1 + dice.below(50) as u32 },
     }

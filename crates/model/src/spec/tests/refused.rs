@@ -147,7 +147,7 @@ family = "tpuv5"
             demo.toml:4:10: unknown family "tpuv5"
              4 | family = "tpuv5"
                |          ^^^^^^^
-               right: one of tpuv4, tpuv3, tpuv2, hosts; did you mean "tpuv4"?
+               right: one of tpuv4, tpuv3, tpuv2, hypersquare, hosts; did you mean "tpuv4"?
         "#]],
     );
 }
@@ -729,12 +729,15 @@ parts = ["cube0", "cube1", "cube2", "cube3", "cube4", "cube5", "cube6", "cube7",
 fn all_boards_of_a_plant_together_have_a_limit() {
     let pod = "{ family = \"tpuv3\", grid = \"512x512\" }";
     let text = format!("format = 1\nname = \"demo\"\npod = [{pod}, {pod}, {pod}, {pod}, {pod}]\n");
-    check(&text, expect![[r#"
+    check(
+        &text,
+        expect![[r#"
         demo.toml:3:1: the plant has 327680 boards
          3 | pod = [{ family = "tpuv3", grid = "512x512" }, { family = "tpuv3", grid = "512x512" }, { family = "t
            | ^^^
            right: at most 262144; split the plant
-    "#]]);
+    "#]],
+    );
 }
 
 /// A file of faults alone is refused as fast as it is read, and shows the first of them.
@@ -744,4 +747,79 @@ fn a_file_that_is_wrong_all_over_shows_a_limited_number_of_faults() {
     let text = format!("format = 1\nname = \"demo\"\n{}", part.repeat(50_000));
     let errors = Plant::parse("demo.toml", &text).unwrap_err();
     assert_eq!((errors.len(), errors[0].line), (limits::PLANT_ERRORS_MAX, 6));
+}
+
+#[test]
+fn boards_farther_apart_than_their_wire_reaches_are_refused() {
+    check(
+        r#"format = 1
+name = "demo"
+[[pod]]
+family = "hypersquare"
+groups = "4x4"
+pitch_mm = 2001
+[[pod]]
+family = "hypersquare"
+groups = "4x4"
+wire = "fibre"
+pitch_mm = 2001
+reach_mm = 2000
+"#,
+        expect![[r#"
+            demo.toml:6:12: cables of 2001mm are longer than copper carries, which is 2000mm
+             6 | pitch_mm = 2001
+               |            ^^^^
+               right: boards at most 2000mm apart, or another wire
+            demo.toml:11:12: cables of 2001mm are longer than fibre carries, which is 2000mm
+             11 | pitch_mm = 2001
+                |            ^^^^
+                right: boards at most 2000mm apart, or another wire
+        "#]],
+    );
+}
+
+#[test]
+fn a_hyper_square_machine_of_no_or_too_many_groups_is_refused() {
+    check(
+        r#"format = 1
+name = "demo"
+[[pod]]
+family = "hypersquare"
+[[pod]]
+family = "hypersquare"
+groups = "0x4"
+[[pod]]
+family = "hypersquare"
+groups = "65x+4"
+wire = "tin"
+gbps = 0
+cubes = 4
+"#,
+        expect![[r#"
+            demo.toml:3:1: [[pod]] has no groups
+             3 | [[pod]]
+               | ^^^^^^^
+               right: add a line such as `groups = "16x16"`
+            demo.toml:7:10: groups "0x4" cannot be read
+             7 | groups = "0x4"
+               |          ^^^^^
+               right: rows and columns of groups such as "16x16", each 1 to 64
+            demo.toml:10:10: groups "65x+4" cannot be read
+             10 | groups = "65x+4"
+                |          ^^^^^^^
+                right: rows and columns of groups such as "16x16", each 1 to 64
+            demo.toml:11:8: unknown wire "tin"
+             11 | wire = "tin"
+                |        ^^^^^
+                right: one of copper, fibre
+            demo.toml:12:8: gbps = 0 is out of range
+             12 | gbps = 0
+                |        ^
+                right: a number from 1 to 1000000
+            demo.toml:13:1: "cubes" says nothing of a pod of family hypersquare
+             13 | cubes = 4
+                | ^^^^^
+                right: it has groups, pitch_mm, wire, reach_mm, ns_per_m, gbps, control
+        "#]],
+    );
 }

@@ -1,0 +1,102 @@
+//! A hyper-square machine in a fabric: which boards, chips and cables of it are there.
+
+use selvedge_model::fabric::Fabric;
+use selvedge_model::id::{NodeId, PartId, PortId};
+use selvedge_model::spec::Plant;
+use selvedge_model::spec::hypersquare::HyperSquare;
+use selvedge_model::spec::plant::Family;
+
+use crate::build::pod_prefix;
+use crate::grid::Grid;
+use crate::hypersquare::build::board_name;
+use crate::hypersquare::group::{Chip, Group, Letter};
+use crate::hypersquare::hardware::{self, Way};
+
+/// One machine as it stands in a fabric.
+#[derive(Clone, Debug)]
+pub struct Machine<'f> {
+    /// The fabric.
+    pub fabric: &'f Fabric,
+    /// What the plant says of it.
+    pub spec: HyperSquare,
+    /// The board of each group, row by row, `None` where it is not there.
+    boards: Vec<Option<PartId>>,
+}
+
+impl<'f> Machine<'f> {
+    /// The machine that pod number `pod` of `plant` makes in its `fabric`; `None` where that pod
+    /// is no hyper-square machine.
+    pub fn of_pod(plant: &Plant, fabric: &'f Fabric, pod: usize) -> Option<Self> {
+        let Family::HyperSquare(spec) = plant.pods.get(pod)?.family else { return None };
+        let [n_rows, n_columns] = spec.groups.map(usize::from);
+        let prefix = pod_prefix(pod);
+        let cells = (0..n_rows * n_columns).map(|it| (it / n_columns, it % n_columns));
+        let named = |(row, column)| format!("{prefix}{}", board_name(row, column));
+        let boards = cells.map(|it| fabric.part_named(&named(it))).collect();
+        Some(Self { fabric, spec, boards })
+    }
+
+    /// Its groups as cells; columns are the first axis, so that cells go row by row.
+    pub fn grid(&self) -> Grid<2> {
+        grid(self.spec.groups)
+    }
+
+    /// The board of `group`, if it is there.
+    pub fn board(&self, group: Group) -> Option<PartId> {
+        self.boards[cell(&self.grid(), group)?]
+    }
+
+    /// The chip in the fabric.
+    pub fn node(&self, chip: Chip) -> Option<NodeId> {
+        let part = self.board(chip.group)?;
+        let local = self.fabric.template_of(part).seats()[chip.letter.seat()];
+        Some(self.fabric.node_at(part, local as usize))
+    }
+
+    /// All chips that are there, row by row, in the order of their letters.
+    pub fn chips(&self) -> impl Iterator<Item = Chip> + '_ {
+        let grid = self.grid();
+        let there = self.boards.iter().enumerate().filter(|it| it.1.is_some());
+        there.flat_map(move |(cell, _)| {
+            let [column, row] = grid.at(cell);
+            Letter::ALL.map(|letter| Group::at(row as u16, column as u16).chip(letter))
+        })
+    }
+
+    /// Whether both boards are there, side by side, and all four cables between them lead from
+    /// one to the other.
+    pub fn is_joined(&self, a: Group, b: Group) -> bool {
+        let Some((out, into)) = ways(a, b) else { return false };
+        let (Some(from), Some(to)) = (self.board(a), self.board(b)) else { return false };
+        let port = |part, letter, way| -> PortId {
+            self.fabric.port_at(part, hardware::port(letter, way))
+        };
+        Letter::ALL.into_iter().all(|letter| {
+            self.fabric.peer_of(port(from, letter, out)) == Some(port(to, letter, into))
+        })
+    }
+}
+
+/// The groups of a machine as cells, row by row.
+pub(crate) fn grid(groups: [u16; 2]) -> Grid<2> {
+    Grid::mesh([usize::from(groups[1]), usize::from(groups[0])])
+}
+
+/// The cell of `group`; `None` where it lies outside.
+pub(crate) fn cell(grid: &Grid<2>, group: Group) -> Option<usize> {
+    let at = [usize::from(group.column), usize::from(group.row)];
+    let is_inside = at[0] < grid.sides[0] && at[1] < grid.sides[1];
+    is_inside.then(|| grid.cell(at))
+}
+
+/// The ways from `a` to its neighbour `b` and back.
+fn ways(a: Group, b: Group) -> Option<(Way, Way)> {
+    let by = |it: u16, other: u16| i32::from(other) - i32::from(it);
+    match (by(a.row, b.row), by(a.column, b.column)) {
+        (0, 1) => Some((Way::East, Way::West)),
+        (0, -1) => Some((Way::West, Way::East)),
+        (1, 0) => Some((Way::South, Way::North)),
+        (-1, 0) => Some((Way::North, Way::South)),
+        _ => None,
+    }
+}

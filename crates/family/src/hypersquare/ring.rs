@@ -1,0 +1,285 @@
+//! Rings: of each row and column, the torus that they are together, and one through every chip of
+//! any connected set of groups.
+
+use crate::grid::Grid;
+use crate::hypersquare::group::{Chip, Group, Letter};
+use crate::hypersquare::machine::{cell, grid};
+
+/// The ring of one half of the row of groups `row` from column `first` to `last`, both included:
+/// eastward over one chip of each group and back over the other (seed 004, claims 4 and 5).
+///
+/// # Panics
+/// If there is no group between `first` and `last`.
+pub fn row_ring(row: u16, [first, last]: [u16; 2], is_south: bool) -> Vec<Chip> {
+    let chip = |column, is_east| Group::at(row, column).chip(Letter::of_halves(is_south, is_east));
+    closed(first, last, chip)
+}
+
+/// The ring of one half of the column of groups `column` from row `first` to `last`.
+///
+/// # Panics
+/// If there is no group between `first` and `last`.
+pub fn column_ring(column: u16, [first, last]: [u16; 2], is_east: bool) -> Vec<Chip> {
+    let chip = |row, is_south| Group::at(row, column).chip(Letter::of_halves(is_south, is_east));
+    closed(first, last, chip)
+}
+
+/// Claims 4 and 5: A1, then B1 B2 … Bn, then An … A2.
+fn closed(first: u16, last: u16, chip: impl Fn(u16, bool) -> Chip) -> Vec<Chip> {
+    assert!(first <= last, "{first} to {last}");
+    let there = (first..=last).map(|it| chip(it, true));
+    let back = (first + 1..=last).rev().map(|it| chip(it, false));
+    std::iter::once(chip(first, false)).chain(there).chain(back).collect()
+}
+
+/// All row rings of a machine: two of each row of groups, 2C chips each.
+pub fn row_rings(groups: [u16; 2]) -> impl Iterator<Item = Vec<Chip>> {
+    let [n_rows, n_columns] = groups;
+    let halves = move |row| [false, true].map(|half| row_ring(row, [0, n_columns - 1], half));
+    (0..n_rows).flat_map(halves)
+}
+
+/// All column rings of a machine: two of each column of groups, 2R chips each.
+pub fn column_rings(groups: [u16; 2]) -> impl Iterator<Item = Vec<Chip>> {
+    let [n_rows, n_columns] = groups;
+    let halves = move |column| [false, true].map(|half| column_ring(column, [0, n_rows - 1], half));
+    (0..n_columns).flat_map(halves)
+}
+
+/// The sides of the embedded torus: chips along a row ring and along a column ring.
+pub const fn torus_sides(groups: [u16; 2]) -> [usize; 2] {
+    [2 * groups[1] as usize, 2 * groups[0] as usize]
+}
+
+/// The chip at `[x, y]` of the embedded torus: it is folded, so the way back is on the other half.
+///
+/// # Panics
+/// If `[x, y]` is outside of [`torus_sides`].
+pub fn torus_chip(groups: [u16; 2], [x, y]: [usize; 2]) -> Chip {
+    let fold = |at: usize, n_groups: u16| {
+        let n = usize::from(n_groups);
+        assert!(at < 2 * n, "{at} of {}", 2 * n);
+        let (place, is_back) = if at < n { (at, false) } else { (2 * n - 1 - at, true) };
+        (u16::try_from(place).expect("less than n_groups"), is_back)
+    };
+    let ((column, is_east), (row, is_south)) = (fold(x, groups[1]), fold(y, groups[0]));
+    Group::at(row, column).chip(Letter::of_halves(is_south, is_east))
+}
+
+/// Why a set of groups has no ring.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RingError {
+    /// No group at all.
+    #[error("a ring goes through at least one group; name some, such as 0,0")]
+    NoGroup,
+    /// A group beyond the machine.
+    #[error("there is no group {group}; rows are 0 to {}, columns 0 to {}", .groups[0] - 1, .groups[1] - 1)]
+    Outside {
+        /// The group.
+        group: Group,
+        /// Rows and columns of the machine.
+        groups: [u16; 2],
+    },
+    /// A group named twice.
+    #[error("group {group} is named twice; name each once")]
+    Twice {
+        /// The group.
+        group: Group,
+    },
+    /// Groups that do not hang together.
+    #[error("the groups are {} pieces that no cables join: {}; add the groups between them, or \
+             take one piece", .pieces.len(), shown(.pieces))]
+    Apart {
+        /// Each piece, the largest first.
+        pieces: Vec<Vec<Group>>,
+    },
+}
+
+/// Groups of a piece that a message names.
+const SHOWN_MAX: usize = 8;
+
+fn shown(pieces: &[Vec<Group>]) -> String {
+    let piece = |it: &Vec<Group>| {
+        let mut text: Vec<String> = it.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+        if SHOWN_MAX < it.len() {
+            text.push(format!("and {} more", it.len() - SHOWN_MAX));
+        }
+        format!("({})", text.join(" "))
+    };
+    let mut text: Vec<String> = pieces.iter().take(SHOWN_MAX).map(piece).collect();
+    if SHOWN_MAX < pieces.len() {
+        text.push(format!("and {} more pieces", pieces.len() - SHOWN_MAX));
+    }
+    text.join(", ")
+}
+
+/// A ring through every chip of `set`, from chip A of its first group on.
+///
+/// Each group is a ring of four.  A spanning tree of the set has degree at most 4, so its edges
+/// have a proper colouring with 4 colours, and a colour is a side of the group: each edge opens
+/// that side of both its groups and joins them by the two cables there.  No side is opened twice,
+/// so one ring is left.  (Batagelj and Pisanski 1982: the product of a tree of degree at most n
+/// with a ring of n is Hamiltonian.)  Linear in the cells of the machine.
+///
+/// # Errors
+/// [`RingError`]; groups hang together where `is_joined` says that all cables between two
+/// neighbours are there.
+pub fn through_all(
+    groups: [u16; 2],
+    set: &[Group],
+    is_joined: impl Fn(Group, Group) -> bool,
+) -> Result<Vec<Chip>, RingError> {
+    let places = Places::of(groups, set)?;
+    let tree = spanning_tree(&places, set, is_joined)?;
+    let mut sides = Sides::of(set.len());
+    for edge in &tree {
+        sides.join(edge);
+    }
+    let ring = sides.walk();
+    assert_eq!(ring.len(), 4 * set.len(), "one ring is left");
+    Ok(ring.into_iter().map(|(idx, letter)| set[idx].chip(letter)).collect())
+}
+
+/// Where in a set each cell of the machine is.
+struct Places {
+    grid: Grid<2>,
+    at: Vec<u32>,
+}
+
+const NOT_IN: u32 = u32::MAX;
+
+impl Places {
+    fn of(groups: [u16; 2], set: &[Group]) -> Result<Self, RingError> {
+        if set.is_empty() {
+            return Err(RingError::NoGroup);
+        }
+        let grid = grid(groups);
+        let mut at = vec![NOT_IN; grid.n_cells()];
+        for (idx, &group) in (0..).zip(set) {
+            let cell = cell(&grid, group).ok_or(RingError::Outside { group, groups })?;
+            if at[cell] != NOT_IN {
+                return Err(RingError::Twice { group });
+            }
+            at[cell] = idx;
+        }
+        Ok(Self { grid, at })
+    }
+
+    /// The neighbours of `group` that are in the set, by their place in it.
+    fn around(&self, group: Group) -> impl Iterator<Item = usize> + '_ {
+        let Group { row, column } = group;
+        let around = [
+            (Some(row), column.checked_add(1)),
+            (row.checked_add(1), Some(column)),
+            (Some(row), column.checked_sub(1)),
+            (row.checked_sub(1), Some(column)),
+        ];
+        around.into_iter().filter_map(|(row, column)| {
+            let cell = cell(&self.grid, Group::at(row?, column?))?;
+            let idx = self.at[cell];
+            (idx != NOT_IN).then_some(idx as usize)
+        })
+    }
+}
+
+/// An edge of the spanning tree, with the side that it opens.
+struct Edge {
+    ends: [usize; 2],
+    colour: usize,
+}
+
+/// A tree over the set, coloured as it grows: an edge takes the first colour that is not that of
+/// its upper end's own edge upward and that no earlier edge there has taken.
+fn spanning_tree(
+    places: &Places,
+    set: &[Group],
+    is_joined: impl Fn(Group, Group) -> bool,
+) -> Result<Vec<Edge>, RingError> {
+    let mut found = vec![false; set.len()];
+    let mut edges = Vec::with_capacity(set.len());
+    let mut pieces: Vec<Vec<Group>> = Vec::new();
+    let mut used = vec![[false; 4]; set.len()];
+    for start in 0..set.len() {
+        if found[start] {
+            continue;
+        }
+        found[start] = true;
+        let mut piece = vec![start];
+        let mut next = 0;
+        while let Some(&upper) = piece.get(next) {
+            next += 1;
+            for lower in places.around(set[upper]) {
+                if found[lower] || !is_joined(set[upper], set[lower]) {
+                    continue;
+                }
+                found[lower] = true;
+                piece.push(lower);
+                let free = used[upper].iter().position(|it| !it);
+                let colour = free.expect("a group has at most four neighbours");
+                used[upper][colour] = true;
+                used[lower][colour] = true;
+                edges.push(Edge { ends: [upper, lower], colour });
+            }
+        }
+        pieces.push(piece.into_iter().map(|it| set[it]).collect());
+    }
+    if 1 < pieces.len() {
+        pieces.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        return Err(RingError::Apart { pieces });
+    }
+    Ok(edges)
+}
+
+/// The sides of a group's own ring A B D C, by colour.
+const SIDES: [[Letter; 2]; 4] = [
+    [Letter::A, Letter::B],
+    [Letter::B, Letter::D],
+    [Letter::D, Letter::C],
+    [Letter::C, Letter::A],
+];
+
+/// Which sides of each group are open, and to which group they lead.
+struct Sides {
+    /// For each group and colour the group on the other end, itself where the side is closed.
+    leads_to: Vec<[usize; 4]>,
+}
+
+impl Sides {
+    fn of(n_groups: usize) -> Self {
+        Self { leads_to: (0..n_groups).map(|it| [it; 4]).collect() }
+    }
+
+    fn join(&mut self, edge: &Edge) {
+        let [a, b] = edge.ends;
+        for (from, to) in [(a, b), (b, a)] {
+            assert!(self.leads_to[from][edge.colour] == from, "a side is opened once");
+            self.leads_to[from][edge.colour] = to;
+        }
+    }
+
+    /// The ring from chip A of the first group on: along an open side's cable to the same letter
+    /// of the other group, along a closed side to its other letter, and each step leaves by the
+    /// side that the one before did not come by.
+    fn walk(&self) -> Vec<(usize, Letter)> {
+        let mut ring = Vec::with_capacity(4 * self.leads_to.len());
+        let start = (0, Letter::A);
+        let (mut at, mut colour) = (start, 0);
+        loop {
+            ring.push(at);
+            let (idx, letter) = at;
+            let to = self.leads_to[idx][colour];
+            let [one, other] = SIDES[colour];
+            let next = match to == idx {
+                true => (idx, if letter == one { other } else { one }),
+                false => (to, letter),
+            };
+            // Each letter lies on two sides; the ring comes by one and leaves by the other.
+            let is_other = |it: &usize| *it != colour && SIDES[*it].contains(&next.1);
+            colour = (0..4).find(is_other).expect("each letter lies on two sides");
+            at = next;
+            if at == start {
+                return ring;
+            }
+        }
+    }
+}
