@@ -69,6 +69,11 @@ impl<'a> Capacity<'a> {
         Self { layout, parts, held: parts.iter().map(|it| it.held).collect() }
     }
 
+    /// Supposes that nobody holds anything.
+    pub fn idle(layout: &'a Layout, parts: &'a IdVec<PartId, PartState>) -> Self {
+        Self { layout, parts, held: vec![0; parts.len()] }
+    }
+
     /// Supposes that these holds are taken.
     pub fn take(&mut self, holds: &[Hold]) {
         for hold in holds {

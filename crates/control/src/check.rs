@@ -215,20 +215,39 @@ pub fn blueprint(fabric: &Fabric, state: &State, plan: &Blueprint) -> Vec<Violat
 /// Knows of shapes only that they are closed; the family's own discovery knows the rest.
 pub fn wiring(fabric: &Fabric, state: &State, job: JobId, place: &Place) -> Vec<Violation> {
     let mut found = Vec::new();
-    let own: BTreeSet<PartId> = place.holds.iter().map(|it| it.part).collect();
-    for &part in &own {
-        let n_ports = fabric.template_of(part).ports().len();
-        for local in 0..n_ports {
-            let end = fabric.port_at(part, local);
+    // The job's ends on each switch: those at north ports by part, all others.
+    let mut norths: BTreeMap<(PartId, PartId), PortId> = BTreeMap::new();
+    let mut souths: BTreeSet<PortId> = BTreeSet::new();
+    for hold in &place.holds {
+        for end in fabric.ports_of(hold.part) {
             let Some(at) = switch_port(fabric, end) else { continue };
-            let seen = through(fabric, state, at);
-            if !seen.is_some_and(|it| own.contains(&fabric.part_of_port(it))) {
-                found.push(Violation::EndLoose { job, end, seen });
-                continue;
+            let (switch, local) = fabric.port_local(at);
+            if fabric.template_of(switch).ports()[local].side == Side::North {
+                norths.insert((switch, hold.part), end);
+            } else {
+                souths.insert(end);
             }
-            if let Some(n) = ring(fabric, state, end, own.len()) {
-                found.push(Violation::RingBroken { job, end, n });
-            }
+        }
+    }
+    // From a part's north end to the part that light arrives at, on the same switch.
+    let mut next: BTreeMap<(PartId, PartId), PartId> = BTreeMap::new();
+    for (&(switch, part), &end) in &norths {
+        let seen = through(fabric, state, end);
+        match seen.filter(|it| souths.remove(it)) {
+            Some(there) => drop(next.insert((switch, part), fabric.part_of_port(there))),
+            None => found.push(Violation::EndLoose { job, end, seen }),
+        }
+    }
+    found.extend(souths.iter().map(|&end| Violation::EndLoose { job, end, seen: None }));
+    for (&(switch, start), &end) in &norths {
+        let mut at = start;
+        let closes = place.holds.iter().any(|_| {
+            at = next.get(&(switch, at)).copied().unwrap_or(at);
+            at == start
+        });
+        if !closes {
+            let n = u32::try_from(place.holds.len()).unwrap_or(u32::MAX);
+            found.push(Violation::RingBroken { job, end, n });
         }
     }
     found
@@ -242,51 +261,14 @@ fn switch_port(fabric: &Fabric, end: PortId) -> Option<PortId> {
     is_switch.then_some(far)
 }
 
-/// Where light that enters a switch at `port` comes out: the end of the cable there.
-fn through(fabric: &Fabric, state: &State, port: PortId) -> Option<PortId> {
-    let (switch, local) = fabric.port_local(port);
+/// Where light that leaves a part at `end`, which is cabled to a north port, comes out.
+fn through(fabric: &Fabric, state: &State, end: PortId) -> Option<PortId> {
+    let (switch, north) = fabric.port_local(switch_port(fabric, end)?);
     let pairs = &state.switches.get(&switch)?.pairs;
-    let local = u16::try_from(local).ok()?;
-    let out = match fabric.template_of(switch).ports()[local as usize].side {
-        Side::North => *pairs.get(&local)?,
-        Side::South => *pairs.iter().find(|(_, south)| **south == local)?.0,
-        Side::Plain => return None,
-    };
-    fabric.peer_of(fabric.port_at(switch, out as usize))
-}
-
-/// `None` if going on through a north port comes back to `start` within `n_max` parts.  The end
-/// opposite to the one that is entered at has the same number on the other side of the switch's
-/// dimension: it is the end of the same part on the same switch.
-fn ring(fabric: &Fabric, state: &State, start: PortId, n_max: usize) -> Option<u32> {
-    let at = switch_port(fabric, start)?;
-    let (switch, local) = fabric.port_local(at);
-    if fabric.template_of(switch).ports()[local].side != Side::North {
-        return None;
-    }
-    let mut end = start;
-    for n in 0..=n_max {
-        let entered = through(fabric, state, switch_port(fabric, end)?);
-        let part = fabric.part_of_port(entered?);
-        let next = north_end(fabric, part, switch)?;
-        if next == start {
-            return None;
-        }
-        end = next;
-        if n == n_max {
-            return Some(u32::try_from(n).unwrap_or(u32::MAX));
-        }
-    }
-    None
-}
-
-fn north_end(fabric: &Fabric, part: PartId, switch: PartId) -> Option<PortId> {
-    fabric.ports_of(switch).find_map(|port| {
-        let (_, local) = fabric.port_local(port);
-        let is_north = fabric.template_of(switch).ports()[local].side == Side::North;
-        let end = fabric.peer_of(port).filter(|_| is_north)?;
-        (fabric.part_of_port(end) == part).then_some(end)
-    })
+    let south = *pairs.get(&u16::try_from(north).ok()?)?;
+    let cable = fabric.cable_at(fabric.port_at(switch, usize::from(south)))?;
+    let is_on = |port: PortId| fabric.part_of_port(port) == switch;
+    Some(if is_on(cable.a) { cable.b } else { cable.a })
 }
 
 /// Holds the whole state against its invariants.

@@ -150,12 +150,28 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
     let mut waiting = view.queue.iter();
     // Jobs started by this pass count as busy for the promise.
     let mut started: Vec<(PoolId, Vec<Hold>, Moment)> = Vec::new();
+    let sound = Capacity::idle(view.layout, view.parts);
+    let mut stranded: Option<JobId> = None;
     let head = loop {
-        let Some(job) = waiting.next() else { return (plan, report) };
-        let Some(place) = place(view, &free, job, None) else { break job };
+        let Some(job) = waiting.next() else {
+            report.head = stranded.map(|job| Head { job, promise: None });
+            return (plan, report);
+        };
+        let Some(place) = place(view, &free, job, None) else {
+            if view.means.backfill && !has_room(view, &sound, job) {
+                // Not even an idle plant could hold it: it waits for a repair, and whoever
+                // starts meanwhile delays nothing that limits could promise.
+                stranded = stranded.or(Some(job.job));
+                if job.claims {
+                    plan.unclaims.push(job.job);
+                }
+                continue;
+            }
+            break job;
+        };
         free.take(&place.holds);
         started.push((place.pool, place.holds.clone(), release_by(view, job)));
-        plan.starts.push(Start { job: job.job, place, backfilled: false });
+        plan.starts.push(Start { job: job.job, place, backfilled: stranded.is_some() });
     };
     let mut promise = promise::earliest(view, &free, &started, head.need, head.demand);
     if view.means.preempt && plan.starts.is_empty() {
@@ -187,6 +203,14 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
     }
     report.head = Some(Head { job: head.job, promise });
     (plan, report)
+}
+
+/// Whether some pool has room for `job`.
+fn has_room(view: &View<'_>, free: &Capacity<'_>, job: &Waiting<'_>) -> bool {
+    let mut pools = view.layout.pools.ids();
+    pools.any(|pool| {
+        family::serves(view.fabric, view.layout, pool, job.demand) && free.fits(pool, job.need)
+    })
 }
 
 /// When a job started now has left by its limit.

@@ -423,9 +423,18 @@ impl Core {
     /// A higher level may act on what was only observed.
     fn reconsider_cases(&mut self) {
         let open: Vec<CaseId> = self.state.open_cases.values().copied().collect();
+        let level = self.state.settings.level;
         for case in open {
-            if self.state.cases[case].state == CaseState::Observed {
-                self.act(case, self.state.settings.level);
+            match self.state.cases[case].state {
+                CaseState::Observed => self.act(case, level),
+                // What was only kept free of new jobs is left by the running ones too.
+                CaseState::Draining if Level::Drain <= level => self.act(case, level),
+                CaseState::Draining
+                | CaseState::Waiting
+                | CaseState::UnderRepair
+                | CaseState::Verifying
+                | CaseState::Probation { .. }
+                | CaseState::Closed => (),
             }
         }
         self.resend_cases();

@@ -160,6 +160,8 @@ impl Core {
         }
         if passes {
             self.set_timer(Timer::Case(case), self.state.now + sticky);
+        } else {
+            self.clear_timer(Timer::Case(case));
         }
     }
 

@@ -1,0 +1,14 @@
+//! Scripts against a whole core: what it is told, what it says, and what it remembers.
+//!
+//! Every script goes through [`world::check`]: after each input the state is held against its
+//! invariants, and at the end all records are replayed, planned anew and as recorded, to the
+//! same bytes.
+
+mod world;
+
+mod faults;
+mod lives;
+mod plants;
+mod restarts;
+mod tables;
+mod wild;

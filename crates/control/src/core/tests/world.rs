@@ -1,0 +1,755 @@
+//! A world in miniature: devices that answer after fixed times and misbehave as a script says.
+//!
+//! A script is lines of `verb argument …`; `World::play` lists the verbs.  What the core notes is
+//! written down with its moment; what it is refused, and what a script asks to be shown, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use expect_test::Expect;
+use selvedge_model::fabric::Side;
+use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
+use selvedge_model::job::{Demand, Hold, JobSpec, Work, Xconnect};
+use selvedge_model::unit::{Generation, Moment, Span};
+
+use crate::core::{Adopted, Core, Refused, VERSION};
+use crate::input::{Answer, Ask, Errand, Exit, Input, JobOrder, Readings, SetOutcome};
+use crate::note::Note;
+use crate::output::{Command, Output};
+use crate::preflight::{even, n_network_ports};
+use crate::settings::Settings;
+
+/// Plays a script on a pod of four cubes and compares what was written down.
+pub(super) fn check(script: &str, expect: Expect) {
+    let mut world = World::new(&pods(&[4]), Settings::simulated());
+    world.play(script);
+    world.replay_all();
+    expect.assert_eq(&world.lines);
+}
+
+/// The plant text of pods with so many cubes each.
+pub(super) fn pods(n_cubes: &[usize]) -> String {
+    let mut text = "format = 1\nname = \"t\"\n".to_owned();
+    for n in n_cubes {
+        writeln!(text, "[[pod]]\nfamily = \"tpuv4\"\ncubes = {n}").unwrap();
+    }
+    text
+}
+
+/// One accepted input with the plans adopted for it.
+pub(super) type Row = (Moment, Input, Vec<Adopted>);
+
+/// A circuit switch as it really is.
+#[derive(Clone, Debug, Default)]
+struct Mirrors {
+    generation: Generation,
+    pairs: BTreeMap<u16, u16>,
+    broken: BTreeSet<u16>,
+    refuses_all: bool,
+}
+
+/// The tasks of a job's newest attempt.
+#[derive(Clone, Debug)]
+struct Tasks {
+    attempt: u32,
+    started: Moment,
+    kept: u64,
+    step: Span,
+    checkpoint_every: Span,
+    over: Option<(Exit, u64)>,
+}
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) core: Core,
+    pub(super) now: Moment,
+    pub(super) records: Vec<Row>,
+    pub(super) lines: String,
+    pub(super) jobs: BTreeMap<String, JobId>,
+    due: BTreeMap<(Moment, u64), Input>,
+    n_due: u64,
+    wake: Option<Moment>,
+    switches: BTreeMap<PartId, Mirrors>,
+    tasks: BTreeMap<JobId, Tasks>,
+    silent: BTreeSet<PartId>,
+    dark: BTreeSet<Target>,
+    bad: BTreeSet<Target>,
+    sick: BTreeSet<Target>,
+    crossed: BTreeMap<PortId, PortId>,
+    failing: BTreeMap<JobId, (Exit, Span)>,
+    stubborn: BTreeSet<JobId>,
+    crew: Option<Span>,
+    quiet: bool,
+    stages: bool,
+}
+
+impl World {
+    pub(super) fn new(plant: &str, settings: Settings) -> Self {
+        let mut world = Self {
+            core: Core::new(),
+            now: Moment::START,
+            records: Vec::new(),
+            lines: String::new(),
+            jobs: BTreeMap::new(),
+            due: BTreeMap::new(),
+            n_due: 0,
+            wake: None,
+            switches: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            silent: BTreeSet::new(),
+            dark: BTreeSet::new(),
+            bad: BTreeSet::new(),
+            sick: BTreeSet::new(),
+            crossed: BTreeMap::new(),
+            failing: BTreeMap::new(),
+            stubborn: BTreeSet::new(),
+            crew: None,
+            quiet: true,
+            stages: false,
+        };
+        world.tell(Input::Begin { plant: plant.to_owned(), settings }).unwrap();
+        world.run(Span::secs(5));
+        world.quiet = false;
+        world
+    }
+
+    /// Carries out a script, line by line.
+    ///
+    /// ```text
+    /// submit NAME SHAPE|hosts=N [for=1h] [limit=2h] [prio=5] [owner=o] [firm] [retries=2] [key=k]
+    /// cancel|hold|release|requeue NAME     run 10m     level repair     restart
+    /// drain|undrain WHO PATH     take|finish WHO CASE     report PATH SYMPTOM     move PORT PORT
+    /// maintain N WORK PATH …     defragment PLAN     show     stages on|off     crew 10m
+    /// broken PORT   refuses SWITCH   silent PART   dark PORT   bad CHIP   sick CHIP   cross END END
+    /// heal PATH     ahead SWITCH GENERATION     fails NAME STATUS 1m     stubborn NAME
+    /// ```
+    pub(super) fn play(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
+            if line.starts_with('#') {
+                continue;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            self.step(&words);
+        }
+    }
+
+    fn step(&mut self, words: &[&str]) {
+        match *words {
+            ["submit", name, shape, ref options @ ..] => self.submit(name, shape, options),
+            ["run", span] => self.run(Span::parse(span).unwrap()),
+            [order @ ("cancel" | "hold" | "release" | "requeue"), name] => {
+                let order = match order {
+                    "cancel" => JobOrder::Cancel,
+                    "hold" => JobOrder::Hold,
+                    "release" => JobOrder::Release,
+                    _ => JobOrder::Requeue,
+                };
+                self.ask("ops", Ask::Job { job: self.jobs[name], order });
+            }
+            ["level", level] => self.ask("ops", Ask::SetLevel { level: parsed(level) }),
+            ["restart"] => self.restart(),
+            ["drain", who, path] => {
+                let target = self.find(path);
+                self.ask(who, Ask::Drain { target, why: "asked".to_owned() });
+            }
+            ["undrain", who, path] => self.ask(who, Ask::Undrain { target: self.find(path) }),
+            ["take", who, case] => self.ask(who, Ask::TakeRepair { case: case_id(case) }),
+            ["finish", who, case] => self.ask(who, Ask::FinishRepair { case: case_id(case) }),
+            ["report", path, symptom] => {
+                let (target, symptom): (_, Symptom) = (self.find(path), parsed(symptom));
+                let told = self.tell(Input::Report { target, symptom, value: None });
+                self.say_refused(told);
+            }
+            ["move", from, to] => {
+                let (from, to) = (self.port(from), self.port(to));
+                self.ask("ops", Ask::MovePort { from, to });
+            }
+            ["maintain", n, work, ref paths @ ..] => {
+                let targets = paths.iter().map(|it| self.find(it)).collect();
+                let (n_at_once, work) = (n.parse().unwrap(), Span::parse(work).unwrap());
+                let why = "planned".to_owned();
+                self.ask("ops", Ask::Maintain { targets, n_at_once, work, why });
+            }
+            ["defragment", plan] => {
+                let plan = PlanId::new(plan.parse().unwrap());
+                self.ask("ops", Ask::Defragment { plan });
+            }
+            ["show"] => self.show(),
+            ["stages", word] => self.stages = word == "on",
+            _ => self.misbehave(words),
+        }
+    }
+
+    /// What makes devices, links and tasks differ from the plan.
+    fn misbehave(&mut self, words: &[&str]) {
+        match *words {
+            ["crew", span] => self.crew = Some(Span::parse(span).unwrap()),
+            ["broken", port] => {
+                let (switch, local) = self.core.fabric().port_local(self.port(port));
+                self.switches.entry(switch).or_default().broken.insert(local as u16);
+            }
+            ["refuses", switch] => {
+                let switch = self.part(switch);
+                self.switches.entry(switch).or_default().refuses_all = true;
+            }
+            ["ahead", switch, generation] => {
+                let switch = self.part(switch);
+                let generation = Generation::new(generation.parse().unwrap());
+                self.switches.entry(switch).or_default().generation = generation;
+            }
+            ["silent", part] => {
+                let part = self.part(part);
+                self.silent.insert(part);
+            }
+            ["dark", port] => {
+                let link = self.core.fabric().link_from(self.port(port)).unwrap();
+                self.dark.insert(Target::Link(even(link)));
+            }
+            ["bad", path] => {
+                let target = self.find(path);
+                self.bad.insert(target);
+            }
+            ["sick", path] => {
+                let target = self.find(path);
+                self.sick.insert(target);
+            }
+            ["cross", a, b] => {
+                let (a, b) = (self.port(a), self.port(b));
+                self.crossed.insert(a, b);
+                self.crossed.insert(b, a);
+            }
+            ["heal", path] => self.heal(self.find(path)),
+            ["fails", name, status, after] => {
+                let after = Span::parse(after).unwrap();
+                let exit = match status {
+                    "lost" => Exit::Lost,
+                    status => Exit::Failed(status.parse().unwrap()),
+                };
+                self.failing.insert(self.jobs[name], (exit, after));
+            }
+            ["stubborn", name] => {
+                self.stubborn.insert(self.jobs[name]);
+            }
+            _ => panic!("no such line: {words:?}"),
+        }
+    }
+
+    fn heal(&mut self, target: Target) {
+        let named = match target {
+            Target::Port(port) => {
+                self.core.fabric().link_from(port).map(|it| Target::Link(even(it)))
+            }
+            Target::Part(_) | Target::Node(_) | Target::Link(_) => None,
+        };
+        for target in [Some(target), named].into_iter().flatten() {
+            self.dark.remove(&target);
+            self.bad.remove(&target);
+            self.sick.remove(&target);
+            let fabric = self.core.fabric();
+            match target {
+                Target::Part(part) => {
+                    self.silent.remove(&part);
+                    if let Some(mirrors) = self.switches.get_mut(&part) {
+                        mirrors.refuses_all = false;
+                        mirrors.broken.clear();
+                    }
+                }
+                Target::Link(link) => {
+                    let link = fabric.link(link);
+                    for port in [link.source, link.target] {
+                        let (part, local) = fabric.port_local(port);
+                        if let Some(mirrors) = self.switches.get_mut(&part) {
+                            mirrors.broken.remove(&(local as u16));
+                        }
+                    }
+                }
+                Target::Node(_) | Target::Port(_) => (),
+            }
+        }
+    }
+
+    fn submit(&mut self, name: &str, shape: &str, options: &[&str]) {
+        let demand = match shape.strip_prefix("hosts=") {
+            Some(n) => Demand::Parts(n.parse().unwrap()),
+            None => Demand::Shape(shape.to_owned()),
+        };
+        let mut spec = spec(name, demand);
+        let mut key = None;
+        for option in options {
+            let (word, value) = option.split_once('=').unwrap_or((option, ""));
+            let Work::Simulated { duration, .. } = &mut spec.work;
+            match word {
+                "for" => *duration = Span::parse(value).unwrap(),
+                "limit" => spec.limit = Some(Span::parse(value).unwrap()),
+                "prio" => spec.priority = value.parse().unwrap(),
+                "owner" => value.clone_into(&mut spec.owner),
+                "firm" => spec.preemptible = false,
+                "retries" => spec.retries = value.parse().unwrap(),
+                "key" => key = Some(value.to_owned()),
+                _ => panic!("no such option: {option}"),
+            }
+        }
+        let n = self.core.state().jobs.len();
+        let what = Ask::Submit { key, spec };
+        let told = self.tell(Input::Ask { by: "ops".to_owned(), what });
+        if self.core.state().jobs.len() != n {
+            self.jobs.insert(name.to_owned(), JobId::at(n));
+        }
+        self.say_refused(told);
+    }
+
+    pub(super) fn ask(&mut self, by: &str, what: Ask) {
+        let told = self.tell(Input::Ask { by: by.to_owned(), what });
+        self.say_refused(told);
+    }
+
+    /// Applies a plant text made from version `expected`.
+    pub(super) fn apply(&mut self, plant: &str, expected: u64) {
+        self.ask("ops", Ask::ApplyPlant { plant: plant.to_owned(), expected });
+    }
+
+    fn say_refused(&mut self, told: Result<(), Refused>) {
+        if let Err(refused) = told {
+            writeln!(self.lines, "  refused: {refused}").unwrap();
+        }
+    }
+
+    /// Offers one input and carries out what comes of it.
+    pub(super) fn tell(&mut self, input: Input) -> Result<(), Refused> {
+        let before = self.core.digest();
+        let told = self.core.handle(self.now, input.clone());
+        if told.is_err() {
+            assert_eq!(before, self.core.digest(), "refused, but not without a trace: {input:?}");
+        }
+        let plans = self.core.take_adopted();
+        let mut commands = Vec::new();
+        while let Some(output) = self.core.poll() {
+            match output {
+                Output::Do(command) => commands.push(command),
+                Output::WakeAt(at) => self.wake = Some(self.wake.map_or(at, |it| it.min(at))),
+                Output::Note(note) => self.write(&note),
+            }
+        }
+        let violations = self.core.check();
+        assert!(violations.is_empty(), "after {input:?}: {violations:?}\n{}", self.lines);
+        told?;
+        self.records.push((self.now, input, plans));
+        commands.into_iter().for_each(|command| self.carry_out(command));
+        Ok(())
+    }
+
+    /// Lets time pass.
+    pub(super) fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        loop {
+            let next = self.due.first_key_value().map(|((at, _), _)| *at);
+            let wake = self.wake.unwrap_or(Moment::NEVER);
+            let at = next.unwrap_or(Moment::NEVER).min(wake);
+            if until < at {
+                break;
+            }
+            self.now = self.now.max(at);
+            if next == Some(at) {
+                let (_, input) = self.due.pop_first().expect("looked at");
+                let is_crew = matches!(&input, Input::Ask { .. });
+                match self.tell(input) {
+                    Ok(()) | Err(Refused::Stale | Refused::NothingDue) => (),
+                    Err(refused) if is_crew => drop(refused),
+                    Err(refused) => writeln!(self.lines, "  refused: {refused}").unwrap(),
+                }
+            } else {
+                self.wake = None;
+                drop(self.tell(Input::Tick));
+                if self.wake.is_none() {
+                    self.wake = self.core.state().timers.first().map(|it| it.0);
+                }
+            }
+        }
+        self.now = until;
+    }
+
+    /// The process dies and comes back from its snapshot; answers on their way are lost.
+    pub(super) fn restart(&mut self) {
+        self.due.retain(|_, input| matches!(input, Input::Ask { .. }));
+        let bytes = self.core.snapshot();
+        self.core = Core::restore(&bytes).unwrap();
+        assert_eq!(self.core.snapshot(), bytes);
+        self.wake = None;
+        self.tell(Input::Restarted).unwrap();
+        let live: Vec<JobId> = self.tasks.keys().copied().collect();
+        // The ends that were on their way are still to come: tasks do not die with the core.
+        for job in live {
+            self.plan_end(job);
+        }
+    }
+
+    /// Replays every record on a new core, planned anew and as another version's record, with a
+    /// restart from a snapshot half way.
+    pub(super) fn replay_all(&self) {
+        for version in [VERSION, "another"] {
+            let mut core = Core::new();
+            for (idx, (now, input, plans)) in self.records.iter().enumerate() {
+                if idx == self.records.len() / 2 {
+                    core = Core::restore(&core.snapshot()).unwrap();
+                }
+                let replayed = core.replay(*now, input.clone(), plans, version);
+                replayed.unwrap_or_else(|err| panic!("{idx} {input:?} as {version}: {err}"));
+            }
+            assert!(core.snapshot() == self.core.snapshot(), "replay as {version} differs");
+        }
+    }
+
+    fn after(&mut self, span: Span, input: Input) {
+        self.n_due += 1;
+        self.due.insert((self.now + span, self.n_due), input);
+    }
+
+    fn answer(&mut self, secs: u64, answer: Answer) {
+        self.after(Span::secs(secs), Input::Answer(answer));
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::ReadSwitch { switch } => self.read_switch(switch),
+            Command::SetSwitch { switch, generation, remove, add } => {
+                self.set_switch(switch, generation, &remove, &add);
+            }
+            Command::AwaitLinks { errand, parts } => {
+                let failed = self.dark_ends(&parts);
+                self.answer(5, Answer::LinksTrained { errand, failed });
+            }
+            Command::Inspect { errand, hold } => self.inspect(errand, hold),
+            Command::Exercise { errand, holds } => {
+                let failed = self.sick_in(&holds);
+                self.answer(10, Answer::Exercised { errand, failed });
+            }
+            Command::Discover { errand, hold } => {
+                if !self.silent.contains(&hold.part) {
+                    let peers = self.peers(hold.part);
+                    self.answer(1, Answer::Discovered { errand, part: hold.part, peers });
+                }
+            }
+            Command::Program { errand, hold, .. } => {
+                if !self.silent.contains(&hold.part) {
+                    self.answer(1, Answer::Programmed { errand, part: hold.part });
+                }
+            }
+            Command::Start { job, attempt, work, kept, .. } => {
+                self.start(job, attempt, &work, kept);
+            }
+            Command::Notify { job, attempt, .. } => {
+                if !self.stubborn.contains(&job) {
+                    self.stop(job, attempt, 5, |tasks, now| tasks.steps_by(now));
+                }
+            }
+            Command::Kill { job, attempt } => {
+                self.stop(job, attempt, 1, |tasks, now| tasks.checkpointed_by(now));
+            }
+            Command::CallCrew { case, target, .. } => {
+                if let Some(span) = self.crew {
+                    let by = "crew".to_owned();
+                    let what = Ask::TakeRepair { case };
+                    self.after(Span::secs(60), Input::Ask { by: by.clone(), what });
+                    self.heal(target);
+                    self.after(span, Input::Ask { by, what: Ask::FinishRepair { case } });
+                }
+            }
+        }
+    }
+
+    fn read_switch(&mut self, switch: PartId) {
+        if self.silent.contains(&switch) {
+            return;
+        }
+        let mirrors = self.switches.entry(switch).or_default();
+        let pairs = mirrors.pairs.iter().map(|(&north, &south)| Xconnect { north, south });
+        let (generation, pairs) = (mirrors.generation, pairs.collect());
+        self.answer(1, Answer::SwitchRead { switch, generation, pairs });
+    }
+
+    fn set_switch(
+        &mut self,
+        switch: PartId,
+        generation: Generation,
+        remove: &[Xconnect],
+        add: &[Xconnect],
+    ) {
+        if self.silent.contains(&switch) {
+            return;
+        }
+        let mirrors = self.switches.entry(switch).or_default();
+        let outcome = mirrors.set(generation, remove, add);
+        self.answer(1, Answer::SwitchSet { switch, generation, outcome });
+    }
+
+    fn inspect(&mut self, errand: Errand, hold: Hold) {
+        if self.silent.contains(&hold.part) {
+            return;
+        }
+        let fabric = self.core.fabric();
+        let template = fabric.template_of(hold.part);
+        let seats = template.seats().iter();
+        let chip_errors = seats.map(|&node| {
+            let node = Target::Node(fabric.node_at(hold.part, node as usize));
+            if self.bad.contains(&node) { u16::MAX } else { 0 }
+        });
+        let n_ports = n_network_ports(fabric, hold.part);
+        let link_errors = (0..n_ports).map(|local| {
+            let link = fabric.link_from(fabric.port_at(hold.part, local));
+            let is_dark = link.is_some_and(|it| self.dark.contains(&Target::Link(even(it))));
+            if is_dark { u16::MAX } else { 0 }
+        });
+        let readings = Readings {
+            chip_errors: chip_errors.collect(),
+            pcie_gbps: vec![126; template.seats().len()],
+            link_errors: link_errors.collect(),
+            loss: vec![100; n_ports],
+        };
+        self.answer(2, Answer::Inspected { errand, part: hold.part, readings });
+    }
+
+    fn dark_ends(&self, parts: &[PartId]) -> Vec<PortId> {
+        let fabric = self.core.fabric();
+        let ports = parts.iter().flat_map(|&part| fabric.ports_of(part));
+        let is_dark = |port: &PortId| {
+            let cable = fabric.cable_at(*port).and_then(|_| fabric.link_from(*port));
+            cable.is_some_and(|it| self.dark.contains(&Target::Link(even(it))))
+        };
+        ports.filter(is_dark).collect()
+    }
+
+    fn sick_in(&self, holds: &[Hold]) -> Vec<Target> {
+        let fabric = self.core.fabric();
+        let is_held = |it: &&Target| match **it {
+            Target::Node(node) => {
+                let (part, local) = fabric.node_local(node);
+                let seats = fabric.template_of(part).seats_under(local);
+                holds.iter().any(|hold| hold.part == part && hold.seats & seats != 0)
+            }
+            Target::Part(_) | Target::Port(_) | Target::Link(_) => true,
+        };
+        self.sick.iter().filter(is_held).copied().collect()
+    }
+
+    /// What the chips of a part see, through the mirrors as they really stand.
+    fn peers(&self, part: PartId) -> Vec<Option<PortId>> {
+        let fabric = self.core.fabric();
+        let see = |local: usize| {
+            let port = fabric.port_at(part, local);
+            let port = self.crossed.get(&port).copied().unwrap_or(port);
+            let peer = fabric.peer_of(port)?;
+            let (switch, local) = fabric.port_local(peer);
+            let Some(mirrors) = self.switches.get(&switch) else { return Some(peer) };
+            let local = local as u16;
+            let out = match fabric.template_of(switch).ports()[usize::from(local)].side {
+                Side::North => *mirrors.pairs.get(&local)?,
+                _ => *mirrors.pairs.iter().find(|it| *it.1 == local)?.0,
+            };
+            let end = fabric.peer_of(fabric.port_at(switch, usize::from(out)))?;
+            Some(self.crossed.get(&end).copied().unwrap_or(end))
+        };
+        (0..n_network_ports(fabric, part)).map(see).collect()
+    }
+
+    fn start(&mut self, job: JobId, attempt: u32, work: &Work, kept: u64) {
+        let Work::Simulated { step, checkpoint_every, .. } = *work;
+        if self.tasks.get(&job).is_none_or(|it| it.attempt < attempt) {
+            let started = self.now + Span::secs(1);
+            let over = None;
+            let tasks = Tasks { attempt, started, kept, step, checkpoint_every, over };
+            self.tasks.insert(job, tasks);
+            self.plan_end(job);
+        } else if let Some((exit, kept)) = self.tasks[&job].over {
+            self.answer(1, Answer::Stopped { job, attempt, exit, kept });
+            return;
+        }
+        self.answer(1, Answer::Started { job, attempt });
+    }
+
+    /// The end that the tasks come to by themselves.
+    fn plan_end(&mut self, job: JobId) {
+        let tasks = self.tasks[&job].clone();
+        if tasks.over.is_some() {
+            return;
+        }
+        let Work::Simulated { duration, .. } = self.core.state().jobs[job].spec.work;
+        let n_steps = duration.as_nanos().div_ceil(tasks.step.as_nanos());
+        let done_at = tasks.started + tasks.step.times(n_steps.saturating_sub(tasks.kept));
+        let (at, exit, kept) = match self.failing.get(&job) {
+            Some(&(exit, after)) if tasks.started + after < done_at => {
+                let at = tasks.started + after;
+                (at, exit, tasks.checkpointed_by(at))
+            }
+            _ => (done_at, Exit::Done, n_steps),
+        };
+        let attempt = tasks.attempt;
+        let answer = Answer::Stopped { job, attempt, exit, kept };
+        self.after(at.since(self.now), Input::Answer(answer));
+    }
+
+    fn stop(&mut self, job: JobId, attempt: u32, secs: u64, kept: impl Fn(&Tasks, Moment) -> u64) {
+        let now = self.now + Span::secs(secs);
+        let (exit, kept) = match self.tasks.get_mut(&job) {
+            Some(tasks) if tasks.attempt == attempt => {
+                let end = (Exit::Told, kept(tasks, now));
+                *tasks.over.get_or_insert(end)
+            }
+            Some(_) | None => (Exit::Told, 0),
+        };
+        self.answer(secs, Answer::Stopped { job, attempt, exit, kept });
+    }
+
+    fn write(&mut self, note: &Note) {
+        if self.quiet || matches!(note, Note::JobStaged { .. }) && !self.stages {
+            return;
+        }
+        let text = compact(&self.core, &format!("{note:?}"));
+        let secs = self.now.since(Moment::START).as_secs();
+        writeln!(self.lines, "{secs:>5} {text}").unwrap();
+    }
+
+    /// Writes down where jobs, drains and open cases stand.
+    fn show(&mut self) {
+        let state = self.core.state();
+        let mut lines = String::new();
+        for (name, &job) in &self.jobs {
+            let known = &state.jobs[job];
+            let place = known.place.as_ref().map(|place| {
+                let on = place.holds.iter().map(|hold| {
+                    let part = &self.core.fabric().part(hold.part).name;
+                    let all = self.core.fabric().template_of(hold.part).all_seats();
+                    if hold.seats == all {
+                        part.to_string()
+                    } else {
+                        format!("{part}:{:x}", hold.seats)
+                    }
+                });
+                on.collect::<Vec<_>>().join(" ")
+            });
+            let place = place.map(|it| format!(" on {it}")).unwrap_or_default();
+            let state = compact(&self.core, &format!("{:?}", known.state));
+            writeln!(lines, "  {name} attempt {} {state}{place}", known.attempt).unwrap();
+        }
+        for (target, drains) in &state.drains {
+            let by = drains.iter().map(|it| format!("{:?}", it.by)).collect::<Vec<_>>().join(", ");
+            writeln!(lines, "  out {} by {by}", self.core.fabric().path(*target)).unwrap();
+        }
+        for &case in state.open_cases.values() {
+            let known = &state.cases[case];
+            let text = format!("{:?} {:?} {:?}", known.target, known.symptom, known.state);
+            writeln!(lines, "  {case} {}", compact(&self.core, &text)).unwrap();
+        }
+        self.lines.push_str(&lines);
+    }
+
+    pub(super) fn find(&self, path: &str) -> Target {
+        self.core.fabric().find(path).unwrap_or_else(|| panic!("there is no {path}"))
+    }
+
+    fn part(&self, path: &str) -> PartId {
+        let Target::Part(part) = self.find(path) else { panic!("{path} is no part") };
+        part
+    }
+
+    fn port(&self, path: &str) -> PortId {
+        let Target::Port(port) = self.find(path) else { panic!("{path} is no port") };
+        port
+    }
+}
+
+impl Tasks {
+    fn steps_by(&self, now: Moment) -> u64 {
+        self.kept + now.since(self.started).div(self.step)
+    }
+
+    fn checkpointed_by(&self, now: Moment) -> u64 {
+        let n_checkpoints = now.since(self.started).div(self.checkpoint_every);
+        self.kept + self.checkpoint_every.times(n_checkpoints).div(self.step)
+    }
+}
+
+impl Mirrors {
+    fn set(&mut self, generation: Generation, remove: &[Xconnect], add: &[Xconnect]) -> SetOutcome {
+        if generation < self.generation {
+            return SetOutcome::Stale { newest: self.generation };
+        }
+        let mut pairs = self.pairs.clone();
+        remove.iter().filter(|it| self.pairs.get(&it.north) == Some(&it.south)).for_each(|it| {
+            pairs.remove(&it.north);
+        });
+        let is_taken = |pairs: &BTreeMap<u16, u16>, it: &Xconnect| {
+            pairs.get(&it.north).is_some_and(|south| *south != it.south)
+                || pairs.iter().any(|(north, south)| *south == it.south && *north != it.north)
+        };
+        let mut ports = BTreeSet::new();
+        for pair in add {
+            assert!(!is_taken(&pairs, pair), "{pair:?} goes over another pair");
+            ports.extend([pair.north, pair.south].iter().filter(|it| self.broken.contains(it)));
+            pairs.insert(pair.north, pair.south);
+        }
+        if self.refuses_all {
+            ports.extend(remove.iter().chain(add).map(|it| it.north));
+        }
+        if !ports.is_empty() {
+            return SetOutcome::Refused { ports: ports.into_iter().collect() };
+        }
+        (self.generation, self.pairs) = (generation, pairs);
+        SetOutcome::Done
+    }
+}
+
+/// A job of one hour that writes a checkpoint every ten minutes.
+pub(super) fn spec(name: &str, demand: Demand) -> JobSpec {
+    JobSpec {
+        name: name.to_owned(),
+        owner: "o".to_owned(),
+        project: "p".to_owned(),
+        demand,
+        priority: 0,
+        preemptible: true,
+        limit: None,
+        retries: 0,
+        work: Work::Simulated {
+            duration: Span::hours(1),
+            step: Span::secs(1),
+            checkpoint_every: Span::mins(10),
+        },
+    }
+}
+
+/// A note's debug form without its punctuation, and with paths for ids of the plant.
+fn compact(core: &Core, text: &str) -> String {
+    let mut text = text.replace(" { ", " ").replace(" }", "").replace(", ", " ");
+    let fabric = core.fabric();
+    let kinds: [(&str, fn(u32) -> Target); 4] = [
+        ("Part(part", |it| Target::Part(PartId::new(it))),
+        ("Node(node", |it| Target::Node(selvedge_model::id::NodeId::new(it))),
+        ("Port(port", |it| Target::Port(PortId::new(it))),
+        ("Link(link", |it| Target::Link(selvedge_model::id::LinkId::new(it))),
+    ];
+    for (opening, target) in kinds {
+        while let Some(start) = text.find(opening) {
+            let digits = start + opening.len();
+            let end = digits + text[digits..].find(')').unwrap();
+            let path = fabric.path(target(text[digits..end].parse().unwrap()));
+            text.replace_range(start..=end, &path);
+        }
+    }
+    if let Some(start) = text.find("switch: part") {
+        let digits = start + "switch: part".len();
+        let end = text[digits..].find(' ').map_or(text.len(), |it| digits + it);
+        let part = PartId::new(text[digits..end].parse().unwrap());
+        let name = format!("switch: {}", fabric.part(part).name);
+        text.replace_range(start..end, &name);
+    }
+    text
+}
+
+fn case_id(text: &str) -> CaseId {
+    CaseId::new(text.trim_start_matches("case").parse().unwrap())
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(word: &str) -> T {
+    serde_json::from_str(&format!("{word:?}")).unwrap()
+}
