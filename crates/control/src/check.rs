@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use selvedge_model::fabric::{Fabric, Role, Side};
+use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, PartId, PortId};
 use selvedge_model::job::{Hold, Place};
 
@@ -295,13 +296,36 @@ pub fn state(fabric: &Fabric, state: &State) -> Vec<Violation> {
             found.push(Violation::BookedWrong { part, booked: known.held, held: of_jobs });
         }
     }
+    let diagnosed = diagnosed(fabric, state);
     for &job in &state.active {
         let known = &state.jobs[job];
         if let (JobState::Running { .. }, Some(place), Some(_)) =
             (&known.state, &known.place, known.generation)
         {
-            found.extend(wiring(fabric, state, job, place));
+            let broken = wiring(fabric, state, job, place).into_iter();
+            found.extend(broken.filter(|it| match it {
+                Violation::EndLoose { end, .. } | Violation::RingBroken { end, .. } => {
+                    let at = switch_port(fabric, *end).map(|it| fabric.part_of_port(it));
+                    at.is_none_or(|it| !diagnosed.contains(&it))
+                }
+                _ => true,
+            }));
         }
     }
     found
+}
+
+/// The switches that an open case is about, or about a port or fibre of: mirrors that somebody
+/// else has turned there are known, and the job is about to leave or left to a person.
+fn diagnosed(fabric: &Fabric, state: &State) -> BTreeSet<PartId> {
+    let switch_of = |target: &Target| match *target {
+        Target::Part(part) => vec![part],
+        Target::Port(port) => vec![fabric.part_of_port(port)],
+        Target::Link(link) => {
+            let link = fabric.link(link);
+            vec![fabric.part_of_port(link.source), fabric.part_of_port(link.target)]
+        }
+        Target::Node(_) => Vec::new(),
+    };
+    state.open_cases.keys().flat_map(switch_of).collect()
 }

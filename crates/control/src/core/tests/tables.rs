@@ -176,5 +176,6 @@ fn every_case_state_accepts_or_refuses_every_input_by_name() {
         exercised       . . . . . + . .
         exercised once  . . . . . . . .
                         o d w u v e p c
-    "#]].assert_eq(&table(&CASE_STATES, case_inputs));
+    "#]]
+    .assert_eq(&table(&CASE_STATES, case_inputs));
 }

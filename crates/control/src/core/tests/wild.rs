@@ -101,7 +101,7 @@ impl Drawn<'_> {
     fn input(&mut self) -> Input {
         match self.draws.below(10) {
             0 => Input::Tick,
-            1 => self.report(),
+            1 if self.draws.below(4) == 0 => self.report(),
             2..=5 => Input::Ask {
                 by: self.draws.one_of(&["ann", "bob", ""]).to_owned(),
                 what: self.what(),
@@ -261,7 +261,6 @@ fn no_drawn_input_is_fatal_and_none_that_is_refused_leaves_a_trace() {
                 world.run(Span::secs(7));
             }
         }
-        println!("{seed} jobs {} started {} cases {} closed {} wirings {} moves {} plants {} maint {}",world.core.state().jobs.len(),world.core.state().jobs.iter().filter(|j|j.first_started.is_some()).count(),world.core.state().cases.len(),world.core.state().cases.len()-world.core.state().open_cases.len(),world.core.state().wirings.len(),world.core.state().moves.len(),world.core.state().plants.len(),world.core.state().maintenances.len());
         world.lines.clear();
         world.replay_all();
     }
