@@ -15,6 +15,7 @@ use selvedge_model::unit::Moment;
 
 use crate::core::{Accepted, Adopted, Core, Refused, ReplayError, VERSION};
 use crate::input::Input;
+use crate::note::Note;
 use crate::output::Output;
 
 /// One row of the journal.
@@ -96,6 +97,11 @@ impl Commit {
         self.waiting.pop_front().map(|(_, output)| output)
     }
 
+    /// Whether outputs wait for their records to be synced.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// The core.
     pub fn core(&self) -> &Core {
         &self.core
@@ -113,11 +119,11 @@ impl Commit {
 }
 
 impl Record {
-    /// Applies this record to a core that has all records before it.
+    /// Applies this record to a core that has all records before it; returns the notes it told.
     ///
     /// # Errors
     /// [`ReplayError`].
-    pub fn replay_on(&self, core: &mut Core) -> Result<(), ReplayError> {
+    pub fn replay_on(&self, core: &mut Core) -> Result<Vec<Note>, ReplayError> {
         core.replay(self.now, self.input.clone(), &self.plans, &self.version)
     }
 }

@@ -13,6 +13,8 @@ use selvedge_model::unit::Moment;
 use crate::core::{Adopted, Core, Refused};
 use crate::family;
 use crate::input::Input;
+use crate::note::Note;
+use crate::output::Output;
 use crate::state::State;
 
 /// The version whose planners made the plans.
@@ -102,8 +104,8 @@ impl Core {
         fnv(&self.snapshot())
     }
 
-    /// Handles a recorded input with its recorded plans.  Outputs are dropped: they left when it
-    /// was recorded.
+    /// Handles a recorded input with its recorded plans and returns the notes that it told.
+    /// Commands and wake-ups are dropped: they left when it was recorded.
     ///
     /// # Errors
     /// [`ReplayError`]; the core is then of no further use.
@@ -113,7 +115,7 @@ impl Core {
         input: Input,
         plans: &[Adopted],
         version: &str,
-    ) -> Result<(), ReplayError> {
+    ) -> Result<Vec<Note>, ReplayError> {
         self.replaying = Some(Replaying {
             plans: plans.iter().cloned().collect(),
             compare: version == VERSION,
@@ -121,7 +123,7 @@ impl Core {
         });
         let handled = self.handle(now, input);
         let replaying = self.replaying.take().expect("set above");
-        self.outputs.clear();
+        let outputs = std::mem::take(&mut self.outputs);
         self.adopted.clear();
         handled.map_err(ReplayError::Refused)?;
         if let Some(found) = replaying.diverged {
@@ -131,7 +133,11 @@ impl Core {
         if !replaying.plans.is_empty() {
             return Err(ReplayError::PlansLeft { n: replaying.plans.len() });
         }
-        Ok(())
+        let notes = outputs.into_iter().filter_map(|it| match it {
+            Output::Note(note) => Some(note),
+            Output::Do(_) | Output::WakeAt(_) => None,
+        });
+        Ok(notes.collect())
     }
 
     /// Whether planners run: always, but in the replay of another version's record.

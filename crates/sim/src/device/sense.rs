@@ -7,6 +7,7 @@ use selvedge_model::fabric::Role;
 use selvedge_model::fault::Target;
 use selvedge_model::id::{PartId, PortId};
 use selvedge_model::job::Hold;
+use selvedge_model::unit::CentiDb;
 
 use crate::device::Plant;
 use crate::fault::{Fault, FaultKind};
@@ -48,6 +49,24 @@ impl Plant {
             self.deviate(part, hold.seats, &self.truth.faults[id], &mut readings);
         }
         readings
+    }
+
+    /// What the monitor light of a circuit switch measures at one of its ports; nothing where
+    /// there is no fibre, no light, or no answer.
+    pub fn loss_at(&self, port: PortId) -> Option<CentiDb> {
+        let switch = self.fabric.part_of_port(port);
+        let end = self.light.end(port)?;
+        if !self.answers(switch) || self.light.cable_dark(end) {
+            return None;
+        }
+        let mut loss = self.light.loss[end.idx()];
+        for id in &self.light.on_part[switch] {
+            let fault = &self.truth.faults[id];
+            if fault.kind == FaultKind::PortLossHigh && fault.target == Target::Port(port) {
+                loss = loss.max(fault.value);
+            }
+        }
+        Some(CentiDb::new(loss))
     }
 
     /// Enters one fault's value into the readings of a part.

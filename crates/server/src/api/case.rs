@@ -1,0 +1,278 @@
+//! `/v1/cases`, `/v1/maintenance`, `/v1/moves`: faults, repairs and planned work.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use selvedge_control::input::Ask;
+use selvedge_control::note::CaseState;
+use selvedge_control::state::Case;
+use selvedge_model::id::{CaseId, PlanId};
+
+use crate::api::body::{Json, Params};
+use crate::api::error::{ApiError, ErrorBody};
+use crate::api::job::{Empty, span};
+use crate::house::{By, House, target_named};
+use crate::shell::Shell;
+use crate::words;
+
+/// One diagnosed fault, or one planned work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CaseView {
+    /// Its number.
+    pub id: u32,
+    /// What is concerned.
+    pub target: String,
+    /// What was seen first.
+    pub symptom: String,
+    /// `transient`, `degraded`, `critical` or `fatal`.
+    pub severity: String,
+    /// `observed`, `draining`, `waiting`, `under_repair`, `verifying`, `probation` or `closed`.
+    pub state: String,
+    /// Since when it stands there.
+    pub since_s: f64,
+    /// When it was opened.
+    pub opened_s: f64,
+    /// When trust returns, on probation.
+    pub until_s: Option<f64>,
+    /// How much was seen.
+    pub n_seen: u32,
+    /// How often it has been repaired.
+    pub n_repairs: u32,
+    /// Who has taken the repair.
+    pub taken_by: Option<String>,
+    /// The maintenance that it belongs to.
+    pub maintenance: Option<u32>,
+    /// What was seen: the first lines.
+    pub evidence: Vec<EvidenceView>,
+}
+
+/// One thing that was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EvidenceView {
+    /// When.
+    pub at_s: f64,
+    /// What.
+    pub symptom: String,
+    /// What was measured, in the symptom's unit.
+    pub value: Option<u32>,
+}
+
+/// Cases.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CaseList {
+    /// In the order of their numbers.
+    pub cases: Vec<CaseView>,
+}
+
+/// Planned work to do.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceForm {
+    /// What is worked on: paths.
+    pub targets: Vec<String>,
+    /// How many at a time; 1 where absent.
+    #[serde(default)]
+    pub at_once: Option<u32>,
+    /// How long the work on one takes: `30m`.
+    pub work: String,
+    /// Why.
+    #[serde(default)]
+    pub why: String,
+}
+
+/// Planned work as it stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MaintenanceView {
+    /// Its number.
+    pub id: u32,
+    /// Who planned it.
+    pub by: String,
+    /// Why.
+    pub why: String,
+    /// Targets not begun.
+    pub n_waiting: usize,
+    /// Targets at work.
+    pub n_at_work: usize,
+    /// Targets done.
+    pub n_done: u32,
+    /// How many at a time.
+    pub at_once: u32,
+    /// How long the work on one takes.
+    pub work_s: f64,
+}
+
+/// All planned work.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MaintenanceList {
+    /// In the order of their numbers.
+    pub maintenance: Vec<MaintenanceView>,
+}
+
+/// What a change with nothing else to say answers.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Numbered {
+    /// What was made or accepted.
+    pub id: u32,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CaseParams {
+    /// Only those that are not closed.
+    #[serde(default)]
+    open: bool,
+}
+
+/// All cases.
+#[utoipa::path(get, path = "/v1/cases", tag = "repair", params(CaseParams),
+    responses((status = 200, body = CaseList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn list(
+    State(house): State<House>,
+    Params(params): Params<CaseParams>,
+) -> Result<Answer<CaseList>, ApiError> {
+    let cases = house.look(move |shell| views(shell, params.open)).await?;
+    Ok(Answer(CaseList { cases }))
+}
+
+/// One case.
+#[utoipa::path(get, path = "/v1/cases/{id}", tag = "repair", params(("id" = String, Path)),
+    responses((status = 200, body = CaseView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn show(
+    State(house): State<House>,
+    Path(id): Path<String>,
+) -> Result<Answer<CaseView>, ApiError> {
+    let id = id_of(&id)?;
+    let case = house.look(move |shell| {
+        let case = shell.core().state().cases.get(id);
+        case.map(|it| view(shell, id, it)).ok_or_else(|| ApiError::no_such("case", id.number()))
+    });
+    case.await?.map(Answer)
+}
+
+/// Takes a repair upon oneself (`take`), or says that it is done (`done`).
+#[utoipa::path(post, path = "/v1/cases/{id}/{order}", tag = "repair",
+    params(("id" = String, Path), ("order" = String, Path)),
+    responses((status = 200, body = CaseView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn order(
+    State(house): State<House>,
+    Path((id, order)): Path<(String, String)>,
+    by: By,
+    Json(_): Json<Empty>,
+) -> Result<Answer<CaseView>, ApiError> {
+    let case = id_of(&id)?;
+    let what = match order.as_str() {
+        "take" => Ask::TakeRepair { case },
+        "done" => Ask::FinishRepair { case },
+        other => {
+            return Err(ApiError::no_such("order", other).hint("cases take `take` and `done`"));
+        }
+    };
+    let view = move |shell: &Shell, _| view(shell, case, &shell.core().state().cases[case]);
+    house.ask(by, what, view).await.map(Answer)
+}
+
+/// All planned work.
+#[utoipa::path(get, path = "/v1/maintenance", tag = "repair",
+    responses((status = 200, body = MaintenanceList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn maintenances(
+    State(house): State<House>,
+) -> Result<Answer<MaintenanceList>, ApiError> {
+    let maintenance = house.look(|shell| {
+        let all = shell.core().state().maintenances.iter().zip(0..);
+        all.map(|(it, id)| MaintenanceView {
+            id,
+            by: it.by.clone(),
+            why: it.why.clone(),
+            n_waiting: it.waiting.len(),
+            n_at_work: it.at_work.len(),
+            n_done: it.n_done,
+            at_once: it.n_at_once,
+            work_s: it.work.as_secs_f64(),
+        })
+        .collect()
+    });
+    Ok(Answer(MaintenanceList { maintenance: maintenance.await? }))
+}
+
+/// Plans work on many things, in waves.
+#[utoipa::path(post, path = "/v1/maintenance", tag = "repair", request_body = MaintenanceForm,
+    responses((status = 200, body = Numbered), (status = "default", body = ErrorBody)))]
+pub(crate) async fn maintain(
+    State(house): State<House>,
+    by: By,
+    Json(form): Json<MaintenanceForm>,
+) -> Result<Answer<Numbered>, ApiError> {
+    let work = span("work", &form.work)?;
+    let paths = form.targets;
+    let targets = house.look(move |shell| {
+        paths.iter().map(|it| target_named(shell, it)).collect::<Result<Vec<_>, _>>()
+    });
+    let n_at_once = form.at_once.unwrap_or(1);
+    let what = Ask::Maintain { targets: targets.await??, n_at_once, work, why: form.why };
+    let id = house.ask(by, what, |shell, _| {
+        let n = shell.core().state().maintenances.len();
+        u32::try_from(n - 1).unwrap_or(u32::MAX)
+    });
+    Ok(Answer(Numbered { id: id.await? }))
+}
+
+/// Accepts a proposed defragmentation.
+#[utoipa::path(post, path = "/v1/moves/{id}/accept", tag = "repair", params(("id" = u32, Path)),
+    responses((status = 200, body = Numbered), (status = "default", body = ErrorBody)))]
+pub(crate) async fn accept_moves(
+    State(house): State<House>,
+    Path(id): Path<String>,
+    by: By,
+    Json(_): Json<Empty>,
+) -> Result<Answer<Numbered>, ApiError> {
+    let bare = id.strip_prefix("plan").unwrap_or(&id);
+    let number = bare.parse().map_err(|_| ApiError::bad(format!("{id:?} is no plan's number")))?;
+    house.ask(by, Ask::Defragment { plan: PlanId::new(number) }, |_, _| ()).await?;
+    Ok(Answer(Numbered { id: number }))
+}
+
+/// All cases, or those that are open.
+pub(crate) fn views(shell: &Shell, open: bool) -> Vec<CaseView> {
+    let cases = shell.core().state().cases.pairs();
+    let cases = cases.filter(|(_, case)| !open || case.state != CaseState::Closed);
+    cases.map(|(id, case)| view(shell, id, case)).collect()
+}
+
+fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
+    let evidence = case.evidence.iter().map(|(at, symptom, value)| EvidenceView {
+        at_s: at.as_secs_f64(),
+        symptom: words::symptom(*symptom).to_owned(),
+        value: *value,
+    });
+    CaseView {
+        id: id.number(),
+        target: shell.core().fabric().path(case.target),
+        symptom: words::symptom(case.symptom).to_owned(),
+        severity: words::severity(case.severity).to_owned(),
+        state: words::case_state(case.state).to_owned(),
+        since_s: case.since.as_secs_f64(),
+        opened_s: case.opened.as_secs_f64(),
+        until_s: match case.state {
+            CaseState::Probation { until } => Some(until.as_secs_f64()),
+            CaseState::Observed
+            | CaseState::Draining
+            | CaseState::Waiting
+            | CaseState::UnderRepair
+            | CaseState::Verifying
+            | CaseState::Closed => None,
+        },
+        n_seen: case.n_seen,
+        n_repairs: case.n_repairs,
+        taken_by: case.taken_by.clone(),
+        maintenance: case.maintenance,
+        evidence: evidence.collect(),
+    }
+}
+
+fn id_of(text: &str) -> Result<CaseId, ApiError> {
+    let number = text.strip_prefix("case").unwrap_or(text).parse();
+    number.map(CaseId::new).map_err(|_| ApiError::bad(format!("{text:?} is no case's number")))
+}

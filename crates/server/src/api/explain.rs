@@ -1,0 +1,170 @@
+//! Why a job waits, and what would become of one: asked of the core, never canned.
+
+use selvedge_control::core::Explanation;
+use selvedge_control::family;
+use selvedge_control::schedule::explain::{Forecast, Step};
+use selvedge_control::state::{Job, JobState};
+use selvedge_model::fault::Target;
+use selvedge_model::id::JobId;
+use selvedge_model::job::JobSpec;
+
+use crate::api::error::ApiError;
+use crate::api::job::{ExplanationView, ForecastView, RoomView, StepView};
+use crate::shell::Shell;
+use crate::words;
+
+/// How many chips a job holds or will hold.
+pub(crate) fn chips(shell: &Shell, _: JobId, job: &Job) -> u32 {
+    match &job.place {
+        Some(place) => place.n_seats(),
+        None => {
+            family::need(&job.spec.demand).map_or(0, |(_, need)| need.n_seats(n_part_seats(shell)))
+        }
+    }
+}
+
+/// How many seats the largest part has.
+fn n_part_seats(shell: &Shell) -> u32 {
+    let templates = shell.core().fabric().templates();
+    templates.iter().map(|it| it.all_seats().count_ones()).max().unwrap_or(0)
+}
+
+/// What would become of a job.
+///
+/// # Errors
+/// What a submit would be refused for.
+pub(crate) fn forecast(shell: &Shell, spec: &JobSpec) -> Result<ForecastView, ApiError> {
+    let forecast = shell.core().dry_run(spec)?;
+    Ok(forecast_view(shell, &forecast))
+}
+
+fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
+    let fabric = shell.core().fabric();
+    let (start, at, cubes, why) = match forecast {
+        Forecast::Now { place } => {
+            let parts = place.holds.iter().map(|it| words::path(fabric, Target::Part(it.part)));
+            let now = Some(shell.core().state().now);
+            ("now", now, parts.collect(), "there is room for it".to_owned())
+        }
+        Forecast::At { at } => {
+            let why = "by then those before it must have left, by their limits";
+            ("at", Some(*at), Vec::new(), why.to_owned())
+        }
+        Forecast::Unknown { jobs } if jobs.is_empty() => {
+            let why = "it starts when what is out of use returns";
+            ("unknown", None, Vec::new(), why.to_owned())
+        }
+        Forecast::Unknown { jobs } => {
+            let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+            let why = format!("jobs without a limit hold what it could use: {}", names.join(", "));
+            ("unknown", None, Vec::new(), why)
+        }
+        Forecast::Never => {
+            ("never", None, Vec::new(), "no hardware of this plant can hold it".to_owned())
+        }
+    };
+    let at_s = at.map(selvedge_model::unit::Moment::as_secs_f64);
+    ForecastView { start: start.to_owned(), at_s, cubes, why }
+}
+
+/// Why a job stands as it does, and what would let it start.
+pub(crate) fn explain(shell: &Shell, id: JobId, job: &Job) -> ExplanationView {
+    let core = shell.core();
+    let is_waiting = matches!(job.state, JobState::Queued { .. });
+    let explained = if is_waiting { core.explain(id) } else { None };
+    let room = explained.iter().flat_map(|it| &it.room).map(|(pod, n_free, n_parts)| RoomView {
+        pod: pod.clone(),
+        n_free: *n_free,
+        n_parts: *n_parts,
+    });
+    let steps = explained.as_ref().and_then(|it| it.steps.as_ref());
+    ExplanationView {
+        id: id.number(),
+        state: job.state.word().to_owned(),
+        summary: match &explained {
+            Some(explained) => said(shell, explained),
+            None => summary(shell, id, job),
+        },
+        n_ahead: explained.as_ref().map_or(0, |it| it.n_ahead),
+        room: room.collect(),
+        steps: steps.map(|steps| steps.iter().map(|it| step_view(shell, it)).collect()),
+        forecast: explained
+            .as_ref()
+            .and_then(|it| it.forecast.as_ref())
+            .map(|it| forecast_view(shell, it)),
+    }
+}
+
+/// What a waiting job waits for, in one line.
+fn said(shell: &Shell, explained: &Explanation) -> String {
+    let steps = match explained.steps.as_deref() {
+        None => return "not even an empty, healthy plant would start it now".to_owned(),
+        Some([]) => return "it starts at the next pass".to_owned(),
+        Some(steps) => steps,
+    };
+    let shown: Vec<String> = steps.iter().take(4).map(|it| step_view(shell, it).text).collect();
+    let more = match steps.len().checked_sub(4) {
+        Some(n) if 0 < n => format!(", and {n} more"),
+        Some(_) | None => String::new(),
+    };
+    format!("it starts if you {}{more}", shown.join(", "))
+}
+
+fn step_view(shell: &Shell, step: &Step) -> StepView {
+    let fabric = shell.core().fabric();
+    let (step, target, text) = match *step {
+        Step::Release { job } => ("release", job.to_string(), format!("release {job}")),
+        Step::Wait { until } => ("wait", until.to_string(), format!("wait until {until}")),
+        Step::Return { target } => {
+            let path = words::path(fabric, target);
+            let text = format!("bring {path} back");
+            ("return", path, text)
+        }
+        Step::End { job } => ("end", job.to_string(), format!("let {job} end")),
+        Step::Hold { job } => ("hold", job.to_string(), format!("hold {job}")),
+    };
+    StepView { step: step.to_owned(), target, text }
+}
+
+/// Why a job stands as it does, in one line.
+pub(crate) fn summary(shell: &Shell, id: JobId, job: &Job) -> String {
+    if let Some(why) = words::job_why(job, shell.core().fabric()) {
+        return why;
+    }
+    match job.state {
+        JobState::Queued { .. } => waiting(shell.core(), id),
+        JobState::Starting { stage, .. } => {
+            format!("it is being made ready: {}", words::stage(stage))
+        }
+        JobState::Running { .. } => "it runs".to_owned(),
+        JobState::Stopping { .. } => "it is stopping".to_owned(),
+        JobState::Finished => "its work is done".to_owned(),
+        JobState::Failed { .. } => "it failed".to_owned(),
+        JobState::Cancelled => "it was cancelled".to_owned(),
+    }
+}
+
+fn waiting(core: &selvedge_control::core::Core, id: JobId) -> String {
+    let state = core.state();
+    if let JobState::Queued { not_before, .. } = state.jobs[id].state
+        && state.now < not_before
+    {
+        return format!("it is not started again before {not_before}");
+    }
+    let ahead = state.queue.iter().take_while(|(_, job)| *job != id).count();
+    let Some(head) = core.head() else { return format!("{ahead} jobs are served before it") };
+    if head.job != id {
+        return format!(
+            "{ahead} jobs are served before it; {} is the first that does not fit",
+            head.job
+        );
+    }
+    match &head.promise {
+        Some(promise) => {
+            format!("it fits at {} at the latest, by the limits of running jobs", promise.at)
+        }
+        None => {
+            "it waits for hardware that is out of use, or held by jobs without a limit".to_owned()
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! `/v1/jobs`.
+
+use axum::Json as Answer;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use selvedge_control::core::Accepted;
+use selvedge_control::input::{Ask, JobOrder};
+use selvedge_control::state::{Job, JobState};
+use selvedge_model::fault::Target;
+use selvedge_model::id::JobId;
+use selvedge_model::job::{Demand, JobSpec, Work};
+use selvedge_model::unit::{Moment, Span};
+
+use crate::api::body::{Json, Params};
+use crate::api::error::{ApiError, ErrorBody};
+use crate::house::{By, House};
+use crate::shell::Shell;
+use crate::words;
+
+/// A job to submit.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobForm {
+    /// For people; need not be unique.
+    pub name: String,
+    /// A slice of a torus pod: `4x8x8`, `4x8x8_twisted`, `2x2x1`.
+    #[serde(default)]
+    pub shape: Option<String>,
+    /// Whole hosts instead of a shape.
+    #[serde(default)]
+    pub hosts: Option<u32>,
+    /// Higher goes first, 0 to 9; 3 where absent.
+    #[serde(default)]
+    pub priority: Option<u8>,
+    /// Whether a job of higher priority may take its hardware, after a notice.
+    #[serde(default)]
+    pub preemptible: bool,
+    /// Who asked; the request's `Selvedge-By` where absent.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// On whose account; `default` where absent.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// How long it may run from each dispatch: `2h`.
+    #[serde(default)]
+    pub limit: Option<String>,
+    /// How long its simulated steps take together: `1h`.
+    #[serde(default)]
+    pub duration: Option<String>,
+    /// How long one simulated step takes: `1s`.
+    #[serde(default)]
+    pub step: Option<String>,
+    /// How long it computes between two checkpoints: `10m`.
+    #[serde(default)]
+    pub checkpoint_every: Option<String>,
+    /// How often it is started again after it failed by itself.
+    #[serde(default)]
+    pub retries: u32,
+    /// Makes a repeated submit the same job; the header `Idempotency-Key` says the same.
+    #[serde(default)]
+    pub key: Option<String>,
+}
+
+/// A job as it is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobView {
+    /// Its number.
+    pub id: u32,
+    /// As its owner called it.
+    pub name: String,
+    /// `queued`, `starting`, `running`, `stopping`, `finished`, `failed` or `cancelled`.
+    pub state: String,
+    /// The number that its wiring was set with; none without outer links.
+    pub generation: Option<u64>,
+    /// Who asked.
+    pub owner: String,
+    /// On whose account.
+    pub project: String,
+    /// Who submitted it.
+    pub by: String,
+    /// What it asked for.
+    pub shape: String,
+    /// 0 to 9.
+    pub priority: u8,
+    /// Whether it may be preempted.
+    pub preemptible: bool,
+    /// How many chips it holds, or will.
+    pub chips: u32,
+    /// How often it was placed.
+    pub attempt: u32,
+    /// How long it may run from each dispatch.
+    pub limit_s: Option<f64>,
+    /// How long its steps take together.
+    pub duration_s: f64,
+    /// When it was accepted.
+    pub submitted_s: f64,
+    /// When it was placed last.
+    pub placed_s: Option<f64>,
+    /// When it first ran.
+    pub started_s: Option<f64>,
+    /// When it ended.
+    pub ended_s: Option<f64>,
+    /// The parts that it holds, in the order of its shape.
+    pub cubes: Vec<String>,
+    /// How far its start has come.
+    pub stage: Option<String>,
+    /// Whether somebody holds it back.
+    pub held: bool,
+    /// It does not start before this.
+    pub not_before_s: Option<f64>,
+    /// Why it is held, stopping or failed.
+    pub why: Option<String>,
+    /// Steps that checkpoints keep.
+    pub kept_steps: u64,
+    /// How often it may be started again after it failed by itself.
+    pub retries: u32,
+    /// How often it failed by itself.
+    pub n_failed: u32,
+    /// How often a fault interrupted it.
+    pub n_interrupted: u32,
+    /// How often it was preempted or moved.
+    pub n_preempted: u32,
+    /// How long it held hardware, over all its starts.
+    pub allocated_s: f64,
+}
+
+/// A job with what happened to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobDetail {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// What happened to it, oldest first.
+    pub timeline: Vec<TimelineView>,
+    /// What it holds.
+    pub places: Vec<PlaceView>,
+}
+
+/// A line of a job's timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TimelineView {
+    /// When.
+    pub at_s: f64,
+    /// What.
+    pub what: String,
+}
+
+/// A job's hold on one part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PlaceView {
+    /// The part.
+    pub part: String,
+    /// How many of its chips.
+    pub chips: u32,
+}
+
+/// All jobs.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JobList {
+    /// In the order of their numbers.
+    pub jobs: Vec<JobView>,
+}
+
+/// What would become of a job.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ForecastView {
+    /// `now`, `at`, `never` or `unknown`.
+    pub start: String,
+    /// When, as far as limits say.
+    pub at_s: Option<f64>,
+    /// Where, if now.
+    pub cubes: Vec<String>,
+    /// In words.
+    pub why: String,
+}
+
+/// Why a job stands as it does.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ExplanationView {
+    /// Its number.
+    pub id: u32,
+    /// Where it stands.
+    pub state: String,
+    /// In one line.
+    pub summary: String,
+    /// How many jobs stand before it in the queue.
+    pub n_ahead: usize,
+    /// What is free in each pod that could serve it.
+    pub room: Vec<RoomView>,
+    /// What all together would let it start now, each needed; none if nothing of this would, or
+    /// if it does not wait.
+    pub steps: Option<Vec<StepView>>,
+    /// When it starts if nothing is done.
+    pub forecast: Option<ForecastView>,
+}
+
+/// What is free in a pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RoomView {
+    /// The pod.
+    pub pod: String,
+    /// Parts that are free and whole.
+    pub n_free: usize,
+    /// Parts in all.
+    pub n_parts: usize,
+}
+
+/// One thing that would help a job start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StepView {
+    /// `release`, `wait`, `return`, `end` or `hold`.
+    pub step: String,
+    /// What: `job7`, a path, or a moment.
+    pub target: String,
+    /// In words, as in "it starts if you …".
+    pub text: String,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SubmitParams {
+    /// Say what would become of it, and accept nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListParams {
+    /// States to keep, with commas between them.
+    #[serde(default)]
+    state: Option<String>,
+}
+
+/// All jobs, finished ones too, unpaged.
+#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(ListParams),
+    responses((status = 200, body = JobList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn list(
+    State(house): State<House>,
+    Params(params): Params<ListParams>,
+) -> Result<Answer<JobList>, ApiError> {
+    let keep = params.state;
+    let jobs = house.look(move |shell| {
+        let wanted = |job: &Job| match &keep {
+            Some(keep) => keep.split(',').any(|it| it == job.state.word()),
+            None => true,
+        };
+        let jobs = shell.core().state().jobs.pairs().filter(|(_, job)| wanted(job));
+        jobs.map(|(id, job)| view(shell, id, job)).collect()
+    });
+    Ok(Answer(JobList { jobs: jobs.await? }))
+}
+
+/// Submits a job, or says what would become of it.
+#[utoipa::path(post, path = "/v1/jobs", tag = "jobs", params(SubmitParams), request_body = JobForm,
+    responses((status = 201, body = JobView), (status = 200, body = ForecastView),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn submit(
+    State(house): State<House>,
+    Params(params): Params<SubmitParams>,
+    headers: HeaderMap,
+    by: By,
+    Json(form): Json<JobForm>,
+) -> Result<axum::response::Response, ApiError> {
+    use axum::response::IntoResponse as _;
+    let key = key_of(&headers, form.key.clone())?;
+    let spec = spec_of(form, &by)?;
+    if params.dry_run {
+        let forecast = house.look(move |shell| super::explain::forecast(shell, &spec)).await??;
+        return Ok(Answer(forecast).into_response());
+    }
+    let wanted = spec.clone();
+    let submitted = house
+        .ask(by, Ask::Submit { key, spec }, |shell, accepted| match accepted {
+            Accepted::Job(id) => Ok(view(shell, id, &shell.core().state().jobs[id])),
+            Accepted::Done | Accepted::Case(_) | Accepted::Plant(_) => {
+                Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "a submit made no job"))
+            }
+        })
+        .await;
+    match submitted {
+        Ok(job) => Ok((StatusCode::CREATED, Answer(job?)).into_response()),
+        Err(error) => match error.job {
+            // The key says that this very submit has come before.
+            Some(id) => Ok(Answer(repeated(&house, id, wanted, error).await?).into_response()),
+            None => Err(error),
+        },
+    }
+}
+
+/// The job that a key had made, if it was the same that is asked for.
+async fn repeated(
+    house: &House,
+    id: JobId,
+    wanted: JobSpec,
+    used: ApiError,
+) -> Result<JobView, ApiError> {
+    let found = house.look(move |shell| {
+        let job = find(shell, id)?;
+        let mut wanted = wanted;
+        // Sides of a shape may be written in any order.
+        if let Ok((demand, _)) = selvedge_control::family::need(&wanted.demand) {
+            wanted.demand = demand;
+        }
+        if job.spec == wanted {
+            Ok(view(shell, id, job))
+        } else {
+            Err(used.hint("that job is another; take a new key for this one"))
+        }
+    });
+    found.await?
+}
+
+/// One job with its timeline.
+#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path)),
+    responses((status = 200, body = JobDetail), (status = "default", body = ErrorBody)))]
+pub(crate) async fn show(
+    State(house): State<House>,
+    Path(id): Path<String>,
+) -> Result<Answer<JobDetail>, ApiError> {
+    let id = id_of(&id)?;
+    house.look(move |shell| find(shell, id).map(|job| detail(shell, id, job))).await?.map(Answer)
+}
+
+/// Why it waits and what would free it.
+#[utoipa::path(get, path = "/v1/jobs/{id}/explain", tag = "jobs", params(("id" = String, Path)),
+    responses((status = 200, body = ExplanationView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn explain(
+    State(house): State<House>,
+    Path(id): Path<String>,
+) -> Result<Answer<ExplanationView>, ApiError> {
+    let id = id_of(&id)?;
+    let explained =
+        house.look(move |shell| find(shell, id).map(|job| super::explain::explain(shell, id, job)));
+    explained.await?.map(Answer)
+}
+
+/// Changes its fate: `cancel`, `hold`, `release` or `requeue`.
+#[utoipa::path(post, path = "/v1/jobs/{id}/{order}", tag = "jobs",
+    params(("id" = String, Path), ("order" = String, Path)),
+    responses((status = 200, body = JobView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn order(
+    State(house): State<House>,
+    Path((id, order)): Path<(String, String)>,
+    by: By,
+    Json(_): Json<Empty>,
+) -> Result<Answer<JobView>, ApiError> {
+    let job = id_of(&id)?;
+    let order = match order.as_str() {
+        "cancel" => JobOrder::Cancel,
+        "hold" => JobOrder::Hold,
+        "release" => JobOrder::Release,
+        "requeue" => JobOrder::Requeue,
+        other => {
+            return Err(ApiError::no_such("order", other)
+                .hint("jobs take cancel, hold, release and requeue"));
+        }
+    };
+    let what = Ask::Job { job, order };
+    let job =
+        house.ask(by, what, move |shell, _| view(shell, job, &shell.core().state().jobs[job]));
+    job.await.map(Answer)
+}
+
+/// A body that says nothing.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Empty {}
+
+/// A job as it is shown.
+pub(crate) fn view(shell: &Shell, id: JobId, job: &Job) -> JobView {
+    let fabric = shell.core().fabric();
+    let Work::Simulated { duration, .. } = job.spec.work;
+    let (held, not_before) = match job.state {
+        JobState::Queued { held, not_before, .. } => (held, later(not_before, shell)),
+        JobState::Starting { .. }
+        | JobState::Running { .. }
+        | JobState::Stopping { .. }
+        | JobState::Finished
+        | JobState::Failed { .. }
+        | JobState::Cancelled => (false, None),
+    };
+    let stage = match job.state {
+        JobState::Starting { stage, .. } => Some(words::stage(stage).to_owned()),
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Stopping { .. }
+        | JobState::Finished
+        | JobState::Failed { .. }
+        | JobState::Cancelled => None,
+    };
+    let holds = job.place.iter().flat_map(|place| &place.holds);
+    JobView {
+        id: id.number(),
+        name: job.spec.name.clone(),
+        state: job.state.word().to_owned(),
+        generation: job.generation.map(|it| it.number()),
+        owner: job.spec.owner.clone(),
+        project: job.spec.project.clone(),
+        by: job.by.clone(),
+        shape: job.spec.demand.to_string(),
+        priority: job.spec.priority,
+        preemptible: job.spec.preemptible,
+        chips: super::explain::chips(shell, id, job),
+        attempt: job.attempt,
+        limit_s: job.spec.limit.map(Span::as_secs_f64),
+        duration_s: duration.as_secs_f64(),
+        submitted_s: job.submitted.as_secs_f64(),
+        placed_s: (0 < job.attempt).then(|| job.placed_at.as_secs_f64()),
+        started_s: job.first_started.map(Moment::as_secs_f64),
+        ended_s: job.ended.map(Moment::as_secs_f64),
+        cubes: holds.map(|hold| fabric.path(Target::Part(hold.part))).collect(),
+        stage,
+        held,
+        not_before_s: not_before.map(Moment::as_secs_f64),
+        why: words::job_why(job, fabric),
+        kept_steps: job.kept,
+        retries: job.spec.retries,
+        n_failed: job.n_failed,
+        n_interrupted: job.n_interrupted,
+        n_preempted: job.n_preempted,
+        allocated_s: job.allocated.as_secs_f64(),
+    }
+}
+
+/// The job `id`.
+pub(crate) fn find(shell: &Shell, id: JobId) -> Result<&Job, ApiError> {
+    shell.core().state().jobs.get(id).ok_or_else(|| ApiError::no_such("job", id.number()))
+}
+
+/// A job with what happened to it.
+pub(crate) fn detail(shell: &Shell, id: JobId, job: &Job) -> JobDetail {
+    let fabric = shell.core().fabric();
+    let lines = job.timeline.iter().map(|(at, event)| TimelineView {
+        at_s: at.as_secs_f64(),
+        what: words::event(event, fabric),
+    });
+    let holds = job.place.iter().flat_map(|place| &place.holds).map(|hold| PlaceView {
+        part: fabric.path(Target::Part(hold.part)),
+        chips: hold.seats.count_ones(),
+    });
+    JobDetail { job: view(shell, id, job), timeline: lines.collect(), places: holds.collect() }
+}
+
+fn later(moment: Moment, shell: &Shell) -> Option<Moment> {
+    (shell.core().state().now < moment).then_some(moment)
+}
+
+fn id_of(text: &str) -> Result<JobId, ApiError> {
+    words::job_named(text).ok_or_else(|| {
+        ApiError::bad(format!("{text:?} is no job's number")).hint("a job goes by its number")
+    })
+}
+
+fn key_of(headers: &HeaderMap, key: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(key) };
+    let value = value.to_str().map_err(|_| ApiError::bad("Idempotency-Key is not text"))?;
+    match key {
+        Some(key) if key != value => {
+            Err(ApiError::bad("Idempotency-Key and the body's key are not the same"))
+        }
+        Some(_) | None => Ok(Some(value.to_owned())),
+    }
+}
+
+fn spec_of(form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
+    let demand = match (form.shape, form.hosts) {
+        (Some(shape), None) => Demand::Shape(shape),
+        (None, Some(hosts)) => Demand::Parts(hosts),
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(ApiError::unprocessable("a job has a shape, or a number of hosts")
+                .hint("for instance \"shape\": \"4x4x8\""));
+        }
+    };
+    Ok(JobSpec {
+        name: form.name,
+        owner: form.owner.unwrap_or_else(|| by.0.clone()),
+        project: form.project.unwrap_or_else(|| "default".to_owned()),
+        demand,
+        priority: form.priority.unwrap_or(3),
+        preemptible: form.preemptible,
+        limit: form.limit.map(|it| span("limit", &it)).transpose()?,
+        retries: form.retries,
+        work: Work::Simulated {
+            duration: span("duration", form.duration.as_deref().unwrap_or("1h"))?,
+            step: span("step", form.step.as_deref().unwrap_or("1s"))?,
+            checkpoint_every: span(
+                "checkpoint_every",
+                form.checkpoint_every.as_deref().unwrap_or("10m"),
+            )?,
+        },
+    })
+}
+
+/// A span as written.
+pub(crate) fn span(field: &str, text: &str) -> Result<Span, ApiError> {
+    Span::parse(text).map_err(|text| {
+        ApiError::unprocessable(format!("{field} is {text:?}, which is no span of time"))
+            .hint("write 90s, 15m, 2h or 3d")
+    })
+}

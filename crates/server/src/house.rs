@@ -1,0 +1,223 @@
+//! The loop as the routes see it: a door to ask through, and what does not change while it runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError};
+
+use axum::extract::FromRequestParts;
+use axum::http::{StatusCode, request::Parts};
+use tokio::sync::{oneshot, watch};
+
+use selvedge_control::core::{Accepted, Refused};
+use selvedge_control::input::Ask;
+use selvedge_model::fault::Target;
+
+use crate::api::error::{ApiError, chain};
+use crate::api::guard::Guard;
+use crate::bench::Tamper;
+use crate::limits;
+use crate::shell::{Request, Shell, Then, Trouble};
+use crate::tally::Tally;
+
+/// What all routes share.
+#[derive(Clone, Debug)]
+pub(crate) struct House(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    requests: SyncSender<Request>,
+    stop: watch::Sender<bool>,
+    guard: Arc<Guard>,
+    tally: Tally,
+    data: PathBuf,
+}
+
+impl House {
+    pub(crate) fn new(
+        requests: SyncSender<Request>,
+        stop: watch::Sender<bool>,
+        guard: Arc<Guard>,
+        data: PathBuf,
+    ) -> Self {
+        Self(Arc::new(Inner { requests, stop, guard, tally: Tally::default(), data }))
+    }
+
+    pub(crate) fn guard(&self) -> &Arc<Guard> {
+        &self.0.guard
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.0.tally
+    }
+
+    pub(crate) fn data(&self) -> &PathBuf {
+        &self.0.data
+    }
+
+    /// Asks everything to end; answers under way are still given.
+    pub(crate) fn stop(&self) {
+        self.0.stop.send_replace(true);
+    }
+
+    /// Turns true when everything is to end.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stop.subscribe()
+    }
+
+    /// What `look` sees of everything, after the newest durable change.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Shell) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (to, from) = oneshot::channel();
+        self.send(Request::Look(Box::new(move |shell| {
+            // Whoever asked may have gone; then nobody misses the answer.
+            let _ = to.send(look(shell));
+        })))?;
+        from.await.map_err(|_| ApiError::stopping())
+    }
+
+    /// What `path` names in the plant.
+    pub(crate) async fn find(&self, path: String) -> Result<Target, ApiError> {
+        self.look(move |shell| target_named(shell, &path)).await?
+    }
+
+    /// Changes something; `view` then makes the answer of it.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        by: By,
+        what: Ask,
+        view: impl FnOnce(&Shell, Accepted) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.change(|then| Request::Ask { by: by.0, what, then }, view).await
+    }
+
+    /// Does something to the simulated plant.
+    pub(crate) async fn tamper(&self, tamper: Tamper) -> Result<(), ApiError> {
+        self.change(|then| Request::Tamper { tamper, then }, |_, _| ()).await
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Then) -> Request,
+        view: impl FnOnce(&Shell, Accepted) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (to, from) = oneshot::channel();
+        let then: Then = Box::new(move |shell, outcome| {
+            let _ = to.send(match outcome {
+                Ok(accepted) => Ok(view(shell, accepted)),
+                Err(trouble) => Err(ApiError::from(trouble)),
+            });
+        });
+        self.send(request(then))?;
+        from.await.map_err(|_| ApiError::stopping())?
+    }
+
+    fn send(&self, request: Request) -> Result<(), ApiError> {
+        self.0.requests.try_send(request).map_err(|error| match error {
+            TrySendError::Full(_) => ApiError::busy(),
+            TrySendError::Disconnected(_) => ApiError::stopping(),
+        })
+    }
+}
+
+/// What `path` names; a port that a link leaves names the link, by its even direction.
+pub(crate) fn target_named(shell: &Shell, path: &str) -> Result<Target, ApiError> {
+    let fabric = shell.core().fabric();
+    let found = fabric.find(path).ok_or_else(|| {
+        ApiError::no_such("part of the plant called", path)
+            .hint("things go by paths like cube17, cube17/m03, x5, x5/n17 or cube17/x/in/7")
+    })?;
+    let Target::Port(port) = found else { return Ok(found) };
+    let on_switch = fabric.template_of(fabric.part_of_port(port)).role
+        == selvedge_model::fabric::Role::CircuitSwitch;
+    Ok(match fabric.link_from(port) {
+        Some(link) if !on_switch => Target::Link(link.min(fabric.reverse(link))),
+        Some(_) | None => found,
+    })
+}
+
+/// Who asks, as the request says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct By(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for By {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let Some(value) = parts.headers.get("selvedge-by") else {
+            return Ok(By("operator".to_owned()));
+        };
+        let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
+        let fits = !name.is_empty() && name.len() <= limits::BY_MAX;
+        if !fits || name.chars().any(char::is_control) {
+            let max = limits::BY_MAX;
+            let text = format!("Selvedge-By must be 1 to {max} bytes of printable UTF-8");
+            return Err(ApiError::bad(text));
+        }
+        Ok(By(name.to_owned()))
+    }
+}
+
+impl From<Trouble> for ApiError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Refused(refused) => refused.into(),
+            Trouble::Fault(error) => ApiError::unprocessable(error.to_string()),
+            Trouble::NotSimulated => {
+                ApiError::new(StatusCode::CONFLICT, "the plant is real: faults are not injected")
+            }
+            Trouble::NotSaved { error, full, in_doubt } => {
+                let status = if full {
+                    StatusCode::INSUFFICIENT_STORAGE
+                } else {
+                    StatusCode::SERVICE_UNAVAILABLE
+                };
+                let hint = if in_doubt {
+                    "nothing is acknowledged, but it may still be carried out once the journal can \
+                     be written: repeat it with the same key, or look first"
+                } else {
+                    "nothing was done; make room where the data directory is, and try again"
+                };
+                ApiError::new(status, format!("the journal cannot be written: {error}")).hint(hint)
+            }
+        }
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        let status = match &refused {
+            Refused::NotBegun | Refused::QueueFull { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Refused::NoJob { .. }
+            | Refused::NoCase { .. }
+            | Refused::NoTarget { .. }
+            | Refused::NoMoves => StatusCode::NOT_FOUND,
+            Refused::Plant { .. }
+            | Refused::Spec(_)
+            | Refused::Demand(_)
+            | Refused::TooLarge { .. }
+            | Refused::TooLong { .. }
+            | Refused::Maintenance { .. }
+            | Refused::Readings(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refused::BegunAlready
+            | Refused::PlantVersion { .. }
+            | Refused::PlantBusy { .. }
+            | Refused::KeyUsed { .. }
+            | Refused::JobState { .. }
+            | Refused::DrainsFull { .. }
+            | Refused::NotYours { .. }
+            | Refused::SwitchAnswer { .. }
+            | Refused::CaseState { .. }
+            | Refused::CaseTaken { .. }
+            | Refused::Move { .. }
+            | Refused::Stale
+            | Refused::NothingDue => StatusCode::CONFLICT,
+        };
+        let mut error = ApiError::new(status, chain(&refused));
+        if let Refused::KeyUsed { job } = refused {
+            error.job = Some(job);
+        }
+        error
+    }
+}

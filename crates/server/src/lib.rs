@@ -1,0 +1,46 @@
+//! The only event loop: the control core, its journal and its plant behind HTTP, and a dashboard.
+//!
+//! In reading order: the loop ([`shell`]) with what it owns ([`clock`], [`bench`], [`journal`],
+//! [`feed`], [`meter`]); how it begins ([`start`], [`up`]) and how others find it ([`runtime`]);
+//! who may come in ([`secret`], [`api::guard`]); the routes ([`house`], [`api`]) and pages
+//! ([`page`]).  No other crate knows HTTP.
+#![warn(missing_docs)]
+
+pub mod limits;
+
+pub mod clock;
+
+pub mod secret;
+
+pub mod runtime;
+
+mod words;
+
+mod feed;
+
+mod journal;
+
+pub mod bench;
+
+mod meter;
+
+pub mod start;
+
+mod shell;
+
+mod tally;
+
+mod house;
+
+pub mod api;
+
+mod page;
+
+mod listen;
+
+pub mod up;
+
+pub use up::{PlantFile, Running, Stopper, UpError, UpOptions, up};
+
+#[cfg(test)]
+mod tests;

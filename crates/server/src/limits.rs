@@ -1,0 +1,72 @@
+//! Every limit of the server, in one place.
+
+use std::time::Duration;
+
+/// The longest body of a request, in bytes.
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// How long a request's body may take to arrive.
+pub const BODY_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// How long the head of a request may take to arrive.
+pub const HEAD_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Connections held at once; more wait to be accepted.
+pub const CONNECTIONS_MAX: usize = 1024;
+
+/// Requests that wait for the loop; more are refused with 503.
+pub const REQUESTS_MAX: usize = 4096;
+
+/// Requests and device answers that one append to the journal may carry.
+pub const BATCH_MAX: usize = 1024;
+
+/// Events that a reader who comes back can still be told.
+pub const EVENTS_KEPT: usize = 10_000;
+
+/// Events that a reader may lie behind before it reads from the ring anew.
+pub const EVENTS_BEHIND_MAX: usize = 1024;
+
+/// Events that one `/v1/events/recent` answers.
+pub const EVENTS_RECENT_MAX: usize = 10_000;
+
+/// Rows of the journal between two snapshots; they bound a start-up.
+pub const ROWS_PER_SNAPSHOT: u64 = 20_000;
+
+/// Bytes of journal between two snapshots.
+pub const BYTES_PER_SNAPSHOT: usize = 32 << 20;
+
+/// How long to wait before a journal that could not be written is tried again.
+pub const JOURNAL_RETRY: Duration = Duration::from_millis(250);
+
+/// How long the loop sleeps at most; it then looks at the clock again.
+pub const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// How far the loop may lie behind the clock, in real time, before the clock waits for it.
+pub const LAG_MAX: Duration = Duration::from_millis(250);
+
+/// How long answers under way may take once the server stops.
+pub const STOP_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The fastest that plant time may run, as a multiple of real time.
+pub const SPEED_MAX: f64 = 1_000_000.0;
+
+/// The longest name of who asks, in bytes.
+pub const BY_MAX: usize = selvedge_model::limits::NAME_MAX;
+
+/// One-use keys that wait for their use; the oldest are forgotten first.
+pub const KEYS_MAX: usize = 16;
+
+/// Jobs that a page lists of each kind; it says how many more there are.
+pub const PAGE_JOBS_MAX: usize = 50;
+
+/// Waiting jobs whose reason a page computes.
+pub const PAGE_REASONS_MAX: usize = 10;
+
+/// Events that a page lists.
+pub const PAGE_EVENTS_MAX: usize = 30;
+
+/// The largest plant state file that is read back, in bytes.
+pub const PLANT_STATE_BYTES_MAX: u64 = 1 << 30;
+
+/// How long to wait after a connection could not be accepted.
+pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);

@@ -1,0 +1,468 @@
+//! The only event loop: one thread that owns the core, its journal, its plant and its clock.
+//!
+//! ```text
+//!   requests ─┐                        ┌─► answers
+//!   plant ────┼─► offer ─► append, sync┼─► commands to the plant ─► its file
+//!   timers ───┘     (one batch)        └─► notes to the feed
+//! ```
+//! Nothing is answered, told or shown before the rows that it follows from are on the disk.  While
+//! they cannot be written, plant time stands still, changes are refused before the core sees them,
+//! and the rows that wait are tried again and again.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use selvedge_control::commit::{Commit, Record};
+use selvedge_control::core::{Accepted, Core, Refused, VERSION};
+use selvedge_control::input::{Ask, Input};
+use selvedge_control::note::Note;
+use selvedge_control::output::Output;
+use selvedge_driver::store::{Row, Snapshot, StoreError};
+use selvedge_model::unit::Moment;
+use selvedge_sim::fault::{FaultError, Rates};
+
+use crate::bench::{Bench, Tamper};
+use crate::clock::Clock;
+use crate::feed::Feed;
+use crate::journal::Journal;
+use crate::limits;
+use crate::meter::Meter;
+use crate::start::{Kept, encode};
+use crate::up::UpError;
+
+/// Why a change was not made.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The core refuses it.
+    Refused(Refused),
+    /// The plant refuses it.
+    Fault(FaultError),
+    /// There is no simulated plant to do it to.
+    NotSimulated,
+    /// The journal cannot be written: the store's words.
+    NotSaved {
+        /// What the store said.
+        error: String,
+        /// Whether room on the disk would help.
+        full: bool,
+        /// Whether the request may still come to be.
+        in_doubt: bool,
+    },
+}
+
+/// What is done with the outcome of a change, once it is durable.
+pub(crate) type Then = Box<dyn FnOnce(&Shell, Result<Accepted, Trouble>) + Send>;
+
+/// One request to the loop.
+pub(crate) enum Request {
+    /// Change something.
+    Ask {
+        /// Who.
+        by: String,
+        /// What.
+        what: Ask,
+        /// What then.
+        then: Then,
+    },
+    /// Do something to the simulated plant.
+    Tamper {
+        /// What.
+        tamper: Tamper,
+        /// What then.
+        then: Then,
+    },
+    /// Look at everything.
+    Look(Box<dyn FnOnce(&Shell) + Send>),
+    /// Write what there is to write, and end.
+    Stop,
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Request::Ask { .. } => "Ask",
+            Request::Tamper { .. } => "Tamper",
+            Request::Look(_) => "Look",
+            Request::Stop => "Stop",
+        })
+    }
+}
+
+/// The loop's belongings.
+pub(crate) struct Shell {
+    commit: Commit,
+    journal: Box<dyn Journal>,
+    bench: Option<Bench>,
+    clock: Clock,
+    feed: Feed,
+    meter: Meter,
+    /// Rows that could not be written yet.
+    unsaved: Vec<Row>,
+    /// Why.
+    journal_error: Option<String>,
+    /// The newest row on the disk.
+    saved: u64,
+    snapshot_at: u64,
+    bytes_since_snapshot: usize,
+    wakes: BTreeSet<Moment>,
+    /// The newest moment that the core was told.
+    last: Moment,
+}
+
+/// What a shell is made of.
+pub(crate) struct Parts {
+    pub(crate) core: Core,
+    pub(crate) journal: Box<dyn Journal>,
+    pub(crate) clock: Clock,
+    pub(crate) feed: Feed,
+    pub(crate) meter: Meter,
+    /// The newest row on the disk.
+    pub(crate) saved: u64,
+    /// The row of the newest snapshot.
+    pub(crate) snapshot_at: u64,
+}
+
+impl Shell {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let last = parts.core.state().now;
+        Self {
+            commit: Commit::new(parts.core, parts.saved + 1),
+            journal: parts.journal,
+            bench: None,
+            clock: parts.clock,
+            feed: parts.feed,
+            meter: parts.meter,
+            unsaved: Vec::new(),
+            journal_error: None,
+            saved: parts.saved,
+            snapshot_at: parts.snapshot_at,
+            bytes_since_snapshot: 0,
+            wakes: BTreeSet::new(),
+            last,
+        }
+    }
+
+    /// The core, as of the newest round.
+    pub(crate) fn core(&self) -> &Core {
+        self.commit.core()
+    }
+
+    /// The simulated plant, where there is one.
+    pub(crate) fn bench(&self) -> Option<&Bench> {
+        self.bench.as_ref()
+    }
+
+    /// The clock.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// What has happened.
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// What was measured.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The newest row on the disk.
+    pub(crate) fn saved(&self) -> u64 {
+        self.saved
+    }
+
+    /// Why the journal cannot be written, while it cannot.
+    pub(crate) fn journal_error(&self) -> Option<&str> {
+        self.journal_error.as_deref()
+    }
+
+    /// Takes the first inputs of this run, before anybody is served, and puts the simulated plant
+    /// of a data directory on the bench, with the seed and rates of a new one.
+    ///
+    /// # Errors
+    /// The core's refusal, why they cannot be journalled, or why the plant cannot be used.
+    pub(crate) fn begin(
+        &mut self,
+        inputs: Vec<Input>,
+        bench: Option<(&Path, u64, Rates)>,
+    ) -> Result<(), UpError> {
+        let now = self.now();
+        for input in inputs {
+            self.commit.offer(now, input).map_err(Trouble::Refused)?;
+        }
+        if let Some((data, seed, rates)) = bench {
+            self.bench = Some(Bench::open(data, self.core().fabric().clone(), seed, rates, now)?);
+        }
+        self.save().map_err(|error| not_saved(&error, false))?;
+        self.release();
+        self.save_bench();
+        Ok(())
+    }
+
+    /// Serves until it is told to stop.
+    pub(crate) fn run(mut self, requests: &Receiver<Request>) {
+        let mut stopping = false;
+        while !stopping {
+            let mut round = Round::default();
+            stopping = self.collect(requests, &mut round);
+            self.turn(round);
+        }
+        if self.journal_error.is_none() && self.snapshot_at < self.saved {
+            self.take_snapshot();
+        }
+    }
+
+    /// One round: everything that is due and asked for, one append, then all that follows.
+    fn turn(&mut self, mut round: Round) {
+        let begun = Instant::now();
+        if self.journal_error.is_none() {
+            self.advance();
+        }
+        let mut outcomes: Vec<(Then, Result<Accepted, Trouble>)> = Vec::new();
+        for (by, what, then) in round.asks.drain(..) {
+            let outcome = self.ask(by, what);
+            outcomes.push((then, outcome));
+        }
+        if let Err(error) = self.save() {
+            for (_, outcome) in &mut outcomes {
+                // What the core has taken is in the rows that wait, and will be tried again.
+                let key_used = matches!(outcome, Err(Trouble::Refused(Refused::KeyUsed { .. })));
+                if outcome.is_ok() || key_used {
+                    *outcome = Err(not_saved(&error, true));
+                }
+            }
+        } else {
+            self.release();
+        }
+        for (tamper, then) in round.tampers.drain(..) {
+            let outcome = self.tamper(tamper);
+            outcomes.push((then, outcome));
+        }
+        self.save_bench();
+        for (then, outcome) in outcomes {
+            then(self, outcome);
+        }
+        for look in round.looks.drain(..) {
+            look(self);
+        }
+        self.snapshot_if_due();
+        self.meter.turned(begun.elapsed());
+    }
+
+    /// Waits until something is due or asked for; says whether to stop.
+    fn collect(&self, requests: &Receiver<Request>, round: &mut Round) -> bool {
+        let first = match requests.recv_timeout(self.patience()) {
+            Ok(request) => request,
+            Err(RecvTimeoutError::Timeout) => return false,
+            Err(RecvTimeoutError::Disconnected) => return true,
+        };
+        let mut next = Some(first);
+        while let Some(request) = next {
+            match request {
+                Request::Ask { by, what, then } => round.asks.push((by, what, then)),
+                Request::Tamper { tamper, then } => round.tampers.push((tamper, then)),
+                Request::Look(look) => round.looks.push(look),
+                Request::Stop => return true,
+            }
+            let full = limits::BATCH_MAX <= round.asks.len() + round.looks.len();
+            next = if full { None } else { requests.try_recv().ok() };
+        }
+        false
+    }
+
+    fn patience(&self) -> Duration {
+        if self.journal_error.is_some() {
+            return limits::JOURNAL_RETRY;
+        }
+        let until = self.next_at().map_or(limits::SLEEP_MAX, |at| self.clock.until(at));
+        until.min(limits::SLEEP_MAX)
+    }
+
+    fn next_at(&self) -> Option<Moment> {
+        let plant = self.bench.as_ref().and_then(Bench::next_at);
+        plant.into_iter().chain(self.wakes.first().copied()).min()
+    }
+
+    /// Plant time as a person is told it: the loop may lie a little behind the clock.
+    pub(crate) fn plant_now(&self) -> Moment {
+        let now = self.now();
+        self.next_at().map_or(now, |due| due.min(now)).max(self.last)
+    }
+
+    /// What the clock says; never before what the core was told.
+    fn now(&self) -> Moment {
+        self.clock.now().max(self.last)
+    }
+
+    /// Offers what is due, each thing at its own moment, until one of them has consequences: those
+    /// leave, after the sync, at that very moment.  So a plant behaves the same at every speed, and
+    /// a disk that is slow makes time slow, not devices.
+    fn advance(&mut self) {
+        let now = self.now();
+        for _ in 0..limits::BATCH_MAX {
+            let Some(due) = self.next_at().filter(|at| *at <= now) else {
+                self.last = now;
+                return;
+            };
+            self.last = due.max(self.last);
+            self.offer_due();
+            if self.commit.is_waiting() {
+                break;
+            }
+        }
+        self.clock.wait_for(self.last, limits::LAG_MAX);
+    }
+
+    /// Offers what is due at `last`.
+    fn offer_due(&mut self) {
+        let at = self.last;
+        let mut inputs = match &mut self.bench {
+            Some(bench) if bench.next_at().is_some_and(|it| it <= at) => bench.advance(at),
+            Some(_) | None => Vec::new(),
+        };
+        let n_due = self.wakes.iter().take_while(|it| **it <= at).count();
+        for _ in 0..n_due {
+            self.wakes.pop_first();
+        }
+        if 0 < n_due {
+            inputs.push(Input::Tick);
+        }
+        for input in inputs {
+            self.meter.heard(at, &input);
+            // An answer that nobody waits for any longer is no trouble.
+            if let Err(refused) = self.commit.offer(at, input) {
+                tracing::debug!(%refused, "an input of the plant");
+            }
+        }
+    }
+
+    fn ask(&mut self, by: String, what: Ask) -> Result<Accepted, Trouble> {
+        if let Some(error) = &self.journal_error {
+            let (error, full) = (error.clone(), self.meter.disk_full);
+            return Err(Trouble::NotSaved { error, full, in_doubt: false });
+        }
+        let accepted = self.commit.offer(self.last, Input::Ask { by, what });
+        accepted.map(|(_, accepted)| accepted).map_err(Trouble::Refused)
+    }
+
+    fn tamper(&mut self, tamper: Tamper) -> Result<Accepted, Trouble> {
+        let Some(bench) = &mut self.bench else { return Err(Trouble::NotSimulated) };
+        bench.tamper(self.last, tamper).map(|()| Accepted::Done).map_err(Trouble::Fault)
+    }
+
+    /// Writes all rows that wait, in one append.
+    fn save(&mut self) -> Result<(), StoreError> {
+        self.unsaved.extend(self.commit.to_append().iter().map(row));
+        let Some(newest) = self.unsaved.last().map(|it| it.number) else { return Ok(()) };
+        let begun = Instant::now();
+        match self.journal.append(&self.unsaved) {
+            Ok(()) => {
+                let n_bytes: usize = self.unsaved.iter().map(|it| it.body.len()).sum();
+                self.bytes_since_snapshot += n_bytes;
+                self.meter.synced(begun.elapsed(), self.unsaved.len(), n_bytes);
+                self.unsaved.clear();
+                self.saved = newest;
+                self.commit.synced(newest);
+                if self.journal_error.take().is_some() {
+                    tracing::info!(row = newest, "the journal can be written again");
+                    self.clock.resume();
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let text = crate::api::error::chain(&error);
+                if self.journal_error.is_none() {
+                    tracing::error!(error = text, "the journal cannot be written");
+                }
+                self.meter.disk_full = matches!(error, StoreError::Full { .. });
+                self.meter.n_failed_appends += 1;
+                self.journal_error = Some(text);
+                self.clock.hold();
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets out what the synced rows allow.
+    fn release(&mut self) {
+        while let Some(output) = self.commit.release() {
+            match output {
+                Output::Do(command) => {
+                    self.meter.told(self.last, &command);
+                    if let Some(bench) = &mut self.bench {
+                        bench.tell(self.last, &command);
+                    }
+                }
+                Output::WakeAt(at) => {
+                    self.wakes.insert(at);
+                }
+                Output::Note(note) => self.tell(note),
+            }
+        }
+    }
+
+    fn tell(&mut self, note: Note) {
+        if let (Note::PlantApplied { .. } | Note::PortMoved { .. }, Some(bench)) =
+            (&note, &mut self.bench)
+        {
+            bench.adopt(self.commit.core().fabric());
+        }
+        self.feed.push(self.last, note, self.commit.core().fabric());
+    }
+
+    fn save_bench(&mut self) {
+        let Some(bench) = &mut self.bench else { return };
+        if let Err(error) = bench.save() {
+            // The next round tries again; until then a restart finds the plant a little older.
+            tracing::warn!(%error, "the plant's file cannot be written");
+            self.meter.n_failed_benches += 1;
+        }
+    }
+
+    fn snapshot_if_due(&mut self) {
+        let many_rows = limits::ROWS_PER_SNAPSHOT <= self.saved - self.snapshot_at;
+        let many_bytes = limits::BYTES_PER_SNAPSHOT <= self.bytes_since_snapshot;
+        if self.journal_error.is_none() && (many_rows || many_bytes) {
+            self.take_snapshot();
+        }
+    }
+
+    fn take_snapshot(&mut self) {
+        let kept = Kept { n_notes: self.feed.newest(), core: self.commit.core().snapshot() };
+        let snapshot = Snapshot {
+            number: self.saved,
+            at_ns: self.last.as_nanos(),
+            version: VERSION.to_owned(),
+            body: encode(&kept),
+        };
+        match self.journal.snapshot(&snapshot) {
+            Ok(()) => {
+                self.snapshot_at = self.saved;
+                self.bytes_since_snapshot = 0;
+            }
+            // A start without it replays more rows; nothing else is lost.
+            Err(error) => tracing::warn!(%error, "no snapshot could be written"),
+        }
+    }
+}
+
+/// What one round has to do.
+#[derive(Default)]
+struct Round {
+    asks: Vec<(String, Ask, Then)>,
+    tampers: Vec<(Tamper, Then)>,
+    looks: Vec<Box<dyn FnOnce(&Shell) + Send>>,
+}
+
+fn row(record: &Record) -> Row {
+    let body = serde_json::to_string(record).expect("a record's keys are text or numbers");
+    Row { number: record.number, at_ns: record.now.as_nanos(), body }
+}
+
+fn not_saved(error: &StoreError, in_doubt: bool) -> Trouble {
+    let full = matches!(error, StoreError::Full { .. });
+    Trouble::NotSaved { error: crate::api::error::chain(error), full, in_doubt }
+}

@@ -1,0 +1,134 @@
+//! From a data directory to a core that stands where the last one stopped.
+//!
+//! The newest good snapshot, then every row after it: a replay applies the recorded plans, so the
+//! state is the same byte for byte.  The replay tells the same notes again; they fill the feed.
+
+use std::path::PathBuf;
+
+use selvedge_control::commit::Record;
+use selvedge_control::core::{Core, ReplayError, RestoreError, VERSION};
+use selvedge_driver::store::{Opened, Store, StoreError};
+
+use crate::feed::Feed;
+
+/// What a snapshot holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// The notes told so far, so that events keep their numbers.
+    pub(crate) n_notes: u64,
+    /// The core's own snapshot.
+    pub(crate) core: Vec<u8>,
+}
+
+/// Why a journal gives no state.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The journal cannot be read on.
+    #[error("cannot read the journal in {data}")]
+    Store {
+        /// The data directory.
+        data: PathBuf,
+        /// The store's reason.
+        #[source]
+        source: StoreError,
+    },
+    /// A snapshot is of another version, and the rows before it are gone or not to be replayed.
+    #[error(
+        "the snapshot at row {number} does not read; run the version of selvedge that wrote it"
+    )]
+    Snapshot {
+        /// The row that it stands at.
+        number: u64,
+        /// What the core said.
+        #[source]
+        source: RestoreError,
+    },
+    /// A row is whole but is no record.
+    #[error("row {number} of the journal is no record; run the version of selvedge that wrote it")]
+    Record {
+        /// The row.
+        number: u64,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A row does not follow from the state before it.
+    #[error("row {number} of the journal does not follow from the rows before it")]
+    Replay {
+        /// The row.
+        number: u64,
+        /// What the core said.
+        #[source]
+        source: ReplayError,
+    },
+}
+
+/// A core brought back, and what goes with it.
+pub(crate) struct Start {
+    pub(crate) core: Core,
+    pub(crate) feed: Feed,
+    /// The newest row.
+    pub(crate) last: u64,
+    /// The row of the snapshot that it started from.
+    pub(crate) snapshot_at: u64,
+}
+
+/// Brings the core back from `store`.
+///
+/// # Errors
+/// [`StartError`].
+pub(crate) fn start(
+    store: &Store,
+    opened: Opened,
+    data: &std::path::Path,
+) -> Result<Start, StartError> {
+    for fault in &opened.set_aside {
+        tracing::warn!(%fault, "a snapshot was passed over");
+    }
+    let (mut core, mut n_notes, mut after) = (Core::new(), 0, 0);
+    // A snapshot of another version is passed over: the rows say the same.
+    let usable = opened.snapshot.as_ref().filter(|it| it.version == VERSION);
+    if let Some((snapshot, kept)) = usable.and_then(|it| Some((it, decode(&it.body)?))) {
+        let number = snapshot.number;
+        core =
+            Core::restore(&kept.core).map_err(|source| StartError::Snapshot { number, source })?;
+        (n_notes, after) = (kept.n_notes, number);
+    }
+    let mut feed = Feed::after(n_notes);
+    let trouble = |source| StartError::Store { data: data.to_owned(), source };
+    for row in store.rows_after(after).map_err(trouble)? {
+        let row = row.map_err(trouble)?;
+        let number = row.number;
+        let record: Record = serde_json::from_str(&row.body)
+            .map_err(|source| StartError::Record { number, source })?;
+        let notes = record.replay_on(&mut core);
+        for note in notes.map_err(|source| StartError::Replay { number, source })? {
+            feed.push(record.now, note, core.fabric());
+        }
+    }
+    Ok(Start { core, feed, last: store.last(), snapshot_at: after })
+}
+
+/// A snapshot's body.
+pub(crate) fn encode(kept: &Kept) -> Vec<u8> {
+    let mut body = kept.n_notes.to_le_bytes().to_vec();
+    body.extend_from_slice(&kept.core);
+    body
+}
+
+fn decode(body: &[u8]) -> Option<Kept> {
+    let (n_notes, core) = body.split_first_chunk()?;
+    Some(Kept { n_notes: u64::from_le_bytes(*n_notes), core: core.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_reads_back() {
+        let kept = Kept { n_notes: 7, core: vec![1, 2, 3] };
+        assert_eq!(decode(&encode(&kept)), Some(kept));
+        assert_eq!(decode(&[0; 7]), None);
+    }
+}

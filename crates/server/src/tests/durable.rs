@@ -1,0 +1,153 @@
+//! What outlives a restart, a second server and a full disk.
+
+use std::sync::atomic::Ordering;
+
+use axum::body::Body;
+use serde_json::json;
+
+use super::*;
+
+#[tokio::test]
+async fn a_running_job_is_still_running_with_its_generation_after_a_restart() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let (large, small) =
+        (stand.submit("large", "4x4x8").await, stand.submit("small", "2x2x1").await);
+    let before = stand.until_running(large).await;
+    assert!(before["generation"].as_u64().is_some(), "{before}");
+    assert_eq!(stand.until_running(small).await["generation"], Value::Null);
+    let newest = stand.get("/v1/events/recent").await["newest"].as_u64().unwrap();
+    let digest = stand.get("/v1/status").await["digest"].clone();
+    assert!(digest.as_str().unwrap().len() == 16);
+    stand.down();
+
+    // Twice: from the snapshot that an orderly end leaves, and from rows alone.
+    for round in 0..2 {
+        if round == 1 {
+            forget_snapshots(&dir.path().join("data"));
+        }
+        let stand = Stand::up(dir.path());
+        let after = stand.get(&format!("/v1/jobs/{large}")).await;
+        for field in ["state", "generation", "attempt", "cubes", "started_s"] {
+            assert_eq!(after[field], before[field], "{field}");
+        }
+        assert_eq!(stand.get("/v1/check").await, json!({ "violations": [] }));
+        assert!(newest <= stand.get("/v1/events/recent").await["newest"].as_u64().unwrap());
+        stand
+            .until("/v1/switches", |it| {
+                it["switches"].as_array().unwrap().iter().all(|it| it["known"] == true)
+            })
+            .await;
+        assert_eq!(stand.until_running(large).await["attempt"], before["attempt"]);
+        stand.down();
+    }
+}
+
+/// Makes the next start replay every row.
+fn forget_snapshots(data: &Path) {
+    let db = rusqlite::Connection::open(data.join("journal.db")).unwrap();
+    assert!(0 < db.execute("DELETE FROM snapshot", []).unwrap());
+}
+
+#[tokio::test]
+async fn a_key_makes_a_repeated_submit_the_same_job_also_after_a_restart() {
+    let dir = tempdir();
+    let mut stand = Stand::up(dir.path());
+    let form = json!({ "name": "once", "shape": "8x4x4", "key": "k-1" });
+    let mut seen = Vec::new();
+    for round in 0..3 {
+        let (status, job) = stand.json("POST", "/v1/jobs", &form).await;
+        assert_eq!(status, if round == 0 { 201 } else { 200 }, "{job}");
+        seen.push(job["id"].clone());
+        if round == 1 {
+            stand.down();
+            stand = Stand::up(dir.path());
+        }
+    }
+    assert!(seen.iter().all(|it| *it == seen[0]), "{seen:?}");
+    let header = stand.request("POST", "/v1/jobs").header("idempotency-key", "k-1");
+    let body = json!({ "name": "once", "shape": "4x4x8" }).to_string();
+    assert_eq!(stand.send(header.body(Body::from(body)).unwrap()).await.0, 200, "the same shape");
+    let other = json!({ "name": "other", "shape": "4x4x8", "key": "k-1" });
+    let (status, error) = stand.json("POST", "/v1/jobs", &other).await;
+    assert_eq!(status, 409, "{error}");
+    assert_eq!(stand.get("/v1/jobs").await["jobs"].as_array().unwrap().len(), 1);
+    stand.down();
+}
+
+#[tokio::test]
+async fn two_servers_do_not_share_a_data_directory() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let refused = Stand::try_up(&options(dir.path())).err().unwrap().to_string();
+    let pid = std::process::id();
+    assert!(refused.contains(&format!("in use by process {pid}")), "{refused}");
+    stand.submit("still here", "2x2x1").await;
+    stand.down();
+    Stand::up(dir.path()).down();
+}
+
+#[tokio::test]
+async fn another_plant_than_the_journals_is_refused() {
+    let dir = tempdir();
+    Stand::up(dir.path()).down();
+    let mut options = options(dir.path());
+    let text =
+        "format = 1\nname = \"other\"\n\n[[pod]]\nfamily = \"tpuv4\"\ncubes = 4\n".to_owned();
+    options.plant = Some(crate::PlantFile { name: "other.toml".to_owned(), text });
+    let refused = Stand::try_up(&options).err().unwrap();
+    assert!(matches!(refused, UpError::OtherPlant { .. }), "{refused}");
+    options.plant = Some(crate::PlantFile { name: "bad.toml".to_owned(), text: "pods = 7".into() });
+    let refused = Stand::try_up(&options).err().unwrap().to_string();
+    assert!(refused.contains("bad.toml"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_full_disk_acknowledges_nothing_and_loses_nothing() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let before = stand.submit("before", "4x4x4").await;
+    stand.until_running(before).await;
+    stand.full.store(true, Ordering::SeqCst);
+    let form = json!({ "name": "during", "shape": "2x2x1", "key": "during" });
+    for round in 0..5 {
+        let (status, error) = stand.json("POST", "/v1/jobs", &form).await;
+        assert_eq!(status, 507, "{round}: {error}");
+        assert!(error["error"].as_str().unwrap().contains("full"), "{error}");
+        assert!(error["hint"].as_str().is_some());
+    }
+    let status = stand.get("/v1/status").await;
+    assert_eq!(status["journal_ok"], false);
+    assert!(status["journal_error"].as_str().unwrap().contains("full"), "{status}");
+    // Time stands still while nothing can be kept.
+    assert_eq!(stand.get("/v1/status").await["now_s"], status["now_s"]);
+    stand.full.store(false, Ordering::SeqCst);
+    stand.until("/v1/status", |it| it["journal_ok"] == true).await;
+    let (status, job) = stand.json("POST", "/v1/jobs", &form).await;
+    assert!(status == 200 || status == 201, "{job}");
+    stand.down();
+
+    let stand = Stand::up(dir.path());
+    let jobs = stand.get("/v1/jobs").await;
+    let names: Vec<_> = jobs["jobs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["before", "during"]);
+    assert_eq!(jobs["jobs"][0]["state"], "running");
+    assert_eq!(stand.get("/v1/check").await, json!({ "violations": [] }));
+    stand.down();
+}
+
+#[tokio::test]
+async fn a_server_that_dies_with_a_full_disk_keeps_what_it_acknowledged() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    stand.submit("kept", "2x2x1").await;
+    stand.full.store(true, Ordering::SeqCst);
+    let form = json!({ "name": "refused", "shape": "2x2x1" });
+    assert_eq!(stand.json("POST", "/v1/jobs", &form).await.0, 507);
+    stand.down();
+    let stand = Stand::up(dir.path());
+    let jobs = stand.get("/v1/jobs").await;
+    let names: Vec<_> = jobs["jobs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["kept"]);
+    stand.down();
+}

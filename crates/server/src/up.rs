@@ -1,0 +1,408 @@
+//! `up`: from options to a server that answers, and back to nothing.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use selvedge_control::input::{Ask, Input};
+use selvedge_control::settings::{Level, Settings};
+use selvedge_driver::lock::{self, LockError};
+use selvedge_driver::store::{Store, StoreError};
+use selvedge_model::spec::Plant;
+use selvedge_model::spec::plant::Family;
+use selvedge_sim::fault::Rates;
+
+use crate::api;
+use crate::api::error::ApiError;
+use crate::api::guard::Guard;
+use crate::bench::BenchError;
+use crate::clock::{Clock, Speed};
+use crate::house::House;
+use crate::journal::Journal;
+use crate::limits;
+use crate::listen;
+use crate::meter::Meter;
+use crate::runtime::{self, Presence, Server};
+use crate::secret::{Secrets, TOKEN_FILE};
+use crate::shell::{Parts, Request, Shell, Trouble};
+use crate::start::{self, StartError};
+
+/// A plant file as it was read.
+#[derive(Clone, Debug)]
+pub struct PlantFile {
+    /// Its name, for errors.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// How to come up.
+#[derive(Clone, Debug)]
+pub struct UpOptions {
+    /// Where everything is kept.
+    pub data: PathBuf,
+    /// The plant; where absent the one of the data directory, or a whole simulated pod.
+    pub plant: Option<PlantFile>,
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// How fast plant time runs.
+    pub speed: Speed,
+    /// What may be done without being asked; where absent what the plant suggests.
+    pub level: Option<Level>,
+    /// The seed of a simulated plant.
+    pub seed: u64,
+    /// How often things fail in a simulated plant.
+    pub rates: Rates,
+}
+
+impl UpOptions {
+    /// A simulated pod in `data`, as `up` without options brings it up.
+    pub fn of(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            plant: None,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            speed: Speed::DEFAULT,
+            level: None,
+            seed: 1,
+            rates: Rates::NONE,
+        }
+    }
+}
+
+/// Why it does not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// Anything wider than loopback needs more than a token.
+    #[error(
+        "{listen} can be reached from other machines, which needs TLS and roles; listen on 127.0.0.1"
+    )]
+    NotLoopback {
+        /// The address asked for.
+        listen: SocketAddr,
+    },
+    /// The address is taken, or not this machine's.
+    #[error("cannot listen on {listen}")]
+    Listen {
+        /// The address asked for.
+        listen: SocketAddr,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The data directory or its journal cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The journal gives no state.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The simulated plant's file cannot be used.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// A file of the data directory cannot be used.
+    #[error("cannot use {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The plant file is wrong; the text says where.
+    #[error("{text}")]
+    Plant {
+        /// File, line, caret, and what would be right.
+        text: String,
+    },
+    /// The data directory is of another plant.
+    #[error(
+        "{data} runs another plant; change it with `selvedge plant apply {name}`, or name another data directory"
+    )]
+    OtherPlant {
+        /// The data directory.
+        data: PathBuf,
+        /// The plant file.
+        name: String,
+    },
+    /// The core or the journal refuses the first input.
+    #[error("the control core does not begin: {text}")]
+    Begin {
+        /// What was said.
+        text: String,
+    },
+    /// The system gives no thread.
+    #[error("cannot start the loop's thread")]
+    Thread {
+        /// Its reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The loop ended by itself, which is a bug.
+    #[error("the loop ended by itself; what it had acknowledged is in the journal, so start again")]
+    Died,
+}
+
+/// A server that answers.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    link: String,
+    raised: Raised,
+    serving: tokio::task::JoinHandle<()>,
+    _presence: Presence,
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its address as a client writes it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A link that opens the dashboard once.
+    pub fn link(&self) -> &str {
+        &self.link
+    }
+
+    /// What it does without being asked.
+    pub fn level(&self) -> Level {
+        self.raised.level
+    }
+
+    /// Whether its plant is simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.raised.is_simulated
+    }
+
+    /// Whether its data directory was new.
+    pub fn is_new(&self) -> bool {
+        self.raised.is_new
+    }
+
+    /// Something to end it with from elsewhere.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.raised.house.clone())
+    }
+
+    /// Waits until it is told to stop, by `selvedge down` or a [`Stopper`], then ends everything
+    /// that `up` started.
+    ///
+    /// # Errors
+    /// [`UpError::Died`].
+    pub async fn ended(self) -> Result<(), UpError> {
+        listen::stopped(&mut self.raised.house.stopping()).await;
+        // Answers under way are given before the loop goes; who reads too slowly goes without.
+        let abort = self.serving.abort_handle();
+        if tokio::time::timeout(limits::STOP_WAIT_MAX, self.serving).await.is_err() {
+            abort.abort();
+        }
+        let raised = self.raised;
+        let lowered = tokio::task::spawn_blocking(move || raised.lower());
+        lowered.await.unwrap_or(Err(UpError::Died))
+    }
+}
+
+/// Ends a server.
+#[derive(Clone, Debug)]
+pub struct Stopper(House);
+
+impl Stopper {
+    /// Asks it to end.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// Brings a server up.
+///
+/// # Errors
+/// [`UpError`]; nothing then runs, and the data directory is as it was or as a crash leaves it.
+pub async fn up(options: UpOptions) -> Result<Running, UpError> {
+    let listen = options.listen;
+    if !listen.ip().is_loopback() {
+        return Err(UpError::NotLoopback { listen });
+    }
+    let bound = TcpListener::bind(listen).await.and_then(|it| Ok((it.local_addr()?, it)));
+    let (address, listener) = bound.map_err(|source| not_bound(&options, source))?;
+    let raised = raise(&options, address, |store| Box::new(store))?;
+    let link = raised.house.guard().link();
+    let link =
+        link.map_err(|source| UpError::File { path: PathBuf::from("/dev/urandom"), source })?;
+    let presence = Server::here(address, raised.house.data())
+        .and_then(|server| runtime::write(&server))
+        .map_err(|source| UpError::File { path: PathBuf::from("selvedge/servers"), source })?;
+    let stop = raised.house.stopping();
+    let serving = tokio::spawn(listen::serve(listener, api::router(raised.house.clone()), stop));
+    Ok(Running { address, link, raised, serving, _presence: presence })
+}
+
+/// Everything but the sockets: the loop in its thread, and the door to it.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    pub(crate) house: House,
+    level: Level,
+    is_simulated: bool,
+    is_new: bool,
+    has_died: Arc<AtomicBool>,
+    requests: mpsc::SyncSender<Request>,
+    loop_thread: JoinHandle<()>,
+}
+
+impl Raised {
+    /// Lets the loop write what there is to write, and end.
+    ///
+    /// # Errors
+    /// [`UpError::Died`] if it had ended before.
+    pub(crate) fn lower(self) -> Result<(), UpError> {
+        let has_died = self.has_died.load(Ordering::SeqCst);
+        self.house.stop();
+        // A loop that is gone already needs no telling.
+        let _ = self.requests.send(Request::Stop);
+        match self.loop_thread.join() {
+            Ok(()) if !has_died => Ok(()),
+            Ok(()) | Err(_) => Err(UpError::Died),
+        }
+    }
+}
+
+/// Brings the core of `options` back, or begins it, and starts its loop; `wrap` may put something
+/// between the loop and its store.
+///
+/// # Errors
+/// [`UpError`].
+pub(crate) fn raise(
+    options: &UpOptions,
+    address: SocketAddr,
+    wrap: impl FnOnce(Store) -> Box<dyn Journal>,
+) -> Result<Raised, UpError> {
+    let plant = options.plant.as_ref().map(read_plant).transpose()?;
+    let (store, opened) = Store::open(&options.data)?;
+    let data = canonical(&options.data)?;
+    let secrets = Secrets::of(&data)
+        .map_err(|source| UpError::File { path: data.join(TOKEN_FILE), source })?;
+    let started = start::start(&store, opened, &data)?;
+    let is_new = started.last == 0;
+    let (inputs, text) = first_inputs(options, plant, &started)?;
+    let is_simulated = !has_real_device(&text);
+    let mut shell = Shell::new(Parts {
+        clock: Clock::from(started.core.state().now, options.speed),
+        core: started.core,
+        journal: wrap(store),
+        feed: started.feed,
+        meter: Meter::new(),
+        saved: started.last,
+        snapshot_at: started.snapshot_at,
+    });
+    shell.begin(inputs, is_simulated.then_some((data.as_path(), options.seed, options.rates)))?;
+    let level = shell.core().state().settings.level;
+
+    let (requests, incoming) = mpsc::sync_channel(limits::REQUESTS_MAX);
+    let stop = watch::Sender::new(false);
+    let guard = Arc::new(Guard::new(secrets, address));
+    let house = House::new(requests.clone(), stop.clone(), guard, data);
+    let has_died = Arc::new(AtomicBool::new(false));
+    let ending = Ending { stop, has_died: Arc::clone(&has_died) };
+    let loop_thread = std::thread::Builder::new()
+        .name("selvedge-loop".to_owned())
+        .spawn(move || {
+            // Whoever waits for the end is told, however it comes.
+            let _ending = ending;
+            shell.run(&incoming);
+        })
+        .map_err(|source| UpError::Thread { source })?;
+    Ok(Raised { house, level, is_simulated, is_new, has_died, requests, loop_thread })
+}
+
+/// Why the address cannot be had: most likely because the same server runs already.
+fn not_bound(options: &UpOptions, source: io::Error) -> UpError {
+    match lock::hold_still(&options.data) {
+        Err(held @ LockError::Held { .. }) => UpError::Store(StoreError::Lock(held)),
+        Ok(_) | Err(_) => UpError::Listen { listen: options.listen, source },
+    }
+}
+
+/// Says that the loop is gone when it goes, in order or in a panic.
+struct Ending {
+    stop: watch::Sender<bool>,
+    has_died: Arc<AtomicBool>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if !*self.stop.borrow() {
+            self.has_died.store(true, Ordering::SeqCst);
+            self.stop.send_replace(true);
+        }
+    }
+}
+
+/// What this run tells the core first, and the plant that it then has.
+fn first_inputs(
+    options: &UpOptions,
+    plant: Option<(String, String)>,
+    started: &start::Start,
+) -> Result<(Vec<Input>, String), UpError> {
+    let state = started.core.state();
+    let Some(current) = state.plants.last() else {
+        let text = plant.map_or_else(default_plant, |(_, text)| text);
+        let mut settings =
+            if has_real_device(&text) { Settings::observing() } else { Settings::simulated() };
+        settings.level = options.level.unwrap_or(settings.level);
+        return Ok((vec![Input::Begin { plant: text.clone(), settings }], text));
+    };
+    if let Some((name, text)) = plant
+        && !same_plant(&text, current)
+    {
+        return Err(UpError::OtherPlant { data: options.data.clone(), name });
+    }
+    let mut inputs = vec![Input::Restarted];
+    if let Some(level) = options.level.filter(|it| *it != state.settings.level) {
+        inputs.push(Input::Ask { by: "operator".to_owned(), what: Ask::SetLevel { level } });
+    }
+    Ok((inputs, current.clone()))
+}
+
+/// A whole pod of 64 cubes whose devices are simulated.
+fn default_plant() -> String {
+    Plant::of_pods("a simulated pod", [Family::tpuv4(64)]).render()
+}
+
+fn read_plant(file: &PlantFile) -> Result<(String, String), UpError> {
+    match Plant::parse(&file.name, &file.text) {
+        Ok(_) => Ok((file.name.clone(), file.text.clone())),
+        Err(errors) => {
+            let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Err(UpError::Plant { text: lines.join("\n") })
+        }
+    }
+}
+
+/// Whether two files say the same, however they are written.
+fn same_plant(a: &str, b: &str) -> bool {
+    a == b || matches!((Plant::parse("a", a), Plant::parse("b", b)), (Ok(a), Ok(b)) if a == b)
+}
+
+fn has_real_device(text: &str) -> bool {
+    Plant::parse("plant", text).is_ok_and(|plant| plant.has_real_device())
+}
+
+fn canonical(data: &Path) -> Result<PathBuf, UpError> {
+    data.canonicalize().map_err(|source| UpError::File { path: data.to_owned(), source })
+}
+
+impl From<Trouble> for UpError {
+    fn from(trouble: Trouble) -> Self {
+        UpError::Begin { text: ApiError::from(trouble).body.error }
+    }
+}

@@ -1,0 +1,314 @@
+//! What the core's enums are called in answers and what its notes say in one line.
+
+use selvedge_control::input::Exit;
+use selvedge_control::note::{CaseState, FailWhy, Note, Owner, Stage, StopWhy};
+use selvedge_control::settings::Level;
+use selvedge_control::state::{Event, Job, JobState};
+use selvedge_model::fabric::Fabric;
+use selvedge_model::fault::{Severity, Symptom, Target};
+use selvedge_model::id::{JobId, PartId};
+
+/// A level's word.
+pub(crate) fn level(level: Level) -> &'static str {
+    match level {
+        Level::Observe => "observe",
+        Level::Quarantine => "quarantine",
+        Level::Drain => "drain",
+        Level::Repair => "repair",
+    }
+}
+
+/// The level called so.
+pub(crate) fn level_named(word: &str) -> Option<Level> {
+    let levels = [Level::Observe, Level::Quarantine, Level::Drain, Level::Repair];
+    levels.into_iter().find(|it| level(*it) == word)
+}
+
+/// A stage's word.
+pub(crate) fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Wiring => "wiring",
+        Stage::Training => "training",
+        Stage::Inspecting => "inspecting",
+        Stage::Exercising => "exercising",
+        Stage::Discovering => "discovering",
+        Stage::Programming => "programming",
+        Stage::Dispatching => "dispatching",
+    }
+}
+
+/// A severity's word.
+pub(crate) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Transient => "transient",
+        Severity::Degraded => "degraded",
+        Severity::Critical => "critical",
+        Severity::Fatal => "fatal",
+    }
+}
+
+/// A symptom's word.
+pub(crate) fn symptom(symptom: Symptom) -> &'static str {
+    match symptom {
+        Symptom::MachineDown => "machine_down",
+        Symptom::ChipFailed => "chip_failed",
+        Symptom::PcieDegraded => "pcie_degraded",
+        Symptom::LinkDown => "link_down",
+        Symptom::LinkFlapped => "link_flapped",
+        Symptom::LinkDegraded => "link_degraded",
+        Symptom::SwitchDown => "switch_down",
+        Symptom::PortFailed => "port_failed",
+        Symptom::PortLossHigh => "port_loss_high",
+        Symptom::ExerciseFailed => "exercise_failed",
+        Symptom::Miswired => "miswired",
+        Symptom::Silent => "silent",
+        Symptom::Planned => "planned",
+        Symptom::Returned => "returned",
+    }
+}
+
+/// A case state's word.
+pub(crate) fn case_state(state: CaseState) -> &'static str {
+    match state {
+        CaseState::Observed => "observed",
+        CaseState::Draining => "draining",
+        CaseState::Waiting => "waiting",
+        CaseState::UnderRepair => "under_repair",
+        CaseState::Verifying => "verifying",
+        CaseState::Probation { .. } => "probation",
+        CaseState::Closed => "closed",
+    }
+}
+
+/// Who holds a drain.
+pub(crate) fn owner(owner: &Owner) -> String {
+    match owner {
+        Owner::Person(name) => name.clone(),
+        Owner::Case(case) => case.to_string(),
+    }
+}
+
+/// Why a job stops, after "because".
+pub(crate) fn stop_why(why: StopWhy, fabric: &Fabric) -> String {
+    match why {
+        StopWhy::Limit => "it reached its limit".into(),
+        StopWhy::Cancelled => "it was cancelled".into(),
+        StopWhy::Requeued => "it was asked to start anew".into(),
+        StopWhy::Preempted { by } => format!("{by} takes its hardware"),
+        StopWhy::Fault { case } => format!("of a fault under it, {case}"),
+        StopWhy::Drained { target } => format!("{} was drained", path(fabric, target)),
+        StopWhy::Moved { plan } => format!("{plan} moves it"),
+        StopWhy::StartFailed { stage: at } => format!("its start failed at {}", stage(at)),
+        StopWhy::Lost => "the hardware under it was lost".into(),
+        StopWhy::Failed { status } => format!("its tasks ended with status {status}"),
+    }
+}
+
+/// Why a job failed: `limit`, `exit 1`, `8 failed starts`.
+pub(crate) fn fail_why(why: FailWhy) -> String {
+    match why {
+        FailWhy::Limit => "limit".into(),
+        FailWhy::Exit { status } => format!("exit {status}"),
+        FailWhy::Starts { n } => format!("{n} failed starts"),
+    }
+}
+
+/// Why a job stands as it does, where its state alone does not say it.
+pub(crate) fn job_why(job: &Job, fabric: &Fabric) -> Option<String> {
+    match &job.state {
+        JobState::Queued { held: true, .. } => Some("it is held; release it".into()),
+        JobState::Stopping { why, .. } => Some(stop_why(*why, fabric)),
+        JobState::Failed { why } => Some(fail_why(*why)),
+        JobState::Queued { .. }
+        | JobState::Starting { .. }
+        | JobState::Running { .. }
+        | JobState::Finished
+        | JobState::Cancelled => None,
+    }
+}
+
+/// A line of a job's timeline.
+pub(crate) fn event(event: &Event, fabric: &Fabric) -> String {
+    match event {
+        Event::Submitted => "submitted".into(),
+        Event::Placed => "placed".into(),
+        Event::Staged(at) => stage(*at).into(),
+        Event::Started => "started".into(),
+        Event::Notified(why) => format!("told to stop: {}", stop_why(*why, fabric)),
+        Event::Stopped(how) => format!("stopped: {}", exit(*how)),
+        Event::Requeued => "queued again".into(),
+        Event::Ended => "ended".into(),
+    }
+}
+
+fn exit(exit: Exit) -> String {
+    match exit {
+        Exit::Done => "its work is done".into(),
+        Exit::Told => "as told".into(),
+        Exit::Failed(status) => format!("status {status}"),
+        Exit::Lost => "the hardware under it was lost".into(),
+    }
+}
+
+/// What people call `target`; its id where the fabric does not have it.
+pub(crate) fn path(fabric: &Fabric, target: Target) -> String {
+    let known = match target {
+        Target::Part(part) => part.idx() < fabric.parts().len(),
+        Target::Node(node) => node.idx() < fabric.n_nodes(),
+        Target::Port(port) => port.idx() < fabric.n_ports(),
+        Target::Link(link) => link.idx() < fabric.n_links(),
+    };
+    if known { fabric.path(target) } else { format!("{target:?}") }
+}
+
+fn part(fabric: &Fabric, part: PartId) -> String {
+    path(fabric, Target::Part(part))
+}
+
+/// The note's name in its JSON form: `job_started`.
+pub(crate) fn kind(note: &Note) -> String {
+    match serde_json::to_value(note) {
+        Ok(serde_json::Value::Object(map)) => map.keys().next().cloned().unwrap_or_default(),
+        Ok(other) => other.as_str().unwrap_or_default().to_owned(),
+        Err(_) => String::new(),
+    }
+}
+
+/// A note in one line.
+pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
+    match note {
+        Note::PlantApplied { version, n_parts, n_added, n_retired } => {
+            format!(
+                "plant version {version}: {n_parts} parts, {n_added} added, {n_retired} retired"
+            )
+        }
+        Note::LevelSet { level: set, by } => format!("level {} set by {by}", level(*set)),
+        Note::CaseOpened { case, target, symptom: seen, severity: how } => {
+            let target = path(fabric, *target);
+            format!("{case} opened: {target} {} ({})", symptom(*seen), severity(*how))
+        }
+        Note::CaseGrew { case, severity: how, n_seen } => {
+            format!("{case} seen {n_seen} times, {}", severity(*how))
+        }
+        Note::CaseMoved { case, state } => {
+            format!("{case} {}", case_state(*state).replace('_', " "))
+        }
+        Note::Drained { target, by } => {
+            format!("{} drained by {}", path(fabric, *target), owner(by))
+        }
+        Note::Undrained { target, by } => {
+            format!("{} undrained by {}", path(fabric, *target), owner(by))
+        }
+        Note::BreakerTripped { case } => {
+            format!("breaker tripped at {case}: nothing more is done without a person")
+        }
+        Note::PortMoved { switch, from, to } => {
+            format!("{}: fibre moved from port {from} to {to}", part(fabric, *switch))
+        }
+        Note::MaintenanceMoved { n_waiting, n_at_work, n_done } => {
+            format!("maintenance: {n_waiting} waiting, {n_at_work} at work, {n_done} done")
+        }
+        Note::JobSubmitted { .. }
+        | Note::JobPlaced { .. }
+        | Note::JobStaged { .. }
+        | Note::JobStarted { .. }
+        | Note::JobNotified { .. }
+        | Note::JobStopped { .. }
+        | Note::JobRequeued { .. }
+        | Note::JobFinished { .. }
+        | Note::JobFailed { .. }
+        | Note::JobCancelled { .. }
+        | Note::JobHeld { .. }
+        | Note::JobReleased { .. } => job_note(note, fabric),
+        Note::BlueprintAdopted { .. }
+        | Note::BlueprintDone { .. }
+        | Note::PlanRefused { .. }
+        | Note::SwitchRefused { .. }
+        | Note::SwitchDiffered { .. }
+        | Note::SwitchStale { .. }
+        | Note::DiscoveryDiffered { .. }
+        | Note::MovesProposed { .. }
+        | Note::MovesAdopted { .. } => plan_note(note, fabric),
+    }
+}
+
+/// A note about one job; [`note`] says which they are.
+fn job_note(note: &Note, fabric: &Fabric) -> String {
+    match note {
+        Note::JobSubmitted { job } => format!("{job} submitted"),
+        Note::JobPlaced { job, attempt, n_parts, kept_parts: 0 } => {
+            format!("{job} placed on {n_parts} parts, start {attempt}")
+        }
+        Note::JobPlaced { job, attempt, n_parts, kept_parts } => {
+            format!("{job} placed on {n_parts} parts ({kept_parts} kept), start {attempt}")
+        }
+        Note::JobStaged { job, attempt, stage: at } => {
+            format!("{job} {}, start {attempt}", stage(*at))
+        }
+        Note::JobStarted { job, attempt, waited } => {
+            format!("{job} running, start {attempt}, after {waited}")
+        }
+        Note::JobNotified { job, attempt: _, why } => {
+            format!("{job} told to stop because {}", stop_why(*why, fabric))
+        }
+        Note::JobStopped { job, attempt: _, exit: how, kept } => {
+            format!("{job} stopped: {}; {kept} steps kept", exit(*how))
+        }
+        Note::JobRequeued { job, why, not_before: _ } => {
+            format!("{job} queued again because {}", stop_why(*why, fabric))
+        }
+        Note::JobFinished { job } => format!("{job} finished"),
+        Note::JobFailed { job, why } => format!("{job} failed: {}", fail_why(*why)),
+        Note::JobCancelled { job } => format!("{job} cancelled"),
+        Note::JobHeld { job, by } => format!("{job} held by {by}"),
+        Note::JobReleased { job, by } => format!("{job} released by {by}"),
+        other => kind(other),
+    }
+}
+
+/// A note about a plan or a switch; [`note`] says which they are.
+fn plan_note(note: &Note, fabric: &Fabric) -> String {
+    match note {
+        Note::BlueprintAdopted {
+            plan,
+            generation,
+            job,
+            n_switches,
+            n_removed,
+            n_added,
+            parent: _,
+        } => {
+            format!(
+                "{plan} ({generation}) for {job}: -{n_removed} +{n_added} on {n_switches} switches"
+            )
+        }
+        Note::BlueprintDone { plan, job } => format!("{plan} done for {job}"),
+        Note::PlanRefused { job, n_violations } => {
+            format!("a plan for {job} broke {n_violations} rules and was not adopted")
+        }
+        Note::SwitchRefused { switch, plan, n_ports } => {
+            format!("{} refused {n_ports} ports of {plan}", part(fabric, *switch))
+        }
+        Note::SwitchDiffered { switch, n_pairs } => {
+            format!("{} stood otherwise than believed at {n_pairs} pairs", part(fabric, *switch))
+        }
+        Note::SwitchStale { switch, newest } => {
+            format!("{} has seen {newest}, newer than it was told", part(fabric, *switch))
+        }
+        Note::DiscoveryDiffered { job, n_ports } => {
+            format!("{job}: {n_ports} ports lead elsewhere than asked for")
+        }
+        Note::MovesProposed { plan, job, n_moved, lost_chip_hours } => {
+            format!(
+                "{plan} proposed: {n_moved} jobs moved for {job}, {lost_chip_hours} chip-hours lost"
+            )
+        }
+        Note::MovesAdopted { plan, job } => format!("{plan} under way for {job}"),
+        other => kind(other),
+    }
+}
+
+/// The job called `text`: a number, or `job7`.
+pub(crate) fn job_named(text: &str) -> Option<JobId> {
+    text.strip_prefix("job").unwrap_or(text).parse().ok().map(JobId::new)
+}
