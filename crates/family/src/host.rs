@@ -2,4 +2,6 @@
 
 pub mod hardware;
 
+pub mod nccl;
+
 pub(crate) mod build;

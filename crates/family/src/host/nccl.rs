@@ -1,0 +1,29 @@
+//! A server as NCCL sees it, version by version: what it reads, which paths it finds, what it
+//! decides.  Facts and constants: notes/nccl.md and seed 002.
+//!
+//! [`xml`] reads the file, [`graph`] is what is built from it, [`path`] finds the ways, [`view`]
+//! takes the decisions under [`settings`], [`dump`] writes them down.
+
+mod build;
+
+pub mod dump;
+
+pub mod graph;
+
+mod limits;
+
+pub mod path;
+
+pub mod profile;
+
+pub mod settings;
+
+mod summary;
+
+pub mod view;
+
+pub mod width;
+
+pub mod xml;
+
+pub use build::TopoError;

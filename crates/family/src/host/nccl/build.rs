@@ -1,0 +1,683 @@
+//! From the XML tree to the graph.  Notes §3c and §3h.
+//!
+//! NCCL walks the file in order and so do we: CPUs with the PCI trees below them, then NVLinks,
+//! chip-to-chip links and switch links, then the links between CPUs; at last every link that
+//! leads upwards is moved behind its node's other links.
+
+use crate::host::nccl::graph::{
+    Arch, Cpu, Facts, Gpu, Graph, LinkKind, Net, NodeIdx, NodeKind, Vendor,
+};
+use crate::host::nccl::limits;
+use crate::host::nccl::profile::Profile;
+use crate::host::nccl::width::Width;
+use crate::host::nccl::xml::{Element, Place};
+
+/// Why NCCL builds no graph from the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopoError {
+    /// The outermost element is another one.
+    #[error("{place}: <{found}> is no topology; the outermost element is <system version=\"1\">")]
+    NoSystem {
+        /// Where.
+        place: Place,
+        /// The element.
+        found: String,
+    },
+    /// An attribute is missing.
+    #[error("{place}: <{element}> has no {attr}; NCCL {profile} asks for it")]
+    Missing {
+        /// Where.
+        place: Place,
+        /// Whose.
+        element: String,
+        /// Which.
+        attr: &'static str,
+        /// Who asks.
+        profile: Profile,
+    },
+    /// An attribute has a value without meaning.
+    #[error("{place}: {attr} of <{element}> is {found:?}; {expected}")]
+    Value {
+        /// Where.
+        place: Place,
+        /// Whose.
+        element: String,
+        /// Which.
+        attr: &'static str,
+        /// Its value.
+        found: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// NVLinks of a GPU that is not there.
+    #[error("{place}: the GPU of this <{element}> has no rank, so it is not part of the graph")]
+    NoGpu {
+        /// Where.
+        place: Place,
+        /// The element.
+        element: String,
+    },
+    /// A GPU below no CPU.
+    #[error("{place}: no CPU above the GPU of this <{element}>")]
+    NoCpu {
+        /// Where.
+        place: Place,
+        /// The element.
+        element: String,
+    },
+    /// More nodes than any server has.
+    #[error("{place}: more than {limit} {kind} nodes", kind = .kind.name())]
+    Limit {
+        /// Where.
+        place: Place,
+        /// Of what.
+        kind: NodeKind,
+        /// How many are taken.
+        limit: usize,
+    },
+    /// Of two ends of a link, one does not know it.
+    #[error(
+        "{near} {near_id:x} has a link to {far} {far_id:x} that leads one way only; \
+         name it at both ends"
+    )]
+    OneWay {
+        /// Kind of the end that knows it.
+        near: &'static str,
+        /// Its id.
+        near_id: u64,
+        /// Kind of the other end.
+        far: &'static str,
+        /// Its id.
+        far_id: u64,
+    },
+    /// Nothing to compute for.
+    #[error("the file has no GPU with a rank")]
+    NoRanks,
+}
+
+/// The graph of the server that `root` describes.
+///
+/// # Errors
+/// Says what in the file NCCL could not make a graph from.
+pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError> {
+    if root.name != "system" {
+        return Err(TopoError::NoSystem { place: root.place, found: root.name.clone() });
+    }
+    let mut builder =
+        Builder { graph: Graph::new(profile), hosts: Vec::new(), up: Vec::new(), profile };
+    for cpu in root.children.iter().filter(|it| it.name == "cpu") {
+        builder.cpu(cpu)?;
+    }
+    builder.links(root, "nvlink")?;
+    if !profile.is_seed() {
+        builder.links(root, "c2c")?;
+        builder.links(root, "pcilink")?;
+        builder.flatten();
+    }
+    builder.join_cpus();
+    builder.sort();
+    check_reverse(&builder.graph)?;
+    if builder.graph.kind(NodeKind::Gpu).is_empty() {
+        return Err(TopoError::NoRanks);
+    }
+    Ok(builder.graph)
+}
+
+struct Builder {
+    graph: Graph,
+    /// Hashes of hosts, in order of appearance.
+    hosts: Vec<u64>,
+    /// What a node hangs below, by node.
+    up: Vec<Option<NodeIdx>>,
+    profile: Profile,
+}
+
+impl Builder {
+    fn cpu(&mut self, element: &Element) -> Result<(), TopoError> {
+        let system = self.system(element);
+        let numa = self.int(element, "numaid")?;
+        let facts = Facts::Cpu(self.cpu_facts(element)?);
+        let id = self.id(system, numa as u64);
+        let cpu = self.node(element, NodeKind::Cpu, id, facts, None)?;
+        for child in &element.children {
+            match child.name.as_str() {
+                "pci" => self.pci(child, cpu, system)?,
+                "nic" => {
+                    // Ports without a PCI device share one card below the CPU.
+                    let id = self.id(system, 0);
+                    let nic = match self.graph.find(NodeKind::Nic, id) {
+                        Some(nic) => nic,
+                        None => {
+                            let facts = Facts::Nic;
+                            let nic = self.node(child, NodeKind::Nic, id, facts, Some(cpu))?;
+                            self.join(cpu, nic, LinkKind::Pci, Width::LOCAL);
+                            nic
+                        }
+                    };
+                    self.nets(child, nic, system, "")?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn cpu_facts(&self, element: &Element) -> Result<Cpu, TopoError> {
+        let arch = match self.text(element, "arch")? {
+            "x86_64" => Arch::X86,
+            "arm64" => Arch::Arm,
+            "ppc64" => Arch::Power,
+            found => {
+                let expected = "one of x86_64, arm64, ppc64";
+                return Err(value(element, "arch", found, expected));
+            }
+        };
+        let mut cpu = Cpu { arch: Some(arch), vendor: None, model: -1 };
+        if arch == Arch::X86 {
+            cpu.vendor = match self.text(element, "vendor")? {
+                "GenuineIntel" => Some(Vendor::Intel),
+                "AuthenticAMD" => Some(Vendor::Amd),
+                "CentaurHauls" | "  Shanghai  " if !self.profile.is_seed() => Some(Vendor::Zhaoxin),
+                _ => None,
+            };
+            let family = self.int(element, "familyid")?;
+            let model = self.int(element, "modelid")?;
+            cpu.model =
+                match cpu.vendor {
+                    Some(Vendor::Intel) if self.profile.is_seed() => {
+                        if family == 6 && model >= 0x55 { 2 } else { 1 }
+                    }
+                    // Broadwell, Skylake, Sapphire Rapids, Emerald Rapids.
+                    Some(Vendor::Intel) if family == 6 => match model {
+                        0xcf.. => 4,
+                        0x8f.. => 3,
+                        0x55.. => 2,
+                        _ => 1,
+                    },
+                    Some(Vendor::Intel) => 1,
+                    Some(Vendor::Zhaoxin) if family == 7 && model == 0x5b => 1,
+                    _ => -1,
+                };
+        }
+        Ok(cpu)
+    }
+
+    /// A PCI device and all below it.  The stack is ours: depth comes from a file.
+    fn pci(&mut self, element: &Element, above: NodeIdx, system: u64) -> Result<(), TopoError> {
+        let mut todo = vec![(element, above)];
+        while let Some((element, above)) = todo.pop() {
+            let class = class(self.text(element, "class")?);
+            let busid = self.text(element, "busid")?.to_owned();
+            let bus = bus_number(&busid);
+            let (gpu, nic) = (element.child("gpu"), element.child("nic"));
+            // 2.7 goes by the class, later versions by what is inside.
+            let by_class = self.profile.is_seed();
+            let node = if (class == NodeKind::Gpu || !by_class) && gpu.is_some() {
+                let Some(gpu) = gpu else { continue };
+                self.gpu(gpu, self.id(system, bus), above)?
+            } else if (class == NodeKind::Nic || !by_class) && nic.is_some() {
+                let Some(nic) = nic else { continue };
+                self.card(nic, &busid, bus, above, system)?
+            } else if class == NodeKind::Pci {
+                let id = self.id(system, bus);
+                let facts = Facts::Pci(device_number(element));
+                let node = self.node(element, NodeKind::Pci, id, facts, Some(above))?;
+                let below = element.children.iter().rev().filter(|it| it.name == "pci");
+                todo.extend(below.map(|it| (it, node)));
+                if by_class && let Some(child) = element.children.iter().find(|it| it.name != "pci")
+                {
+                    self.text(child, "busid")?;
+                }
+                Some(node)
+            } else {
+                None
+            };
+            if let Some(node) = node {
+                let width = self.int(element, "link_width")?;
+                let lanes = if width == 0 { 16 } else { width };
+                let speed = self.profile.lane(self.text(element, "link_speed")?);
+                self.join(node, above, LinkKind::Pci, Width(lanes as f32 * speed / 80.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// What hangs on the PCI bus for the GPU: itself, or in 2.30 its device.
+    fn gpu(
+        &mut self,
+        element: &Element,
+        id: u64,
+        above: NodeIdx,
+    ) -> Result<Option<NodeIdx>, TopoError> {
+        // A GPU without a rank is another job's.
+        let Some(rank) = element.attr("rank").map(int) else { return Ok(None) };
+        let sm = self.int(element, "sm")?;
+        let dev = self.int(element, "dev")?;
+        let gdr = self.int(element, "gdr")? != 0;
+        let gpu = Gpu { dev, rank, sm, gdr };
+        if !self.profile.has_devices() {
+            let facts = Facts::Gpu { gpu, parent: None };
+            let node = self.node(element, NodeKind::Gpu, id, facts, Some(above))?;
+            if self.profile.is_seed() {
+                self.graph.connect(node, node, LinkKind::Loc, Width::LOCAL);
+            }
+            return Ok(Some(node));
+        }
+        let facts = Facts::Dev { dev, sm, gpu: None };
+        let device = self.node(element, NodeKind::Dev, id, facts, Some(above))?;
+        let facts = Facts::Gpu { gpu, parent: Some(device) };
+        let node = self.node(element, NodeKind::Gpu, id, facts, Some(device))?;
+        self.graph.node_mut(device).facts = Facts::Dev { dev, sm, gpu: Some(node) };
+        self.join(node, device, LinkKind::Loc, Width::LOCAL);
+        Ok(Some(device))
+    }
+
+    fn card(
+        &mut self,
+        element: &Element,
+        busid: &str,
+        bus: u64,
+        above: NodeIdx,
+        system: u64,
+    ) -> Result<Option<NodeIdx>, TopoError> {
+        // Until 2.23 the functions of one card were one node.
+        let bus = if self.profile.is_seed() { bus & !0xf } else { bus };
+        let id = self.id(system, bus);
+        let (nic, new) = match self.graph.find(NodeKind::Nic, id) {
+            Some(nic) => (nic, None),
+            None => {
+                let nic = self.node(element, NodeKind::Nic, id, Facts::Nic, Some(above))?;
+                (nic, Some(nic))
+            }
+        };
+        self.nets(element, nic, system, busid)?;
+        Ok(new)
+    }
+
+    fn nets(
+        &mut self,
+        element: &Element,
+        nic: NodeIdx,
+        system: u64,
+        busid: &str,
+    ) -> Result<(), TopoError> {
+        for child in element.children.iter().filter(|it| it.name == "net") {
+            let Some(dev) = child.attr("dev").map(int) else { continue };
+            let mbps = or(child, "speed", 0);
+            let mbps = if mbps <= 0 { 10_000 } else { mbps };
+            let asic = child.attr("guid").map_or(dev as u64, hex);
+            let net = Net {
+                dev,
+                asic,
+                port: or(child, "port", 0),
+                width: Width((f64::from(mbps) / 8000.0) as f32),
+                latency: child.attr("latency").and_then(|it| it.parse().ok()).unwrap_or(0.0),
+                gdr: or(child, "gdr", 0) != 0,
+                coll: or(child, "coll", 0),
+                connections: or(child, "maxconn", if self.profile.is_seed() { 32 } else { 64 }),
+                rail: or(child, "rail", -1),
+                plane: or(child, "plane", -1),
+                pci: match busid {
+                    "" => digest(&asic.to_le_bytes()),
+                    busid => digest(busid.as_bytes()),
+                },
+            };
+            let id = self.id(system, dev as u64);
+            let node = self.node(child, NodeKind::Net, id, Facts::Net(net), Some(nic))?;
+            self.join(nic, node, LinkKind::Net, net.width);
+        }
+        Ok(())
+    }
+
+    /// The links of one kind, wherever they stand in the tree.
+    fn links(&mut self, root: &Element, name: &str) -> Result<(), TopoError> {
+        let mut todo = vec![(root, 0, 0)];
+        while let Some((element, bus, system)) = todo.pop() {
+            if element.name == name {
+                match name {
+                    "nvlink" => self.nvlink(element, bus, system)?,
+                    "c2c" => self.c2c(element, bus, system)?,
+                    _ => self.switch_link(element, bus, system)?,
+                }
+                continue;
+            }
+            let system = if element.name == "cpu" { self.system(element) } else { system };
+            let bus = element.attr("busid").map_or(bus, bus_number);
+            todo.extend(element.children.iter().rev().map(|it| (it, bus, system)));
+        }
+        Ok(())
+    }
+
+    fn nvlink(&mut self, element: &Element, bus: u64, system: u64) -> Result<(), TopoError> {
+        let gpu = self.linked_gpu(element, bus, system)?;
+        let near = self.seat(gpu);
+        let sm = self.graph.gpu(gpu).sm;
+        let count = self.int(element, "count")?;
+        let width = Width(count as f32 * self.profile.nvlink(sm).0);
+        let far = match class(self.text(element, "tclass")?) {
+            NodeKind::Gpu => {
+                let target = self.id(system, bus_number(self.text(element, "target")?));
+                // A target that is not there is another job's GPU.
+                self.graph.find(NodeKind::Gpu, target).map(|it| self.seat(it))
+            }
+            NodeKind::Cpu => Some(self.cpu_above(element, near)?),
+            _ => Some(match self.graph.kind(NodeKind::Nvs).first() {
+                Some(nvs) => *nvs,
+                None => self.node(element, NodeKind::Nvs, 0, Facts::Nvs, None)?,
+            }),
+        };
+        let Some(far) = far else { return Ok(()) };
+        self.graph.connect(near, far, LinkKind::Nvl, width);
+        // Two GPUs name their links each for itself.
+        if !matches!(self.graph.node(far).kind, NodeKind::Gpu | NodeKind::Dev) {
+            self.graph.connect(far, near, LinkKind::Nvl, width);
+        }
+        Ok(())
+    }
+
+    fn c2c(&mut self, element: &Element, bus: u64, system: u64) -> Result<(), TopoError> {
+        let gpu = self.linked_gpu(element, bus, system)?;
+        let near = self.seat(gpu);
+        let count = self.int(element, "count")?;
+        let each = self.int(element, "bw")?;
+        let width = Width((f64::from(count) * f64::from(each) / 1000.0) as f32);
+        let cpu = self.cpu_above(element, near)?;
+        self.join(near, cpu, LinkKind::C2c, width);
+        Ok(())
+    }
+
+    fn switch_link(&mut self, element: &Element, bus: u64, system: u64) -> Result<(), TopoError> {
+        let target = self.id(system, bus_number(self.text(element, "target")?));
+        let near = self.graph.find(NodeKind::Pci, self.id(system, bus));
+        let far = self.graph.find(NodeKind::Pci, target);
+        if let (Some(near), Some(far)) = (near, far) {
+            self.graph.connect(near, far, LinkKind::Loc, Width::LOCAL);
+        }
+        Ok(())
+    }
+
+    fn linked_gpu(&self, element: &Element, bus: u64, system: u64) -> Result<NodeIdx, TopoError> {
+        let (place, name) = (element.place, element.name.clone());
+        let found = self.graph.find(NodeKind::Gpu, self.id(system, bus));
+        found.ok_or(TopoError::NoGpu { place, element: name })
+    }
+
+    /// Where the GPU's outer links are: itself, or its device.
+    fn seat(&self, gpu: NodeIdx) -> NodeIdx {
+        match self.graph.node(gpu).facts {
+            Facts::Gpu { parent: Some(device), .. } => device,
+            _ => gpu,
+        }
+    }
+
+    fn cpu_above(&self, element: &Element, node: NodeIdx) -> Result<NodeIdx, TopoError> {
+        let mut at = node;
+        while let Some(up) = self.up[at.usize()] {
+            at = up;
+        }
+        if self.graph.node(at).kind == NodeKind::Cpu {
+            return Ok(at);
+        }
+        Err(TopoError::NoCpu { place: element.place, element: element.name.clone() })
+    }
+
+    /// Broadcom's switches show as two levels of one switch; the lower level goes.
+    fn flatten(&mut self) {
+        let mut at = 0;
+        while let Some(&upper) = self.graph.kind(NodeKind::Pci).get(at) {
+            at += 1;
+            let Facts::Pci(device) = self.graph.node(upper).facts else { continue };
+            let Some(generation) = broadcom(device, 0) else { continue };
+            let lower: Vec<NodeIdx> =
+                self.graph.node(upper).links.iter().map(|it| it.peer).collect();
+            let lower: Vec<NodeIdx> = lower
+                .into_iter()
+                .filter(|it| match self.graph.node(*it).facts {
+                    Facts::Pci(device) => broadcom(device, 1) == Some(generation),
+                    _ => false,
+                })
+                .collect();
+            if lower.is_empty() {
+                continue;
+            }
+            for sub in lower {
+                self.splice(upper, sub);
+            }
+            // A mark that no switch has, so that it is not flattened again; and from the start,
+            // for the switches have moved.
+            self.graph.node_mut(upper).facts = Facts::Pci(device | 0xffff);
+            at = 0;
+        }
+    }
+
+    fn splice(&mut self, upper: NodeIdx, sub: NodeIdx) {
+        for link in self.graph.node(sub).links.clone() {
+            if link.peer == upper {
+                continue;
+            }
+            self.graph.node_mut(upper).links.push(link);
+            for back in &mut self.graph.node_mut(link.peer).links {
+                if back.peer == sub {
+                    back.peer = upper;
+                }
+            }
+            if self.up[link.peer.usize()] == Some(sub) {
+                self.up[link.peer.usize()] = Some(upper);
+            }
+        }
+        self.graph.remove(sub);
+    }
+
+    fn join_cpus(&mut self) {
+        let cpus = self.graph.kind(NodeKind::Cpu).to_vec();
+        for &from in &cpus {
+            for &to in &cpus {
+                let system = |it: NodeIdx| self.graph.node(it).id >> 56;
+                if from != to && (self.profile.is_seed() || system(from) == system(to)) {
+                    let width = self.between_cpus(self.graph.cpu(from));
+                    self.graph.connect(from, to, LinkKind::Sys, width);
+                }
+            }
+        }
+    }
+
+    fn between_cpus(&self, cpu: Cpu) -> Width {
+        let seed = self.profile.is_seed();
+        match (cpu.arch, cpu.vendor) {
+            (Some(Arch::Power), _) => Width(32.0),
+            (Some(Arch::Arm), _) => Width(6.0),
+            (_, Some(Vendor::Intel)) => Width(match cpu.model {
+                4 => 40.0,
+                3 => 22.0,
+                2 if seed => 9.0,
+                2 => 10.0,
+                _ => 6.0,
+            }),
+            (_, Some(Vendor::Amd)) if !seed => Width(16.0),
+            (_, Some(Vendor::Zhaoxin)) => Width(if cpu.model == 1 { 9.0 } else { 6.0 }),
+            _ => Width::LOCAL,
+        }
+    }
+
+    /// The link upwards goes last, all the way down each PCI tree.
+    fn sort(&mut self) {
+        for cpu in self.graph.kind(NodeKind::Cpu).to_vec() {
+            let mut todo = vec![(cpu, None)];
+            let mut seen = vec![false; self.graph.n_nodes()];
+            while let Some((node, up)) = todo.pop() {
+                if std::mem::replace(&mut seen[node.usize()], true) {
+                    continue;
+                }
+                let links = &mut self.graph.node_mut(node).links;
+                if let Some(at) = up.and_then(|up| links.iter().position(|it| it.peer == up)) {
+                    let link = links.remove(at);
+                    links.push(link);
+                }
+                let below = links.iter().filter(|it| it.kind == LinkKind::Pci);
+                let below = below.map(|it| it.peer).filter(|it| Some(*it) != up);
+                todo.extend(below.map(|it| (it, Some(node))));
+            }
+        }
+    }
+
+    fn node(
+        &mut self,
+        element: &Element,
+        kind: NodeKind,
+        id: u64,
+        facts: Facts,
+        up: Option<NodeIdx>,
+    ) -> Result<NodeIdx, TopoError> {
+        if self.graph.kind(kind).len() == limits::NODES {
+            return Err(TopoError::Limit { place: element.place, kind, limit: limits::NODES });
+        }
+        self.up.push(up);
+        Ok(self.graph.add(kind, id, facts))
+    }
+
+    fn join(&mut self, a: NodeIdx, b: NodeIdx, kind: LinkKind, width: Width) {
+        self.graph.connect(a, b, kind, width);
+        self.graph.connect(b, a, kind, width);
+    }
+
+    /// The number of the CPU's host among those of the file.
+    fn system(&mut self, cpu: &Element) -> u64 {
+        if self.profile.is_seed() {
+            return 0;
+        }
+        let hash = cpu.attr("host_hash").map_or(0, hex);
+        let at = self.hosts.iter().position(|it| *it == hash).unwrap_or_else(|| {
+            self.hosts.push(hash);
+            self.hosts.len() - 1
+        });
+        at as u64
+    }
+
+    /// From 2.21 on, ids carry the host in their upper byte.
+    fn id(&self, system: u64, local: u64) -> u64 {
+        if self.profile.is_seed() { local } else { (system << 56) | (local & (u64::MAX >> 8)) }
+    }
+
+    fn text<'e>(&self, element: &'e Element, attr: &'static str) -> Result<&'e str, TopoError> {
+        let (place, profile) = (element.place, self.profile);
+        let missing = || TopoError::Missing { place, element: element.name.clone(), attr, profile };
+        element.attr(attr).ok_or_else(missing)
+    }
+
+    fn int(&self, element: &Element, attr: &'static str) -> Result<i32, TopoError> {
+        self.text(element, attr).map(int)
+    }
+}
+
+/// NCCL looks for each link's other direction while it computes paths, and gives up without it.
+fn check_reverse(graph: &Graph) -> Result<(), TopoError> {
+    for kind in NodeKind::ALL {
+        for &near in graph.kind(kind) {
+            for link in &graph.node(near).links {
+                let far = graph.node(link.peer);
+                if far.links.iter().all(|it| it.peer != near) {
+                    return Err(TopoError::OneWay {
+                        near: kind.name(),
+                        near_id: graph.node(near).id,
+                        far: far.kind.name(),
+                        far_id: far.id,
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn value(element: &Element, attr: &'static str, found: &str, expected: &'static str) -> TopoError {
+    let (place, found) = (element.place, found.to_owned());
+    TopoError::Value { place, element: element.name.clone(), attr, found, expected }
+}
+
+/// A PCI class's meaning, by its beginning.  Notes §3h.
+fn class(text: &str) -> NodeKind {
+    const KINDS: [(&str, NodeKind); 6] = [
+        ("0x060400", NodeKind::Pci),
+        ("0x080100", NodeKind::Pci),
+        ("0x068000", NodeKind::Nvs),
+        ("0x068001", NodeKind::Cpu),
+        ("0x03", NodeKind::Gpu),
+        ("0x02", NodeKind::Nic),
+    ];
+    KINDS.iter().find(|(it, _)| text.starts_with(it)).map_or(NodeKind::Pci, |(_, kind)| *kind)
+}
+
+/// `0000:1a:00.0` as a number: its hexadecimal digits in a row.
+fn bus_number(text: &str) -> u64 {
+    let digits = text.chars().filter_map(|it| it.to_digit(16));
+    digits.fold(0, |number, digit| (number << 4) | u64::from(digit))
+}
+
+fn device_number(element: &Element) -> u64 {
+    let part = |name| element.attr(name).map_or(0, hex) & 0xffff;
+    part("vendor") << 48
+        | part("device") << 32
+        | part("subsystem_vendor") << 16
+        | part("subsystem_device")
+}
+
+/// The PCI generation of a Broadcom switch's upper (0) or lower (1) level.
+fn broadcom(device: u64, level: u64) -> Option<u8> {
+    match device & !0xfff {
+        0x1000_c010_1000_a000 => Some(4),
+        it if it == 0x1000_c030_1000_0000 | (level << 12) => Some(5),
+        _ => None,
+    }
+}
+
+fn or(element: &Element, attr: &str, default: i32) -> i32 {
+    element.attr(attr).map_or(default, int)
+}
+
+/// A number as C's `strtol` with base 0 reads it: as far as it goes, 0 where nothing is.
+fn int(text: &str) -> i32 {
+    let text = text.trim_start();
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (text, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(rest) => (rest, 16),
+        None if text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    let mut number: i64 = 0;
+    for digit in text.chars().map_while(|it| it.to_digit(base)) {
+        number = number.saturating_mul(i64::from(base)).saturating_add(i64::from(digit));
+    }
+    // C truncates a `long` to an `int`.
+    (if negative { -number } else { number }) as i32
+}
+
+fn hex(text: &str) -> u64 {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    digits
+        .chars()
+        .map_while(|it| it.to_digit(16))
+        .fold(0, |number: u64, digit| (number << 4) | u64::from(digit))
+}
+
+/// The digest by which 2.30 tells cards apart: two accumulators, eight bytes at a time.
+fn digest(bytes: &[u8]) -> u64 {
+    let (mut a, mut b): (u64, u64) = (1 ^ bytes.len() as u64, 1);
+    for chunk in bytes.chunks(8) {
+        a = a.wrapping_add(b);
+        b ^= a;
+        a ^= a >> 31;
+        a = a.wrapping_mul(0x9de6_2bbc_8cef_3ce3);
+        b ^= b >> 32;
+        b = b.wrapping_mul(0x485c_d631_1b59_9e79);
+        let word = chunk.iter().rev().fold(0, |word: u64, it| (word << 8) | u64::from(*it));
+        a = a.wrapping_add(word);
+    }
+    a ^= a >> 31;
+    a = a.wrapping_mul(0xbac3_bd56_2846_de6b);
+    a = a.wrapping_add(b);
+    a ^= a >> 32;
+    a.wrapping_mul(0x995a_187a_14e7_b445)
+}

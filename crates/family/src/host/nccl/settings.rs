@@ -1,0 +1,229 @@
+//! The environment variables that the graph code reads.  Notes §3g.
+
+use crate::host::nccl::path::PathKind;
+use crate::host::nccl::profile::Profile;
+
+/// What the variables say, read as NCCL reads them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `NCCL_P2P_LEVEL`, or LOC by `NCCL_P2P_DISABLE=1`.
+    pub p2p_level: Option<PathKind>,
+    /// `NCCL_SHM_DISABLE=1`.
+    pub shm_disabled: bool,
+    /// `NCCL_IGNORE_DISABLED_P2P`.
+    pub ignore_disabled_p2p: i64,
+    /// `NCCL_NET_GDR_LEVEL`.
+    pub gdr_level: Option<PathKind>,
+    /// `NCCL_NET_GDR_READ`.
+    pub gdr_read: Option<i64>,
+    /// `NCCL_NET_GDR_C2C`.
+    pub gdr_c2c: bool,
+    /// `NCCL_NET_DISABLE_INTRA=1`.
+    pub net_disable_intra: bool,
+    /// `NCCL_NVB_DISABLE`.
+    pub nvb_disabled: bool,
+    /// `NCCL_PXN_DISABLE=1`.
+    pub pxn_disabled: bool,
+    /// `NCCL_PXN_C2C`.
+    pub pxn_c2c: bool,
+    /// `NCCL_NETDEVS_POLICY`.
+    pub netdevs: NetDevs,
+    /// `NCCL_P2P_PER_CHANNEL_NET_BW`, in GB/s.
+    pub p2p_per_channel_net: i64,
+    /// `NCCL_CROSS_NIC`: 0 never, 1 always, 2 where it pays.
+    pub cross_nic: i64,
+    /// Variables that were set and that this version does not read.
+    pub unread: Vec<String>,
+}
+
+/// How many ports a GPU spreads over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetDevs {
+    /// Its share.
+    Auto,
+    /// All near ones.
+    All,
+    /// So many at most.
+    Max(usize),
+}
+
+/// A variable that cannot be obeyed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// It is read, but what it changes is not reproduced here.
+    #[error("{name} is not reproduced; leave it out")]
+    NotReproduced {
+        /// Which.
+        name: String,
+    },
+    /// The graph code of no version reads it.
+    #[error("{name} is no variable of NCCL's graph code; see `selvedge topo dump --help`")]
+    Unknown {
+        /// Which.
+        name: String,
+    },
+    /// Its value has no meaning.
+    #[error("{name} is {value:?}; {expected}")]
+    Value {
+        /// Which.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+}
+
+impl Settings {
+    /// Without any variable.
+    pub fn defaults(profile: Profile) -> Settings {
+        Settings {
+            p2p_level: None,
+            shm_disabled: false,
+            ignore_disabled_p2p: 0,
+            gdr_level: None,
+            gdr_read: None,
+            gdr_c2c: profile.has_devices(),
+            net_disable_intra: false,
+            nvb_disabled: false,
+            pxn_disabled: false,
+            pxn_c2c: true,
+            netdevs: NetDevs::Auto,
+            p2p_per_channel_net: 14,
+            cross_nic: 2,
+            unread: Vec::new(),
+        }
+    }
+
+    /// With `NAME=VALUE` pairs.
+    ///
+    /// # Errors
+    /// Names a variable that no version reads, that is not reproduced, or whose value has no
+    /// meaning.  One that only this version does not read is listed in `unread`.
+    pub fn read<'a>(
+        profile: Profile,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Settings, SettingError> {
+        let mut settings = Settings::defaults(profile);
+        let mut p2p_disabled = false;
+        for (name, value) in pairs {
+            if !is_read(profile, name)? {
+                settings.unread.push(name.to_owned());
+                continue;
+            }
+            let number = || number(name, value);
+            match name {
+                "NCCL_P2P_DISABLE" => p2p_disabled = number()? == 1,
+                "NCCL_P2P_LEVEL" => settings.p2p_level = Some(level(profile, name, value)?),
+                "NCCL_SHM_DISABLE" => settings.shm_disabled = number()? == 1,
+                "NCCL_IGNORE_DISABLED_P2P" => settings.ignore_disabled_p2p = number()?,
+                "NCCL_NET_GDR_LEVEL" => settings.gdr_level = Some(level(profile, name, value)?),
+                "NCCL_NET_GDR_READ" => settings.gdr_read = Some(number()?),
+                "NCCL_NET_GDR_C2C" => settings.gdr_c2c = number()? != 0,
+                "NCCL_NET_DISABLE_INTRA" => settings.net_disable_intra = number()? == 1,
+                "NCCL_NVB_DISABLE" => settings.nvb_disabled = number()? != 0,
+                "NCCL_PXN_DISABLE" => settings.pxn_disabled = number()? == 1,
+                "NCCL_PXN_C2C" => settings.pxn_c2c = number()? != 0,
+                "NCCL_P2P_PER_CHANNEL_NET_BW" => settings.p2p_per_channel_net = number()?.max(1),
+                "NCCL_CROSS_NIC" => settings.cross_nic = number()?,
+                "NCCL_NETDEVS_POLICY" => settings.netdevs = netdevs(name, value)?,
+                _ => return Err(SettingError::NotReproduced { name: name.to_owned() }),
+            }
+        }
+        if p2p_disabled {
+            settings.p2p_level = Some(PathKind::Loc);
+        }
+        Ok(settings)
+    }
+}
+
+/// Whether this version's graph code reads the variable; an error where none does.
+fn is_read(profile: Profile, name: &str) -> Result<bool, SettingError> {
+    use Profile::{V2_7_8, V2_27_7, V2_30_7};
+    /// Every variable of notes §3g, with the first of our versions that reads it.
+    const SINCE: [(&str, Profile); 40] = [
+        ("NCCL_P2P_DISABLE", V2_7_8),
+        ("NCCL_P2P_LEVEL", V2_7_8),
+        ("NCCL_SHM_DISABLE", V2_7_8),
+        ("NCCL_IGNORE_DISABLED_P2P", V2_27_7),
+        ("NCCL_NET_GDR_LEVEL", V2_7_8),
+        ("NCCL_NET_GDR_READ", V2_7_8),
+        ("NCCL_NET_GDR_C2C", V2_27_7),
+        ("NCCL_NET_GDR_MLOPART", V2_30_7),
+        ("NCCL_NET_FORCE_FLUSH", V2_27_7),
+        ("NCCL_NET_DISABLE_INTRA", V2_27_7),
+        ("NCCL_NVB_DISABLE", V2_27_7),
+        ("NCCL_PXN_DISABLE", V2_27_7),
+        ("NCCL_PXN_C2C", V2_27_7),
+        ("NCCL_P2P_PXN_LEVEL", V2_27_7),
+        ("NCCL_CROSS_NIC", V2_7_8),
+        ("NCCL_NETDEVS_POLICY", V2_30_7),
+        ("NCCL_NET_MERGE_LEVEL", V2_27_7),
+        ("NCCL_NET_FORCE_MERGE", V2_27_7),
+        ("NCCL_NET_MERGE_POLICY", V2_30_7),
+        ("NCCL_MNNVL_SCATTER_NETS_ENABLE", V2_27_7),
+        ("NCCL_MNNVL_RAIL_PER_HOST", V2_27_7),
+        ("NCCL_TOPO_SPLIT_MLOPART", V2_30_7),
+        ("NCCL_IGNORE_CPU_AFFINITY", V2_7_8),
+        ("NCCL_MIN_NCHANNELS", V2_7_8),
+        ("NCCL_MAX_NCHANNELS", V2_7_8),
+        ("NCCL_MIN_NRINGS", V2_7_8),
+        ("NCCL_MAX_NRINGS", V2_7_8),
+        ("NCCL_MIN_CTAS", V2_27_7),
+        ("NCCL_MAX_CTAS", V2_27_7),
+        ("NCCL_MIN_P2P_NCHANNELS", V2_7_8),
+        ("NCCL_MAX_P2P_NCHANNELS", V2_7_8),
+        ("NCCL_P2P_PER_CHANNEL_NET_BW", V2_30_7),
+        ("NCCL_TOPO_FILE", V2_7_8),
+        ("NCCL_TOPO_DUMP_FILE", V2_7_8),
+        ("NCCL_TOPO_DUMP_FILE_RANK", V2_27_7),
+        ("NCCL_GRAPH_FILE", V2_7_8),
+        ("NCCL_GRAPH_DUMP_FILE", V2_7_8),
+        ("NCCL_GRAPH_DUMP_FILE_RANK", V2_27_7),
+        ("NCCL_NVLS_ENABLE", V2_27_7),
+        ("NCCL_COLLNET_ENABLE", V2_7_8),
+    ];
+    let since = SINCE.iter().find(|(it, _)| *it == name).map(|(_, since)| *since);
+    let since = since.ok_or_else(|| SettingError::Unknown { name: name.to_owned() })?;
+    Ok(since <= profile)
+}
+
+/// A level by name, or by the number that the first versions took.
+fn level(profile: Profile, name: &str, value: &str) -> Result<PathKind, SettingError> {
+    use PathKind::{Loc, Phb, Pix, Pxb, Sys};
+    let known = PathKind::ALL.into_iter().filter(|it| *it <= Sys && it.exists_in(profile));
+    if let Some(kind) = known.into_iter().find(|it| it.name() == value) {
+        return Ok(kind);
+    }
+    let old = value.parse::<usize>().map_err(|_| SettingError::Value {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        expected: "a level such as NVL, PIX, PXB, PHB or SYS, or a number from 0 to 5",
+    })?;
+    Ok([Loc, Pix, Pxb, Phb, Sys, Sys][old.min(5)])
+}
+
+fn netdevs(name: &str, value: &str) -> Result<NetDevs, SettingError> {
+    let error = || SettingError::Value {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        expected: "AUTO, ALL, or MAX:n with n from 1",
+    };
+    match value.split_once(':') {
+        None if value.eq_ignore_ascii_case("auto") => Ok(NetDevs::Auto),
+        None if value.eq_ignore_ascii_case("all") => Ok(NetDevs::All),
+        Some((max, n)) if max.eq_ignore_ascii_case("max") => {
+            let n = n.parse().ok().filter(|it| *it > 0);
+            n.map(NetDevs::Max).ok_or_else(error)
+        }
+        _ => Err(error()),
+    }
+}
+
+fn number(name: &str, value: &str) -> Result<i64, SettingError> {
+    value.parse().map_err(|_| SettingError::Value {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        expected: "a whole number",
+    })
+}

@@ -1,0 +1,621 @@
+//! What one rank's NCCL decides about a server: paths, P2P, GPUDirect RDMA, ports, trimming.
+//!
+//! The order is NCCL's: paths, the detours that P2P and GDR decisions force on them, removal of
+//! GPUs that cannot be reached, and all of it again.  Notes §3d to §3f, seed 002.
+
+use std::collections::BTreeSet;
+
+use crate::host::nccl::build::{TopoError, build};
+use crate::host::nccl::graph::{Arch, Facts, Graph, LinkKind, NodeIdx, NodeKind, Vendor};
+use crate::host::nccl::path::{Path, PathKind, Paths, SearchRules};
+use crate::host::nccl::profile::Profile;
+use crate::host::nccl::settings::{NetDevs, Settings};
+use crate::host::nccl::width::Width;
+use crate::host::nccl::xml::Element;
+
+/// From where and under what conditions the server is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The version.
+    pub profile: Profile,
+    /// Equal servers in the job.
+    pub nodes: u32,
+    /// The rank that looks.
+    pub rank: i32,
+    /// Environment variables.
+    pub settings: Settings,
+    /// Pairs of GPUs, by NVML's number, whose P2P the driver reports broken.
+    pub broken: BTreeSet<(i32, i32)>,
+    /// Whether ranks (0,1), (2,3)… are in containers with a /dev/shm of their own.
+    pub shm_pairs: bool,
+}
+
+/// Why NCCL would not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedView {
+    /// The file makes no graph.
+    #[error(transparent)]
+    Topo(#[from] TopoError),
+    /// No GPU has the rank that looks.
+    #[error("no GPU of this server has rank {rank}; choose one of {present}")]
+    NoRank {
+        /// The rank.
+        rank: i32,
+        /// Those that are there.
+        present: String,
+    },
+    /// The driver says that P2P is broken where NVLink says that it is there.
+    #[error(
+        "the driver reports P2P broken between GPU {a} and GPU {b}, which NVLink connects; \
+         repair the link, or set NCCL_IGNORE_DISABLED_P2P=1"
+    )]
+    BrokenP2p {
+        /// NVML's number of one.
+        a: i32,
+        /// And of the other.
+        b: i32,
+    },
+    /// A GPU that no CPU can be reached from.
+    #[error("GPU {gpu} reaches no CPU; put its <pci> below a <cpu>")]
+    NoCpu {
+        /// NVML's number.
+        gpu: i32,
+    },
+}
+
+/// A P2P decision about two GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct P2p {
+    /// Whether they may reach each other's memory.
+    pub usable: bool,
+    /// Whether reading is preferred to writing.
+    pub read: bool,
+    /// The GPU between them.
+    pub via: Option<NodeIdx>,
+}
+
+/// A server as one rank sees it.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// How it was asked for.
+    pub ask: Ask,
+    /// What is left of the server.
+    pub graph: Graph,
+    /// All paths, after all detours.
+    pub paths: Paths,
+    /// Ranks in the job.
+    pub n_ranks: usize,
+    /// Whether the network is needed.
+    pub inter: bool,
+    /// The widest path between two GPUs before any detour.
+    direct: Width,
+    /// From 2.27 on, the GPU that serves each port, by the port's place.
+    pub local_gpus: Vec<Option<usize>>,
+}
+
+impl View {
+    /// What the asking rank's NCCL makes of the server that `root` describes.
+    ///
+    /// # Errors
+    /// Where NCCL would give up, says where and why.
+    pub fn of(root: &Element, ask: Ask) -> Result<View, RefusedView> {
+        let graph = build(root, ask.profile)?;
+        if graph.gpu_of_rank(ask.rank).is_none() {
+            let ranks = graph.kind(NodeKind::Gpu).iter().map(|it| graph.gpu(*it).rank.to_string());
+            let present = ranks.collect::<Vec<_>>().join(", ");
+            return Err(RefusedView::NoRank { rank: ask.rank, present });
+        }
+        let n_ranks = graph.kind(NodeKind::Gpu).len() * ask.nodes as usize;
+        let paths = Paths::new(&graph);
+        let (direct, local_gpus) = (Width::ZERO, Vec::new());
+        let mut view = View { ask, graph, paths, n_ranks, inter: true, direct, local_gpus };
+        view.compute()?;
+        view.trim();
+        view.compute()?;
+        Ok(view)
+    }
+
+    /// The GPUs that are left.
+    pub fn gpus(&self) -> &[NodeIdx] {
+        self.graph.kind(NodeKind::Gpu)
+    }
+
+    /// The ports that are left.
+    pub fn nets(&self) -> &[NodeIdx] {
+        self.graph.kind(NodeKind::Net)
+    }
+
+    /// The path between two nodes; the second is a GPU, a port, a CPU or the NVSwitches.
+    pub fn path(&self, from: NodeIdx, to: NodeIdx) -> Path {
+        self.paths.between(&self.graph, from, to)
+    }
+
+    fn compute(&mut self) -> Result<(), RefusedView> {
+        self.paths = Paths::new(&self.graph);
+        let rules = SearchRules { bridges: !self.ask.settings.nvb_disabled };
+        for kind in [NodeKind::Cpu, NodeKind::Gpu, NodeKind::Net, NodeKind::Nvs] {
+            // In 2.7 a GPU's detours come before the next GPU's search; neither reads the
+            // other's slots, save for the CPU's, which come first in both.
+            if kind == NodeKind::Nvs && self.ask.profile.is_seed() {
+                continue;
+            }
+            for &base in self.graph.kind(kind) {
+                self.paths.search(&self.graph, base, rules);
+            }
+        }
+        self.direct = self.widest_between_gpus();
+        self.divert_gpus()?;
+        self.divert_nets()?;
+        if !self.ask.profile.is_seed() {
+            self.local_gpus = self.nets().iter().map(|it| self.gpu_for(*it)).collect();
+        }
+        Ok(())
+    }
+
+    /// Where P2P is off, GPUs talk by way of a CPU; where shared memory is off too, not at all.
+    fn divert_gpus(&mut self) -> Result<(), RefusedView> {
+        let gpus = self.gpus().to_vec();
+        for &g in &gpus {
+            for &p in &gpus {
+                if !self.check_p2p(p, g)?.usable {
+                    let cpu = self.local_cpu(g)?;
+                    self.paths.detour(&self.graph, p, cpu, g);
+                }
+            }
+            for &p in &gpus {
+                if p == g {
+                    continue;
+                }
+                let pos = self.graph.node(g).pos;
+                if self.ask.profile.is_seed() {
+                    // Seed 002's second doubt: P2P is not asked.
+                    if !self.can_shm(p, g) {
+                        self.paths.at_mut(p, NodeKind::Gpu, pos).count = 0;
+                    }
+                } else if !self.can_p2p(p, g)? && !self.can_shm(p, g) {
+                    self.paths.at_mut(p, NodeKind::Gpu, pos).kind = PathKind::Net;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// PXN, and where GDR is off the way through a CPU.
+    fn divert_nets(&mut self) -> Result<(), RefusedView> {
+        let gpus = self.gpus().to_vec();
+        let nets = self.nets().to_vec();
+        if !self.ask.profile.is_seed() {
+            self.mark_c2c(&gpus, &nets)?;
+        }
+        for &net in &nets {
+            for &gpu in &gpus {
+                if !self.ask.profile.is_seed() {
+                    self.try_pxn(gpu, net)?;
+                    // From 2.21 on a path through a CPU stays as it is.
+                    if self.path(gpu, net).kind >= PathKind::Phb {
+                        continue;
+                    }
+                }
+                if !self.check_gdr(gpu, net, false) {
+                    let cpu = self.local_cpu(gpu)?;
+                    self.paths.detour(&self.graph, net, cpu, gpu);
+                    self.paths.detour(&self.graph, gpu, cpu, net);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Paths over a chip-to-chip link and a CPU's PCI are P2C.
+    fn mark_c2c(&mut self, gpus: &[NodeIdx], nets: &[NodeIdx]) -> Result<(), RefusedView> {
+        let mut near = Vec::new();
+        for &net in nets {
+            for &gpu in gpus {
+                let cpu = self.local_cpu(gpu)?;
+                let (to_gpu, to_net) = (self.path(gpu, cpu), self.path(net, cpu));
+                if to_gpu.kind.joined(to_net.kind) != PathKind::P2c {
+                    continue;
+                }
+                // 2.30: only for ports that are the GPU's nearest.
+                if !self.ask.profile.has_devices()
+                    || self.nearest(gpu, NodeKind::Net).contains(&net)
+                {
+                    near.push((gpu, net));
+                }
+            }
+        }
+        for (gpu, net) in near {
+            for (from, to) in [(gpu, net), (net, gpu)] {
+                let (kind, pos) = (self.graph.node(to).kind, self.graph.node(to).pos);
+                let path = self.paths.at_mut(from, kind, pos);
+                path.kind = path.kind.min(PathKind::P2c);
+            }
+        }
+        Ok(())
+    }
+
+    fn try_pxn(&mut self, gpu: NodeIdx, net: NodeIdx) -> Result<(), RefusedView> {
+        if self.ask.settings.pxn_disabled {
+            return Ok(());
+        }
+        let Some(peer) = self.gpu_for(net).map(|it| self.gpus()[it]) else { return Ok(()) };
+        if peer == gpu {
+            return Ok(());
+        }
+        let limit = if self.ask.settings.pxn_c2c { PathKind::P2c } else { PathKind::Pxb };
+        let (peer_net, own_net) = (self.path(peer, net), self.path(gpu, net));
+        let same_host = self.graph.node(peer).id >> 56 == self.graph.node(gpu).id >> 56;
+        let pays = peer_net.width > own_net.width || own_net.kind > PathKind::Pxn;
+        let gdr = !self.ask.profile.has_devices() || self.check_gdr(peer, net, true);
+        if peer_net.kind <= limit
+            && self.path(peer, gpu).kind <= PathKind::Nvl
+            && same_host
+            && pays
+            && gdr
+        {
+            self.paths.detour(&self.graph, gpu, peer, net);
+        }
+        Ok(())
+    }
+
+    /// Keeps the GPUs that rank can reach.  One pass, not a transitive union: whether two GPUs
+    /// with a common neighbour stay together depends on their order, as in NCCL.
+    fn trim(&mut self) {
+        let gpus = self.gpus().to_vec();
+        let mut domains: Vec<usize> = Vec::with_capacity(gpus.len());
+        let mut own = 0;
+        for (g, &gpu) in gpus.iter().enumerate() {
+            let mut domain = g;
+            for (p, reached) in domains.iter().enumerate() {
+                let path = self.paths.at(gpu, NodeKind::Gpu, p);
+                let reachable = if self.ask.profile.is_seed() {
+                    path.count > 0
+                } else {
+                    path.kind < PathKind::Net
+                };
+                if reachable {
+                    domain = domain.min(*reached);
+                }
+            }
+            domains.push(domain);
+            if self.graph.gpu(gpu).rank == self.ask.rank {
+                own = domain;
+            }
+        }
+        for (gpu, domain) in gpus.iter().zip(domains) {
+            if domain != own {
+                self.graph.remove(*gpu);
+            }
+        }
+        self.inter = self.gpus().len() != self.n_ranks;
+        // From 2.28.7 on the ports stay and only the search leaves them out.
+        if !self.inter && !self.ask.profile.has_devices() {
+            for net in self.nets().to_vec() {
+                self.graph.remove(net);
+            }
+        }
+    }
+
+    /// Whether `a` may reach the memory of `b`.
+    ///
+    /// # Errors
+    /// If the driver contradicts NVLink and nobody said to ignore it.
+    pub fn check_p2p(&self, a: NodeIdx, b: NodeIdx) -> Result<P2p, RefusedView> {
+        let profile = self.ask.profile;
+        let path = self.path(a, b);
+        let mut p2p = P2p { usable: false, read: false, via: None };
+        if !profile.is_seed() && !self.same_shm(a, b) {
+            return Ok(p2p);
+        }
+        p2p.via = self.bridge(path).filter(|_| a != b);
+        p2p.usable = path.kind <= self.p2p_limit();
+        if p2p.usable && !profile.is_seed() && a != b && self.ask.settings.ignore_disabled_p2p != 2
+        {
+            let stations = [Some(a), p2p.via, Some(b)];
+            let stations: Vec<i32> =
+                stations.into_iter().flatten().map(|it| self.graph.gpu(it).dev).collect();
+            for pair in stations.windows(2) {
+                let (a, b) = (pair[0], pair[1]);
+                if !self.ask.broken.contains(&(a.min(b), a.max(b))) {
+                    continue;
+                }
+                if self.ask.settings.ignore_disabled_p2p == 0 && path.kind <= PathKind::Nvb {
+                    return Err(RefusedView::BrokenP2p { a, b });
+                }
+                p2p.usable = false;
+            }
+        }
+        let (near, far) = (self.graph.gpu(a), self.graph.gpu(b));
+        p2p.read = path.kind == PathKind::Nvl && near.sm == far.sm && near.sm == 80;
+        Ok(p2p)
+    }
+
+    /// The farthest path over which GPUs reach each other's memory.
+    pub fn p2p_limit(&self) -> PathKind {
+        if let Some(level) = self.ask.settings.p2p_level {
+            return level;
+        }
+        // NCCL asks the first CPU alone.
+        let cpu = self.graph.kind(NodeKind::Cpu).first().map(|it| self.graph.cpu(*it));
+        let arch = cpu.and_then(|it| it.arch);
+        let vendor = cpu.and_then(|it| it.vendor);
+        if self.ask.profile.is_seed() {
+            return match (arch, vendor) {
+                (Some(Arch::Arm), _) => PathKind::Pxb,
+                (Some(Arch::X86), Some(Vendor::Intel)) => {
+                    if cpu.is_some_and(|it| it.model == 1) {
+                        PathKind::Pxb
+                    } else {
+                        PathKind::Phb
+                    }
+                }
+                _ => PathKind::Sys,
+            };
+        }
+        let amd = arch == Some(Arch::X86) && vendor == Some(Vendor::Amd);
+        if amd && self.gpus().len() <= 2 { PathKind::Sys } else { PathKind::Pxb }
+    }
+
+    /// The GPU in the middle of an NVLink path.
+    fn bridge(&self, path: Path) -> Option<NodeIdx> {
+        let (count, at) = match self.ask.profile {
+            Profile::V2_7_8 => return None,
+            Profile::V2_27_7 => (2, 0),
+            // GPU, its device, the middle one, the far device, GPU.
+            Profile::V2_30_7 => (4, 1),
+        };
+        if path.count != count {
+            return None;
+        }
+        let hop = self.paths.hops(path)[at];
+        let middle = self.graph.node(hop.node).links[hop.link as usize].peer;
+        match self.graph.node(middle).facts {
+            Facts::Gpu { .. } => Some(middle),
+            Facts::Dev { gpu, .. } => gpu,
+            _ => None,
+        }
+    }
+
+    /// Whether two GPUs of this server talk over the network because both reach a port faster
+    /// than each other.
+    pub fn prefers_net(&self, a: NodeIdx, b: NodeIdx) -> bool {
+        if self.ask.profile.is_seed() || self.ask.settings.net_disable_intra {
+            return false;
+        }
+        let direct = self.path(a, b).width;
+        let fastest = |gpu| {
+            let paths = self.nets().iter().map(|net| self.path(gpu, *net));
+            let near = paths.filter(|it| it.kind <= PathKind::Pxb);
+            near.fold(Width::ZERO, |fastest, it| fastest.max(it.width))
+        };
+        fastest(a) > direct && fastest(b) > direct
+    }
+
+    /// Whether the P2P transport takes the pair.
+    ///
+    /// # Errors
+    /// As [`View::check_p2p`].
+    pub fn can_p2p(&self, a: NodeIdx, b: NodeIdx) -> Result<bool, RefusedView> {
+        let p2p = self.check_p2p(a, b)?;
+        Ok(p2p.usable && (p2p.via.is_some() || !self.prefers_net(a, b)))
+    }
+
+    /// Whether the shared-memory transport takes the pair.
+    pub fn can_shm(&self, a: NodeIdx, b: NodeIdx) -> bool {
+        !self.ask.settings.shm_disabled && !self.prefers_net(a, b) && self.same_shm(a, b)
+    }
+
+    fn same_shm(&self, a: NodeIdx, b: NodeIdx) -> bool {
+        let pair = |it| self.graph.gpu(it).rank / 2;
+        !self.ask.shm_pairs || pair(a) == pair(b)
+    }
+
+    /// Whether the port reaches the GPU's memory; `send` asks for reading it.
+    pub fn check_gdr(&self, gpu: NodeIdx, net: NodeIdx, send: bool) -> bool {
+        let (facts, profile) = (self.graph.gpu(gpu), self.ask.profile);
+        // NCCL finds the port by its number: twins are judged by the first.
+        let net = self.graph.find(NodeKind::Net, self.graph.node(net).id).unwrap_or(net);
+        if !self.graph.net(net).gdr || !facts.gdr {
+            return false;
+        }
+        if send && !self.may_read(gpu) {
+            return false;
+        }
+        let limit = match (self.ask.settings.gdr_level, self.ask.settings.gdr_c2c) {
+            (Some(level), _) => level,
+            (None, true) if !profile.is_seed() => PathKind::P2c,
+            (None, _) => PathKind::Pxb,
+        };
+        let path = self.path(gpu, net);
+        let proxy = self.proxy(gpu, net);
+        let distance = if proxy == gpu { path.kind } else { self.path(proxy, net).kind };
+        distance <= limit
+    }
+
+    /// Whether ports may read that GPU's memory at all.
+    fn may_read(&self, gpu: NodeIdx) -> bool {
+        match self.ask.settings.gdr_read {
+            Some(0) => return false,
+            Some(it) if it > 0 => return true,
+            _ => {}
+        }
+        // From 2.19 on only older GPUs ask for an NVLink peer.
+        if !self.ask.profile.is_seed() && self.graph.gpu(gpu).sm >= 80 {
+            return true;
+        }
+        let peer = |it: &NodeIdx| *it != gpu && self.path(gpu, *it).kind == PathKind::Nvl;
+        self.gpus().len() == 1 || self.gpus().iter().any(peer)
+    }
+
+    /// The GPU that sends in this one's place: its NVLink peer under PXN, else itself.
+    pub fn proxy(&self, gpu: NodeIdx, net: NodeIdx) -> NodeIdx {
+        let path = self.path(gpu, net);
+        if path.kind != PathKind::Pxn {
+            return gpu;
+        }
+        for hop in self.paths.hops(path) {
+            let node = self.graph.node(hop.node).links[hop.link as usize].peer;
+            match self.graph.node(node).kind {
+                NodeKind::Gpu => return node,
+                NodeKind::Nvs | NodeKind::Dev => {}
+                _ => break,
+            }
+        }
+        gpu
+    }
+
+    /// The CPU that the GPU is nearest to.
+    ///
+    /// # Errors
+    /// If it reaches none.
+    pub fn local_cpu(&self, gpu: NodeIdx) -> Result<NodeIdx, RefusedView> {
+        let mut best: Option<(NodeIdx, Path)> = None;
+        for &cpu in self.graph.kind(NodeKind::Cpu) {
+            let path = self.path(gpu, cpu);
+            let better = match (self.ask.profile, best) {
+                (Profile::V2_27_7 | Profile::V2_30_7, _) if path.count == 0 => false,
+                (_, None) => true,
+                // NCCL's "no minimum yet" is a minimum of zero.
+                (Profile::V2_7_8, Some((_, best))) => best.count == 0 || path.count < best.count,
+                (Profile::V2_27_7, Some((_, best))) => path.count < best.count,
+                (Profile::V2_30_7, Some((_, best))) => {
+                    path.width > best.width
+                        || (path.width == best.width
+                            && (path.kind, path.count) < (best.kind, best.count))
+                }
+            };
+            if better {
+                best = Some((cpu, path));
+            }
+        }
+        let gpu = self.graph.gpu(gpu).dev;
+        best.map(|(cpu, _)| cpu).ok_or(RefusedView::NoCpu { gpu })
+    }
+
+    /// Of that kind the nodes that are widest and then nearest from `node`.
+    pub fn nearest(&self, node: NodeIdx, kind: NodeKind) -> Vec<NodeIdx> {
+        let (mut width, mut nearest, mut found) = (Width::ZERO, PathKind::Dis, Vec::new());
+        for &other in self.graph.kind(kind) {
+            let path = self.path(node, other);
+            if path.width > width || (path.width == width && path.kind < nearest) {
+                (width, nearest) = (path.width, path.kind);
+                found.clear();
+            }
+            if path.width == width && path.kind == nearest {
+                found.push(other);
+            }
+        }
+        found
+    }
+
+    /// The port that the GPU uses on that channel.
+    pub fn local_net(&self, gpu: NodeIdx, channel: usize) -> Option<NodeIdx> {
+        self.spread(gpu)?.on(channel)
+    }
+
+    /// How the GPU spreads its channels over its ports.
+    pub(crate) fn spread(&self, gpu: NodeIdx) -> Option<Spread> {
+        let nets = self.nearest(gpu, NodeKind::Net);
+        let sharing = self.nearest(*nets.first()?, NodeKind::Gpu).len().max(1);
+        let dev = usize::try_from(self.graph.gpu(gpu).dev).unwrap_or(0);
+        let share = nets.len().div_ceil(sharing);
+        let (dev, share) = if self.ask.profile.has_devices() {
+            let share = match self.ask.settings.netdevs {
+                NetDevs::Auto => share,
+                NetDevs::All => nets.len(),
+                NetDevs::Max(n) => n.min(nets.len()),
+            };
+            (dev % sharing, share)
+        } else {
+            (dev, share)
+        };
+        let first = if nets.len().is_power_of_two() { mirrored(dev, nets.len()) } else { dev };
+        Some(Spread { nets, first, share })
+    }
+
+    /// The GPU next to a port that has the port on one of its channels.
+    pub(crate) fn gpu_for(&self, net: NodeIdx) -> Option<usize> {
+        /// NCCL's bound on channels.
+        const CHANNELS: usize = 64;
+        let near = self.nearest(net, NodeKind::Gpu);
+        let spreads: Vec<_> = near.iter().map(|it| self.spread(*it)).collect();
+        let id = self.graph.node(net).id;
+        for channel in 0..CHANNELS {
+            for (gpu, spread) in near.iter().zip(&spreads) {
+                let local = spread.as_ref().and_then(|it| it.on(channel));
+                if local.is_some_and(|it| self.graph.node(it).id == id) {
+                    return Some(self.graph.node(*gpu).pos);
+                }
+            }
+        }
+        None
+    }
+
+    /// Sum of the links of one kind at the GPU's seat.
+    pub(crate) fn seat(&self, gpu: NodeIdx) -> NodeIdx {
+        match self.graph.node(gpu).facts {
+            Facts::Gpu { parent: Some(device), .. } => device,
+            _ => gpu,
+        }
+    }
+
+    fn widest_between_gpus(&self) -> Width {
+        let pairs = self.gpus().iter().flat_map(|a| self.gpus().iter().map(|b| self.path(*a, *b)));
+        let ways = pairs.filter(|it| it.count > 0);
+        ways.fold(Width::ZERO, |widest, it| widest.max(it.width))
+    }
+
+    /// The widest path that the search may hope for, and the widest sum of a GPU's links.
+    pub fn widest(&self) -> (Width, Width) {
+        let needs_net =
+            if self.ask.profile.has_devices() { self.inter } else { !self.nets().is_empty() };
+        if !needs_net && self.gpus().len() == 1 {
+            return (Width::LOCAL, Width::LOCAL);
+        }
+        let (mut max, mut total) = (Width::ZERO, Width::ZERO);
+        if !needs_net {
+            // Recorded: 2.30 hopes for NVLink even where P2P is off and all goes through CPUs.
+            let devices = self.ask.profile.has_devices();
+            max = if devices { self.direct } else { self.widest_between_gpus() };
+        }
+        for &gpu in self.gpus() {
+            for &net in self.nets().iter().filter(|_| needs_net) {
+                let path = self.path(gpu, net);
+                if path.count > 0 {
+                    max = max.max(path.width);
+                }
+            }
+            let (mut nvlink, mut pci) = (Width::ZERO, Width::ZERO);
+            for link in &self.graph.node(self.seat(gpu)).links {
+                match link.kind {
+                    LinkKind::Nvl => nvlink.0 += link.width.0,
+                    LinkKind::Pci => pci = link.width,
+                    _ => {}
+                }
+            }
+            total = total.max(nvlink.max(pci));
+        }
+        (max, total)
+    }
+}
+
+/// The ports of one GPU and where its channels begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Spread {
+    nets: Vec<NodeIdx>,
+    first: usize,
+    share: usize,
+}
+
+impl Spread {
+    fn on(&self, channel: usize) -> Option<NodeIdx> {
+        let at = self.first + channel % self.share.max(1);
+        self.nets.get(at % self.nets.len()).copied()
+    }
+}
+
+/// The number's bits below `power`, a power of two, in reverse order.
+fn mirrored(number: usize, power: usize) -> usize {
+    let bits = power.trailing_zeros();
+    (0..bits).filter(|it| number & (1 << it) != 0).fold(0, |sum, it| sum | (power >> 1) >> it)
+}
