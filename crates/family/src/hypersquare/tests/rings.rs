@@ -105,7 +105,10 @@ fn check_ring(set: &[Group], ring: &[Chip], links: &BTreeSet<[Chip; 2]>) {
 #[test]
 fn an_l_of_three_groups_has_a_ring_of_twelve_chips() {
     let set = [Group::at(0, 0), Group::at(0, 1), Group::at(1, 1)];
-    check(&through_all([2, 2], &set, everywhere).unwrap(), expect!["0,0,A 0,1,A 0,1,C 0,1,D 1,1,D 1,1,C 1,1,A 1,1,B 0,1,B 0,0,B 0,0,D 0,0,C"]);
+    check(
+        &through_all([2, 2], &set, everywhere).unwrap(),
+        expect!["0,0,A 0,1,A 0,1,C 0,1,D 1,1,D 1,1,C 1,1,A 1,1,B 0,1,B 0,0,B 0,0,D 0,0,C"],
+    );
     check(&through_all([2, 2], &set[..1], everywhere).unwrap(), expect!["0,0,A 0,0,B 0,0,D 0,0,C"]);
 }
 
