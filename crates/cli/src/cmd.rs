@@ -1,14 +1,52 @@
 //! The verbs, one file each.
 
+mod check;
+
 mod completions;
+
+mod cube;
+
+mod down;
+
+mod drain;
+
+mod events;
+
+mod fault;
+
+mod job;
 
 mod journal;
 
+mod level;
+
+mod link;
+
+mod machine;
+
+mod maintain;
+
 mod man;
+
+mod moves;
+
+mod ocs;
 
 mod plant;
 
+mod pod;
+
+mod pod_picture;
+
+mod repair;
+
 mod sim;
+
+mod status;
+
+mod up;
+
+mod watch;
 
 mod wire;
 
@@ -18,12 +56,44 @@ use crate::failure::Outcome;
 /// What can be asked of `selvedge`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
+    /// Start the control plane, with a simulated pod if there is no plant.
+    Up(up::Up),
+    /// End a server and all that it started.
+    Down(down::Down),
+    /// Run the same control plane in virtual time, and sum up what came of it.
+    Sim(sim::Sim),
+    /// A running server and its plant on one page.
+    Status(status::Status),
+    /// Submit, watch and steer jobs.
+    Job(job::Job),
+    /// Pods and who uses them.
+    Pod(pod::Pod),
+    /// Cubes of 4x4x4 chips, or hosts of a cluster.
+    Cube(cube::Cube),
+    /// Machines of four chips.
+    Machine(machine::Machine),
+    /// Optical circuit switches.
+    Ocs(ocs::Ocs),
+    /// Links and fibres.
+    Link(link::Link),
+    /// Faults, from their evidence to the return of the part.
+    Repair(repair::Repair),
+    /// Planned work on many things, in waves.
+    Maintain(maintain::Maintain),
+    /// Proposed moves of running jobs.
+    Moves(moves::Moves),
+    /// Break and heal simulated hardware.
+    Fault(fault::Fault),
+    /// What may be done without being asked.
+    Level(level::LevelArgs),
+    /// What has happened, and what happens.
+    Events(events::Events),
+    /// What an independent check finds wrong.
+    Check(check::Check),
     /// The journal of a data directory, without a server.
     Journal(journal::Journal),
-    /// Generate, inspect and compare plant files, without a server.
+    /// Generate, inspect, compare and apply plant files.
     Plant(plant::PlantArgs),
-    /// Run the control plane in virtual time, and sum up what came of it.
-    Sim(sim::Sim),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
     /// Print a shell's completions.
@@ -35,9 +105,25 @@ pub(crate) enum Verb {
 /// Does what was asked.
 pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
     match verb {
+        Verb::Up(args) => up::run(&args, globals),
+        Verb::Down(args) => down::run(&args, globals),
+        Verb::Sim(args) => sim::run(&args, globals),
+        Verb::Status(args) => status::run(&args, globals),
+        Verb::Job(args) => job::run(&args, globals),
+        Verb::Pod(args) => pod::run(&args, globals),
+        Verb::Cube(args) => cube::run(&args, globals),
+        Verb::Machine(args) => machine::run(&args, globals),
+        Verb::Ocs(args) => ocs::run(&args, globals),
+        Verb::Link(args) => link::run(&args, globals),
+        Verb::Repair(args) => repair::run(&args, globals),
+        Verb::Maintain(args) => maintain::run(&args, globals),
+        Verb::Moves(args) => moves::run(&args, globals),
+        Verb::Fault(args) => fault::run(&args, globals),
+        Verb::Level(args) => level::run(&args, globals),
+        Verb::Events(args) => events::run(&args, globals),
+        Verb::Check(args) => check::run(&args, globals),
         Verb::Journal(args) => journal::run(&args, globals),
         Verb::Plant(args) => plant::run(&args, globals),
-        Verb::Sim(args) => sim::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

@@ -7,6 +7,8 @@
 
 mod failure;
 
+mod client;
+
 mod render;
 
 mod cmd;

@@ -2,6 +2,8 @@
 
 pub(crate) mod style;
 
+pub(crate) mod facts;
+
 pub(crate) mod number;
 
 pub(crate) mod pod_map;
@@ -9,8 +11,6 @@ pub(crate) mod pod_map;
 pub(crate) mod progress;
 
 pub(crate) mod table;
-
-pub(crate) mod tree;
 
 use std::io::{self, Write as _};
 

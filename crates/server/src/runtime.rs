@@ -214,12 +214,15 @@ fn read(dir: &Path) -> Vec<Server> {
     entries.filter_map(|it| read_one(it.ok()?.path())).collect()
 }
 
-/// Field 22 of `/proc/PID/stat`; none for a process that is gone.
+/// Field 22 of `/proc/PID/stat`; none for a process that is gone, or that has ended and whose
+/// parent has not asked how.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the command's name in parentheses, and may hold any character.
     let after_name = &stat[stat.rfind(')')? + 1..];
-    after_name.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = after_name.split_whitespace();
+    let has_ended = matches!(fields.next()?, "Z" | "X");
+    if has_ended { None } else { fields.nth(18)?.parse().ok() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! `selvedge plant new|check|show|diff`: plant files, without a server.
+//! `selvedge plant new|check|show|diff`: plant files, without a server; `get|apply`: with one.
 
 mod show;
+
+mod running;
 
 use std::fs;
 use std::io::Write as _;
@@ -36,6 +38,10 @@ enum PlantVerb {
     Show(File),
     /// In what two plants differ.
     Diff(Diff),
+    /// Print the plant file that a server runs by.
+    Get,
+    /// Give a running server another plant file, shown as a difference first.
+    Apply(running::Apply),
 }
 
 #[derive(Debug, clap::Args)]
@@ -110,6 +116,8 @@ pub(crate) fn run(args: &PlantArgs, globals: &Globals) -> Outcome {
         PlantVerb::Check(args) => check(&args.file, globals),
         PlantVerb::Show(args) => show(&args.file, globals),
         PlantVerb::Diff(args) => diff(args, globals),
+        PlantVerb::Get => running::get(globals),
+        PlantVerb::Apply(args) => running::apply(args, globals),
     }
 }
 

@@ -294,7 +294,8 @@ fn title_of(args: &Sim) -> String {
     format!("{jobs} on {plant}")
 }
 
-fn read_scenario(path: &Path) -> Outcome<Scenario> {
+/// A scenario with the files that it names.
+pub(crate) fn read_scenario(path: &Path) -> Outcome<Scenario> {
     let mut scenario = Scenario::parse(&path.display().to_string(), &read(path)?)?;
     // Files that it names lie beside it.
     let beside = |file: &str| path.parent().unwrap_or(Path::new("")).join(file);

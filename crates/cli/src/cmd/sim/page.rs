@@ -3,8 +3,8 @@
 use selvedge_sim::summary::Summary;
 
 use crate::cmd::sim::Compared;
+use crate::render::facts::Facts;
 use crate::render::table::{Cell, Table};
-use crate::render::tree::Facts;
 use crate::render::{number, style};
 
 /// One run: what became of the jobs, how long they waited, what broke.

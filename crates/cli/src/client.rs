@@ -1,0 +1,231 @@
+//! How a running server is found and asked (docs/api.md).
+
+use std::io::BufReader;
+use std::time::Duration;
+
+use selvedge_server::runtime::{self, Server};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use ureq::http;
+
+use crate::Globals;
+use crate::failure::{Failure, Outcome, Within as _};
+
+/// A server that answers.
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    /// `http://127.0.0.1:7070`, without a slash behind it.
+    url: String,
+    /// Sent with every request; found by itself, and only while its server lives.
+    token: String,
+    /// Who asks, for the audit trail.
+    by: String,
+}
+
+/// How a server says that something is wrong.
+#[derive(serde::Deserialize)]
+struct Refusal {
+    error: String,
+    hint: Option<String>,
+}
+
+/// How long a server may take to answer before it counts as stuck: longer than the slowest disk.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+impl Client {
+    /// The server that `--server` names, else the only one that runs on this machine.
+    pub(crate) fn connect(globals: &Globals) -> Outcome<Self> {
+        Self::of(&find(globals.server.as_deref())?)
+    }
+
+    /// A client of `server`.
+    pub(crate) fn of(server: &Server) -> Outcome<Self> {
+        let token = server.token()?;
+        let url = format!("http://{}", server.address);
+        // Whoever took the port of a dead server is not told its token.
+        if !server.lives() {
+            return Err(Failure::new(format!("the server at {url} has just ended"))
+                .hint("`selvedge up` starts one"));
+        }
+        let agent = ureq::Agent::config_builder()
+            // What went wrong is read from the answer's text.
+            .http_status_as_error(false)
+            // A proxy would be sent the token.
+            .proxy(None)
+            // So would whoever a redirect names.
+            .max_redirects(0)
+            .timeout_connect(Some(Duration::from_secs(5)))
+            .timeout_recv_response(Some(ANSWER_MAX))
+            .build()
+            .new_agent();
+        let by = std::env::var("USER").ok().filter(|it| is_header_text(it));
+        Ok(Self { agent, url, token, by: by.unwrap_or_else(|| "operator".to_owned()) })
+    }
+
+    /// The answer to a question, as the server wrote it.
+    pub(crate) fn get_text(&self, path: &str) -> Outcome<String> {
+        self.get_response(path)?.read(path)
+    }
+
+    /// The answer to a question.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
+        self.read(path, &self.get_text(path)?)
+    }
+
+    /// The answer to `POST`, as the server wrote it.
+    pub(crate) fn post_text(&self, path: &str, body: &impl Serialize) -> Outcome<String> {
+        self.send("POST", path, body)?.read(path)
+    }
+
+    /// The answer to `PUT`, as the server wrote it.
+    pub(crate) fn put_text(&self, path: &str, body: &impl Serialize) -> Outcome<String> {
+        self.send("PUT", path, body)?.read(path)
+    }
+
+    /// What the server told, understood.
+    pub(crate) fn read<T: DeserializeOwned>(&self, path: &str, text: &str) -> Outcome<T> {
+        serde_json::from_str(text).map_err(|error| {
+            let what = format!("cannot understand what {}{path} answered", self.url);
+            Failure::from(error).within(what).hint(
+                "the server may be of another version than this program; compare \
+                 `selvedge status` with `selvedge --version`",
+            )
+        })
+    }
+
+    /// A stream of server-sent events, line by line, until the server ends.
+    pub(crate) fn stream(
+        &self,
+        path: &str,
+    ) -> Outcome<impl Iterator<Item = std::io::Result<String>> + use<>> {
+        let answer = self.get_response(path)?.checked(path)?;
+        let reader = BufReader::new(answer.into_body().into_reader());
+        Ok(std::io::BufRead::lines(reader))
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn get_response(&self, path: &str) -> Outcome<Response<'_>> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let answer = request
+            .header("Authorization", format!("Bearer {}", self.token))
+            .header("Selvedge-By", &self.by)
+            .call();
+        self.response(answer)
+    }
+
+    fn send(&self, method: &str, path: &str, body: &impl Serialize) -> Outcome<Response<'_>> {
+        let url = format!("{}{path}", self.url);
+        let request = if method == "PUT" { self.agent.put(url) } else { self.agent.post(url) };
+        let answer = request
+            .header("Authorization", format!("Bearer {}", self.token))
+            .header("Selvedge-By", &self.by)
+            .header("Content-Type", "application/json")
+            .send(serde_json::to_vec(body)?);
+        self.response(answer)
+    }
+
+    fn response(
+        &self,
+        answer: Result<http::Response<ureq::Body>, ureq::Error>,
+    ) -> Outcome<Response<'_>> {
+        match answer {
+            Ok(answer) => Ok(Response { answer, url: &self.url }),
+            Err(error) => {
+                let failure = Failure::from(error).within(format!("cannot ask {}", self.url));
+                Err(failure.hint("`selvedge up` starts a server"))
+            }
+        }
+    }
+}
+
+/// What came back, its status not yet looked at.
+struct Response<'a> {
+    answer: http::Response<ureq::Body>,
+    url: &'a str,
+}
+
+/// The longest answer that is read: a year of jobs is some 30 MB.
+const ANSWER_BYTES_MAX: u64 = 1 << 30;
+
+impl Response<'_> {
+    fn read(self, path: &str) -> Outcome<String> {
+        let what = format!("cannot read what {}{path} answered", self.url);
+        let mut answer = self.checked(path)?;
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        body.within(|| what)
+    }
+
+    /// The answer, if it is not an error; 409 is the answer no.
+    fn checked(self, path: &str) -> Outcome<http::Response<ureq::Body>> {
+        let Self { mut answer, url } = self;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = answer.body_mut().with_config().limit(1 << 20).read_to_string();
+        let text = text.unwrap_or_default();
+        let Ok(refusal) = serde_json::from_str::<Refusal>(&text) else {
+            return Err(Failure::new(format!("{url}{path} answered {status}"))
+                .hint("is that a server of this program? `selvedge up` prints its address"));
+        };
+        let mut failure = match status {
+            http::StatusCode::CONFLICT => Failure::refusal(refusal.error),
+            _ => Failure::new(refusal.error),
+        };
+        if let Some(hint) = refusal.hint {
+            failure = failure.hint(hint);
+        }
+        Err(failure)
+    }
+}
+
+/// The server that `url` names, else the only one of this user on this machine.
+pub(crate) fn find(url: Option<&str>) -> Outcome<Server> {
+    if let Some(url) = url {
+        return Ok(runtime::find(url)?);
+    }
+    let servers = runtime::all();
+    match &servers[..] {
+        [server] => Ok(server.clone()),
+        [] => Err(Failure::new("no server of yours runs on this machine")
+            .hint("`selvedge up` starts one")),
+        [first, ..] => {
+            let one = |it: &Server| format!("http://{} ({})", it.address, it.data.display());
+            let all: Vec<String> = servers.iter().map(one).collect();
+            Err(Failure::new(format!("{} servers run: {}", all.len(), all.join(", ")))
+                .hint(format!("say which, such as --server http://{}", first.address)))
+        }
+    }
+}
+
+/// A path of the plant or an id as a part of a URL; its slashes stay.
+pub(crate) fn path_text(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+fn is_header_text(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && text.bytes().all(|it| it.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_type_never_leaves_its_place_in_a_url() {
+        let texts = ["cube17/x/in/7", "a b", "x?y=1#z", "训", "%2e"].map(path_text);
+        assert_eq!(texts, ["cube17/x/in/7", "a%20b", "x%3Fy%3D1%23z", "%E8%AE%AD", "%252e"]);
+    }
+}

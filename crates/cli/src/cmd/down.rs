@@ -1,0 +1,52 @@
+//! `selvedge down`: ends a server and all that it started.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use selvedge_server::runtime;
+use serde_json::json;
+
+use crate::client::{self, Client};
+use crate::cmd::watch::pause;
+use crate::failure::{Answer, Failure, Outcome};
+use crate::{Globals, render};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Down {
+    /// The server that owns this data directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data: Option<PathBuf>,
+}
+
+/// How long a server may take to end: it syncs its journal and stops what it started.
+const END_MAX: Duration = Duration::from_secs(30);
+
+#[allow(clippy::disallowed_methods, reason = "a real process ends in real time")]
+pub(crate) fn run(args: &Down, globals: &Globals) -> Outcome {
+    let server = match &args.data {
+        None => client::find(globals.server.as_deref())?,
+        Some(data) => match runtime::find_by_data(data) {
+            Some(server) => server,
+            None => {
+                let why = format!("no server of yours runs with {}", data.display());
+                return Err(Failure::refusal(why));
+            }
+        },
+    };
+    let client = Client::of(&server)?;
+    client.post_text("/v1/shutdown", &json!({}))?;
+    let since = Instant::now();
+    while server.lives() {
+        if END_MAX < since.elapsed() {
+            let what = format!("process {} has not ended after {END_MAX:?}", server.pid);
+            return Err(Failure::new(what).hint(format!("`kill {}` ends it", server.pid)));
+        }
+        pause(Duration::from_millis(20));
+    }
+    if globals.json {
+        render::print_json(&json!({"ended": client.url(), "data": server.data}))?;
+    } else {
+        render::print(&format!("the server at {} has ended\n", client.url()))?;
+    }
+    Ok(Answer::Yes)
+}

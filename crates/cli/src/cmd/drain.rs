@@ -1,0 +1,113 @@
+//! `… drain` and `… undrain` of everything that can be taken out of use.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::Globals;
+use crate::client::Client;
+use crate::failure::{Answer, Outcome};
+use crate::render::{self, number};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Drain {
+    /// As the plant calls it.
+    #[arg(value_name = "NAME")]
+    target: String,
+    /// Why, for whoever finds it out of use.
+    #[arg(long, value_name = "TEXT", default_value = "drained by hand")]
+    why: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Only your own drain is taken back; what a case or another person has \
+                        taken out stays out.")]
+pub(crate) struct Undrain {
+    /// As the plant calls it.
+    #[arg(value_name = "NAME")]
+    target: String,
+}
+
+/// One entry of the list of things out of use.
+#[derive(Debug, Deserialize)]
+pub(crate) struct DrainRow {
+    pub(crate) target: String,
+    by: String,
+    why: String,
+    since_s: f64,
+    evicts: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Drained {
+    target: String,
+    drains: Vec<DrainRow>,
+}
+
+pub(crate) fn drain(args: &Drain, client: &Client, globals: &Globals) -> Outcome {
+    drain_all(&[args.target.as_str()], &args.why, client, globals)
+}
+
+/// Drains several things as one order.
+pub(crate) fn drain_all(
+    targets: &[&str],
+    why: &str,
+    client: &Client,
+    globals: &Globals,
+) -> Outcome {
+    for target in targets {
+        change("/v1/drain", &json!({"target": target, "why": why}), client, globals)?;
+    }
+    Ok(Answer::Yes)
+}
+
+pub(crate) fn undrain(args: &Undrain, client: &Client, globals: &Globals) -> Outcome {
+    undrain_all(&[args.target.as_str()], client, globals)
+}
+
+/// Takes back several drains as one order.
+pub(crate) fn undrain_all(targets: &[&str], client: &Client, globals: &Globals) -> Outcome {
+    for target in targets {
+        change("/v1/undrain", &json!({"target": target}), client, globals)?;
+    }
+    Ok(Answer::Yes)
+}
+
+impl Drain {
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+}
+
+impl Undrain {
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+}
+
+impl DrainRow {
+    /// `by ada since 00:12:03: new fibre, running jobs leave`.
+    pub(crate) fn text(&self) -> String {
+        let leave = if self.evicts { ", running jobs leave" } else { "" };
+        format!("by {} since {}: {}{leave}", self.by, number::clock(self.since_s), self.why)
+    }
+}
+
+fn change(path: &str, body: &serde_json::Value, client: &Client, globals: &Globals) -> Outcome<()> {
+    let text = client.post_text(path, body)?;
+    if globals.json {
+        return Ok(render::print_raw(&text)?);
+    }
+    let drained: Drained = client.read(path, &text)?;
+    let mut page = String::new();
+    if drained.drains.is_empty() {
+        page = format!("{}: in use\n", drained.target);
+    }
+    for drain in &drained.drains {
+        page.push_str(&format!("{}: out of use {}\n", drain.target, drain.text()));
+    }
+    Ok(render::print(&page)?)
+}

@@ -1,0 +1,93 @@
+//! `selvedge events`: what the core has told, and what it tells.
+
+use serde::Deserialize;
+
+use crate::Globals;
+use crate::client::Client;
+use crate::failure::{Answer, Outcome, Within as _};
+use crate::render::{self, number, style};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Events {
+    /// How many of the newest to begin with.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    count: u32,
+    /// Go on with each one as it happens, until Ctrl-C; with --json, one event a line.
+    #[arg(short, long)]
+    follow: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Recent {
+    events: Vec<serde_json::Value>,
+    newest: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Event {
+    at_s: f64,
+    kind: String,
+    text: String,
+}
+
+pub(crate) fn run(args: &Events, globals: &Globals) -> Outcome {
+    let client = Client::connect(globals)?;
+    let path = format!("/v1/events/recent?n={}", args.count);
+    let text = client.get_text(&path)?;
+    if globals.json && !args.follow {
+        render::print_raw(&text)?;
+        return Ok(Answer::Yes);
+    }
+    let recent: Recent = client.read(&path, &text)?;
+    let mut page = String::new();
+    for event in recent.events {
+        page.push_str(&event_line(&path, &event.to_string(), &client, globals)?);
+    }
+    render::print(&page)?;
+    if args.follow {
+        follow(recent.newest, &client, globals)?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn follow(newest: u64, client: &Client, globals: &Globals) -> Outcome<()> {
+    let path = format!("/v1/events?after={newest}");
+    let mut is_gap = false;
+    for line in client.stream(&path)? {
+        let line = line.within(|| format!("the stream of events from {} broke", client.url()))?;
+        if let Some(event) = line.strip_prefix("event:") {
+            is_gap = event.trim() == "gap";
+        } else if let Some(data) = line.strip_prefix("data:") {
+            if is_gap {
+                anstream::eprintln!("some events came too fast and are lost: {}", data.trim());
+            } else {
+                render::print(&event_line(&path, data.trim(), client, globals)?)?;
+            }
+        } else if line.is_empty() {
+            is_gap = false;
+        }
+    }
+    anstream::eprintln!("the server at {} has ended", client.url());
+    Ok(())
+}
+
+fn event_line(path: &str, json: &str, client: &Client, globals: &Globals) -> Outcome<String> {
+    if globals.json {
+        return Ok(render::line(json.to_owned()));
+    }
+    let event: Event = client.read(path, json)?;
+    let colour = kind_style(&event.kind);
+    let (clock, faint) = (number::clock(event.at_s), style::FAINT);
+    Ok(format!("{faint}{clock:>12}{faint:#}  {colour}{}{colour:#}\n", event.text))
+}
+
+fn kind_style(kind: &str) -> anstyle::Style {
+    match kind {
+        "job_finished" | "job_started" | "undrained" | "blueprint_done" => style::GOOD,
+        "job_failed" | "case_opened" | "breaker_tripped" | "switch_refused" => style::BAD,
+        "drained" | "job_notified" | "job_requeued" | "switch_differed" | "case_grew" => {
+            style::WAIT
+        }
+        _ => style::PLAIN,
+    }
+}

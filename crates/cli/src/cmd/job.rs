@@ -1,0 +1,528 @@
+//! `selvedge job …`.
+
+use std::time::{Duration, Instant};
+
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Globals;
+use crate::client::{Client, path_text};
+use crate::cmd::watch::{Watch, pause};
+use crate::failure::{Answer, Failure, Outcome};
+use crate::render::table::{Cell, Table};
+use crate::render::{self, facts, number, style};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Job {
+    #[command(subcommand)]
+    verb: JobVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum JobVerb {
+    /// Put a job into the queue.
+    Submit(Submit),
+    /// All jobs, finished ones too.
+    List(List),
+    /// One job with its timeline.
+    Show(Show),
+    /// Why a job waits and what would free it, computed now.
+    Explain(Id),
+    /// End a job, wherever it stands.
+    Cancel(Id),
+    /// Do not start a job until it is released.
+    Hold(Id),
+    /// Let a held job start again.
+    Release(Id),
+    /// Stop a job with notice and put it back into the queue.
+    Requeue(Id),
+    /// Wait until a job is over; exit 0 if it finished, 1 if not.
+    Wait(Wait),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Times are written 90s, 15m, 2h, 3d or a bare number of seconds, and are \
+                        plant time.\nExit status: 0 accepted (or, with --dry-run, can start), \
+                        1 with --dry-run: can never start, 2 error.")]
+struct Submit {
+    /// Chips along x, y and z: 4x4x4, 8x8x16_twisted, 2x2x1.
+    #[arg(long, value_name = "SHAPE", required_unless_present = "hosts")]
+    shape: Option<String>,
+    /// Whole hosts of a cluster, in place of a shape.
+    #[arg(long, value_name = "N", conflicts_with = "shape")]
+    hosts: Option<u32>,
+    /// For people; need not be unique.
+    #[arg(long)]
+    name: String,
+    /// Higher goes first, 0 to 9; 3 without.
+    #[arg(long, value_name = "0..9", value_parser = clap::value_parser!(u8).range(0..=9))]
+    priority: Option<u8>,
+    /// A job of higher priority may take its hardware, after a notice.
+    #[arg(long)]
+    preemptible: bool,
+    /// How long it may run from each start; without, as long as it likes.
+    #[arg(long, value_name = "SPAN")]
+    limit: Option<String>,
+    /// How long its simulated work takes; 1h without.
+    #[arg(long, value_name = "SPAN")]
+    duration: Option<String>,
+    /// How long one simulated step takes; 1s without.
+    #[arg(long, value_name = "SPAN")]
+    step: Option<String>,
+    /// How long it computes between checkpoints; 10m without.
+    #[arg(long, value_name = "SPAN")]
+    checkpoint_every: Option<String>,
+    /// Who owns it; you without.
+    #[arg(long)]
+    owner: Option<String>,
+    /// On whose account; `default` without.
+    #[arg(long)]
+    project: Option<String>,
+    /// How often it is started again after it failed by itself; 0 without.
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// A text that makes a repeated submit the same job.
+    #[arg(long)]
+    key: Option<String>,
+    /// Accept nothing; say whether it would start now, later or never.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    /// Only jobs in these states.
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<JobState>,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+#[derive(Debug, clap::Args)]
+struct Show {
+    /// The job's number, as `job list` shows it.
+    #[arg(value_name = "JOB")]
+    id: u32,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+#[derive(Debug, clap::Args)]
+struct Id {
+    /// The job's number, as `job list` shows it.
+    #[arg(value_name = "JOB")]
+    id: u32,
+}
+
+#[derive(Debug, clap::Args)]
+struct Wait {
+    /// The job's number, as `job list` shows it.
+    #[arg(value_name = "JOB")]
+    id: u32,
+    /// Wait only until it runs.
+    #[arg(long)]
+    running: bool,
+    /// Give up after so many seconds of real time, and answer no.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum JobState {
+    Queued,
+    Starting,
+    Running,
+    Stopping,
+    Finished,
+    Failed,
+    Cancelled,
+}
+
+/// What the server wants to be sent; what is absent is left to it.
+#[derive(Debug, Serialize)]
+struct NewJob<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    given: serde_json::Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Jobs {
+    pub(crate) jobs: Vec<JobRow>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct JobRow {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    state: JobState,
+    generation: Option<u64>,
+    owner: String,
+    project: String,
+    by: String,
+    pub(crate) shape: String,
+    priority: u8,
+    preemptible: bool,
+    pub(crate) chips: u32,
+    attempt: u32,
+    limit_s: Option<f64>,
+    duration_s: f64,
+    submitted_s: f64,
+    started_s: Option<f64>,
+    ended_s: Option<f64>,
+    cubes: Vec<String>,
+    stage: Option<String>,
+    held: bool,
+    why: Option<String>,
+    kept_steps: u64,
+    retries: u32,
+    n_failed: u32,
+    n_interrupted: u32,
+    n_preempted: u32,
+    #[serde(default)]
+    timeline: Vec<Line>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    at_s: f64,
+    what: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Forecast {
+    start: String,
+    at_s: Option<f64>,
+    cubes: Vec<String>,
+    why: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Explained {
+    summary: String,
+    n_ahead: u64,
+    room: Vec<Room>,
+    steps: Option<Vec<Step>>,
+    forecast: Option<Forecast>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Room {
+    pod: String,
+    n_free: u64,
+    n_parts: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Step {
+    text: String,
+}
+
+pub(crate) fn run(args: &Job, globals: &Globals) -> Outcome {
+    let client = Client::connect(globals)?;
+    match &args.verb {
+        JobVerb::Submit(args) if args.dry_run => forecast(args, &client, globals),
+        JobVerb::Submit(args) => submit(args, &client, globals),
+        JobVerb::List(args) => list(args, &client, globals),
+        JobVerb::Show(args) => show(args, &client, globals),
+        JobVerb::Explain(Id { id }) => explain(*id, &client, globals),
+        JobVerb::Cancel(Id { id }) => order(*id, "cancel", &client, globals),
+        JobVerb::Hold(Id { id }) => order(*id, "hold", &client, globals),
+        JobVerb::Release(Id { id }) => order(*id, "release", &client, globals),
+        JobVerb::Requeue(Id { id }) => order(*id, "requeue", &client, globals),
+        JobVerb::Wait(args) => wait(args, &client, globals),
+    }
+}
+
+fn submit(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
+    let text = client.post_text("/v1/jobs", &new_job(args))?;
+    if globals.json {
+        render::print_raw(&text)?;
+        return Ok(Answer::Yes);
+    }
+    let job: JobRow = client.read("/v1/jobs", &text)?;
+    let plain = format!("job {} {}: {}\n", job.id, job.name, state_word(&job));
+    render::print(&plain)?;
+    anstream::eprintln!(
+        "`selvedge job explain {0}` says why it waits, `selvedge job wait {0}` \
+                         waits for its end",
+        job.id
+    );
+    Ok(Answer::Yes)
+}
+
+fn new_job(args: &Submit) -> NewJob<'_> {
+    let mut given = serde_json::Map::new();
+    let texts = [
+        ("shape", &args.shape),
+        ("limit", &args.limit),
+        ("duration", &args.duration),
+        ("step", &args.step),
+        ("checkpoint_every", &args.checkpoint_every),
+        ("owner", &args.owner),
+        ("project", &args.project),
+        ("key", &args.key),
+    ];
+    for (field, text) in texts {
+        if let Some(text) = text {
+            given.insert(field.to_owned(), text.as_str().into());
+        }
+    }
+    let numbers = [
+        ("hosts", args.hosts),
+        ("priority", args.priority.map(u32::from)),
+        ("retries", args.retries),
+    ];
+    for (field, number) in numbers {
+        if let Some(number) = number {
+            given.insert(field.to_owned(), number.into());
+        }
+    }
+    if args.preemptible {
+        given.insert("preemptible".to_owned(), true.into());
+    }
+    NewJob { name: &args.name, given }
+}
+
+fn forecast(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
+    let path = "/v1/jobs?dry_run=true";
+    let text = client.post_text(path, &new_job(args))?;
+    let forecast: Forecast = client.read(path, &text)?;
+    let answer = if forecast.start == "never" { Answer::No } else { Answer::Yes };
+    if globals.json {
+        render::print_raw(&text)?;
+        return Ok(answer);
+    }
+    render::print(&format!("{}\n", forecast.text()))?;
+    Ok(answer)
+}
+
+impl Forecast {
+    /// `starts at 01:00:00: by then …`.
+    fn text(&self) -> String {
+        let start = match (self.start.as_str(), self.at_s) {
+            ("at", Some(at)) => format!("starts at {}", number::clock(at)),
+            ("now", _) => "starts now".to_owned(),
+            ("never", _) => "can never start".to_owned(),
+            (word, _) => format!("start {word}"),
+        };
+        let on = match self.cubes.len() {
+            0 => String::new(),
+            _ => format!(" on {}", self.cubes.join(" ")),
+        };
+        format!("{start}{on}: {}", self.why)
+    }
+}
+
+fn list(args: &List, client: &Client, globals: &Globals) -> Outcome {
+    let states: Vec<&str> = args.state.iter().map(|it| it.word()).collect();
+    let path = match states.len() {
+        0 => "/v1/jobs".to_owned(),
+        _ => format!("/v1/jobs?state={}", states.join(",")),
+    };
+    args.watch.show(|| {
+        let text = client.get_text(&path)?;
+        if globals.json {
+            return Ok(render::line(text));
+        }
+        let jobs: Jobs = client.read(&path, &text)?;
+        Ok(job_table(&jobs.jobs))
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn job_table(jobs: &[JobRow]) -> String {
+    if jobs.is_empty() {
+        return "no jobs\n".to_owned();
+    }
+    let mut table = Table::new(&[
+        ">job",
+        "name",
+        "state",
+        "shape",
+        ">chips",
+        ">prio",
+        "owner",
+        ">submitted",
+        ">started",
+        ">ended",
+        ">gen",
+    ]);
+    for job in jobs {
+        let moment = |at: Option<f64>| at.map_or("-".to_owned(), number::clock);
+        table.row([
+            job.id.into(),
+            (&job.name).into(),
+            Cell::styled(state_word(job), job.state.style()),
+            (&job.shape).into(),
+            number::grouped(u64::from(job.chips)).into(),
+            job.priority.into(),
+            (&job.owner).into(),
+            number::clock(job.submitted_s).into(),
+            moment(job.started_s).into(),
+            moment(job.ended_s).into(),
+            job.generation.map_or("-".to_owned(), |it| it.to_string()).into(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn show(args: &Show, client: &Client, globals: &Globals) -> Outcome {
+    let path = format!("/v1/jobs/{}", args.id);
+    args.watch.show(|| {
+        let text = client.get_text(&path)?;
+        if globals.json {
+            return Ok(render::line(text));
+        }
+        Ok(job_page(&client.read(&path, &text)?))
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn job_page(job: &JobRow) -> String {
+    let (title, colour) = (style::TITLE, job.state.style());
+    let mut facts = facts::Facts::new(format!(
+        "{title}job {} {}{title:#}: {colour}{}{colour:#}",
+        job.id,
+        job.name,
+        state_word(job)
+    ));
+    facts.add("shape", format!("{}, {}", job.shape, number::counted(u64::from(job.chips), "chip")));
+    if !job.cubes.is_empty() {
+        facts.add("on", job.cubes.join(" "));
+    }
+    if let Some(generation) = job.generation {
+        facts.add("wired with", format!("generation {generation}"));
+    }
+    let preemptible = if job.preemptible { ", preemptible" } else { "" };
+    facts.add("priority", format!("{}{preemptible}", job.priority));
+    facts.add("owner", format!("{}, project {}, submitted by {}", job.owner, job.project, job.by));
+    facts.add("limit", job.limit_s.map_or("none".to_owned(), number::seconds));
+    let kept = number::counted(job.kept_steps, "step");
+    facts.add("work", format!("{}, {kept} kept", number::seconds(job.duration_s)));
+    facts.add(
+        "starts",
+        format!(
+            "{}; {} of {} failures, {} by faults, {} preempted or moved",
+            job.attempt, job.n_failed, job.retries, job.n_interrupted, job.n_preempted
+        ),
+    );
+    let lines = job.timeline.iter();
+    let lines = lines.map(|it| format!("{:>12}  {}", number::clock(it.at_s), it.what));
+    facts.add_list("timeline", lines.collect());
+    facts.to_string()
+}
+
+fn explain(id: u32, client: &Client, globals: &Globals) -> Outcome {
+    let path = format!("/v1/jobs/{id}/explain");
+    let text = client.get_text(&path)?;
+    if globals.json {
+        render::print_raw(&text)?;
+        return Ok(Answer::Yes);
+    }
+    let explained: Explained = client.read(&path, &text)?;
+    render::print(&explanation_page(id, &explained))?;
+    Ok(Answer::Yes)
+}
+
+fn explanation_page(id: u32, explained: &Explained) -> String {
+    let title = style::TITLE;
+    let mut facts = facts::Facts::new(format!("{title}job {id}{title:#}: {}", explained.summary));
+    let Some(forecast) = &explained.forecast else { return facts.to_string() };
+    let ahead = number::counted(explained.n_ahead, "job");
+    facts.add("before it", format!("{ahead} in the queue"));
+    for Room { pod, n_free, n_parts } in &explained.room {
+        facts.add("room", format!("{pod}: {n_free} of {n_parts} free and sound"));
+    }
+    facts.add("left alone", forecast.text());
+    match &explained.steps {
+        None => facts.add("to start now", "nothing that can be done is enough"),
+        Some(steps) => {
+            let steps = steps.iter().map(|it| it.text.clone()).collect();
+            facts.add_list("all of this would start it now", steps);
+        }
+    }
+    facts.to_string()
+}
+
+fn order(id: u32, order: &str, client: &Client, globals: &Globals) -> Outcome {
+    let path = format!("/v1/jobs/{id}/{}", path_text(order));
+    let text = client.post_text(&path, &serde_json::json!({}))?;
+    if globals.json {
+        render::print_raw(&text)?;
+        return Ok(Answer::Yes);
+    }
+    let job: JobRow = client.read(&path, &text)?;
+    render::print(&format!("job {} {}: {}\n", job.id, job.name, state_word(&job)))?;
+    Ok(Answer::Yes)
+}
+
+/// Between two questions of `job wait`.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+#[allow(clippy::disallowed_methods, reason = "a person's patience is counted in real time")]
+fn wait(args: &Wait, client: &Client, globals: &Globals) -> Outcome {
+    let path = format!("/v1/jobs/{}", args.id);
+    let since = Instant::now();
+    loop {
+        let text = client.get_text(&path)?;
+        let job: JobRow = client.read(&path, &text)?;
+        let answer = match job.state {
+            JobState::Finished => Some(Answer::Yes),
+            JobState::Failed | JobState::Cancelled => Some(Answer::No),
+            JobState::Running if args.running => Some(Answer::Yes),
+            JobState::Running | JobState::Queued | JobState::Starting | JobState::Stopping => None,
+        };
+        if let Some(answer) = answer {
+            if globals.json {
+                render::print_raw(&text)?;
+            } else {
+                render::print(&format!("job {} {}: {}\n", job.id, job.name, state_word(&job)))?;
+            }
+            return Ok(answer);
+        }
+        if args.timeout.is_some_and(|it| Duration::from_secs(it) <= since.elapsed()) {
+            let word = state_word(&job);
+            return Err(Failure::refusal(format!("job {} {} is still {word}", job.id, job.name))
+                .hint(format!("`selvedge job explain {}` says what it waits for", job.id)));
+        }
+        pause(ASK_EVERY);
+    }
+}
+
+impl JobState {
+    fn word(self) -> &'static str {
+        match self {
+            JobState::Queued => "queued",
+            JobState::Starting => "starting",
+            JobState::Running => "running",
+            JobState::Stopping => "stopping",
+            JobState::Finished => "finished",
+            JobState::Failed => "failed",
+            JobState::Cancelled => "cancelled",
+        }
+    }
+
+    fn style(self) -> anstyle::Style {
+        match self {
+            JobState::Running => style::GOOD,
+            JobState::Starting | JobState::Stopping => style::WAIT,
+            JobState::Failed => style::BAD,
+            JobState::Finished | JobState::Cancelled => style::FAINT,
+            JobState::Queued => style::PLAIN,
+        }
+    }
+}
+
+/// `starting: training`, `failed: limit`, `queued: held`.
+fn state_word(job: &JobRow) -> String {
+    let word = job.state.word();
+    match (&job.stage, &job.why) {
+        (Some(stage), _) => format!("{word}: {stage}"),
+        (None, Some(why)) => format!("{word}: {why}"),
+        (None, None) if job.held => format!("{word}: held"),
+        (None, None) => word.to_owned(),
+    }
+}

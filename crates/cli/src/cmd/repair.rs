@@ -1,0 +1,168 @@
+//! `selvedge repair list|show|take|done`.
+
+use clap::Subcommand;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Globals;
+use crate::client::Client;
+use crate::cmd::watch::Watch;
+use crate::failure::{Answer, Outcome};
+use crate::render::facts::Facts;
+use crate::render::table::{Cell, Table};
+use crate::render::{self, number, style};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Repair {
+    #[command(subcommand)]
+    verb: RepairVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum RepairVerb {
+    /// Open cases: what is at fault and how far its repair has come.
+    List(List),
+    /// One case with its evidence.
+    Show(Id),
+    /// Take a repair upon yourself.
+    Take(Id),
+    /// Say that a repair is done; the part is tested again before it returns.
+    Done(Id),
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    /// Closed cases too.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+#[derive(Debug, clap::Args)]
+struct Id {
+    /// The case's number, as `repair list` shows it.
+    #[arg(value_name = "CASE")]
+    id: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cases {
+    cases: Vec<CaseRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CaseRow {
+    id: u32,
+    target: String,
+    symptom: String,
+    severity: String,
+    state: String,
+    since_s: f64,
+    opened_s: f64,
+    n_seen: u32,
+    n_repairs: u32,
+    taken_by: Option<String>,
+    evidence: Vec<Evidence>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Evidence {
+    at_s: f64,
+    symptom: String,
+    value: Option<Value>,
+}
+
+pub(crate) fn run(args: &Repair, globals: &Globals) -> Outcome {
+    let client = Client::connect(globals)?;
+    match &args.verb {
+        RepairVerb::List(args) => list(args, &client, globals),
+        RepairVerb::Show(Id { id }) => {
+            let text = client.get_text(&format!("/v1/cases/{id}"))?;
+            tell(&text, &client, globals)
+        }
+        RepairVerb::Take(Id { id }) => {
+            let text = client.post_text(&format!("/v1/cases/{id}/take"), &json!({}))?;
+            tell(&text, &client, globals)
+        }
+        RepairVerb::Done(Id { id }) => {
+            let text = client.post_text(&format!("/v1/cases/{id}/done"), &json!({}))?;
+            tell(&text, &client, globals)
+        }
+    }
+}
+
+fn list(args: &List, client: &Client, globals: &Globals) -> Outcome {
+    let path = if args.all { "/v1/cases" } else { "/v1/cases?open=true" };
+    args.watch.show(|| {
+        let text = client.get_text(path)?;
+        if globals.json {
+            return Ok(render::line(text));
+        }
+        let Cases { cases } = client.read(path, &text)?;
+        if cases.is_empty() {
+            return Ok(if args.all { "no cases\n" } else { "no open cases\n" }.to_owned());
+        }
+        let mut table = Table::new(&[
+            ">case", "target", "symptom", "severity", "state", ">since", ">opened", ">seen",
+            "taken by",
+        ]);
+        for case in cases {
+            table.row([
+                case.id.into(),
+                case.target.as_str().into(),
+                words(&case.symptom).into(),
+                Cell::styled(&case.severity, severity_style(&case.severity)),
+                words(&case.state).into(),
+                number::clock(case.since_s).into(),
+                number::clock(case.opened_s).into(),
+                case.n_seen.into(),
+                case.taken_by.unwrap_or_else(|| "-".to_owned()).into(),
+            ]);
+        }
+        Ok(table.to_string())
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn tell(text: &str, client: &Client, globals: &Globals) -> Outcome {
+    if globals.json {
+        render::print_raw(text)?;
+        return Ok(Answer::Yes);
+    }
+    let case: CaseRow = client.read("/v1/cases", text)?;
+    let (title, colour) = (style::TITLE, severity_style(&case.severity));
+    let mut facts = Facts::new(format!(
+        "{title}case {}: {}{title:#}: {}, {colour}{}{colour:#}",
+        case.id,
+        case.target,
+        words(&case.symptom),
+        case.severity
+    ));
+    let since = number::clock(case.since_s);
+    facts.add("state", format!("{} since {since}", words(&case.state)));
+    facts.add("opened", number::clock(case.opened_s));
+    facts.add("repairs", case.n_repairs.to_string());
+    facts.add("taken by", case.taken_by.as_deref().unwrap_or("nobody"));
+    facts.add("seen", number::counted(u64::from(case.n_seen), "time"));
+    let evidence = case.evidence.iter().map(|it| {
+        let value = it.value.as_ref().map_or(String::new(), |value| format!(": {value}"));
+        format!("{:>12}  {}{value}", number::clock(it.at_s), words(&it.symptom))
+    });
+    facts.add_list("evidence", evidence.collect());
+    render::print(&facts.to_string())?;
+    Ok(Answer::Yes)
+}
+
+fn severity_style(severity: &str) -> anstyle::Style {
+    match severity {
+        "fatal" | "critical" => style::BAD,
+        "degraded" => style::WAIT,
+        _ => style::PLAIN,
+    }
+}
+
+/// `machine_down` as people write it.
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}

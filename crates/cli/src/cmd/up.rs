@@ -1,0 +1,155 @@
+//! `selvedge up`: the control plane, until Ctrl-C or `selvedge down`.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use selvedge_server::clock::Speed;
+use selvedge_server::{PlantFile, Running, UpError, UpOptions};
+use selvedge_sim::scenario::{self, PlantFrom};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::Globals;
+use crate::cmd::level::Level;
+use crate::cmd::sim::read_scenario;
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render::facts::Facts;
+use crate::render::{self, style};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without a plant: a simulated pod of 64 cubes (4,096 chips), or whatever the \
+                        data directory already runs.\nIt is reached from this machine only, with a \
+                        token in the data directory that the other verbs find by themselves."
+)]
+pub(crate) struct Up {
+    /// The plant file of a new data directory.
+    #[arg(long, value_name = "FILE")]
+    plant: Option<PathBuf>,
+    /// Where everything is kept; ~/.local/share/selvedge without.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where to listen, on loopback; without, 127.0.0.1:7070 or a free port if that is taken.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// Seconds of plant time that pass in a real second, on simulated plants.
+    #[arg(long, value_name = "X", default_value_t = 60.0)]
+    speed: f64,
+    /// A scenario whose plant, seed and fault rates the simulated plant has.
+    #[arg(long, value_name = "FILE", conflicts_with = "plant")]
+    scenario: Option<PathBuf>,
+    /// What may be done without being asked; without, `repair` on simulated plants and `observe`
+    /// on real ones.
+    #[arg(long, value_name = "LEVEL")]
+    act: Option<Level>,
+}
+
+/// Where `up` listens unless told otherwise.
+const LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
+
+pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
+    let mut options = UpOptions::of(match &args.data {
+        Some(data) => data.clone(),
+        None => data_home()?,
+    });
+    options.plant = args.plant.as_ref().map(|it| plant_file(it)).transpose()?;
+    if let Some(path) = &args.scenario {
+        let scenario = read_scenario(path)?;
+        options.plant = Some(PlantFile {
+            name: path.display().to_string(),
+            text: match scenario.plant {
+                PlantFrom::Text(text) => text,
+                PlantFrom::Pods { pods, cubes } => scenario::pods(pods, cubes),
+                PlantFrom::File(file) => return Err(Failure::new(format!("{file} was not read"))),
+            },
+        });
+        (options.seed, options.rates) = (scenario.seed, scenario.rates);
+    }
+    options.speed = Speed::new(args.speed)?;
+    options.level = args.act.map(Level::to_control);
+    let data = options.data.clone();
+    let runtime = Runtime::new().within(|| "cannot start the event loop")?;
+    let running = up(&runtime, options, args.listen)?;
+    let stopper = running.stopper();
+    ctrlc::set_handler(move || stopper.stop()).within(|| "cannot listen for Ctrl-C")?;
+    tell(&running, &data, args.speed, globals)?;
+    let url = running.url();
+    runtime.block_on(running.ended())?;
+    anstream::eprintln!("the server at {url} has ended");
+    Ok(Answer::Yes)
+}
+
+/// On the address asked for; on a free port if nobody asked and the usual one is taken.
+fn up(runtime: &Runtime, options: UpOptions, listen: Option<SocketAddr>) -> Outcome<Running> {
+    let at = |listen| UpOptions { listen, ..options.clone() };
+    match runtime.block_on(selvedge_server::up(at(listen.unwrap_or(LISTEN)))) {
+        Err(UpError::Listen { source, .. })
+            if listen.is_none() && source.kind() == io::ErrorKind::AddrInUse =>
+        {
+            let any = SocketAddr::new(LISTEN.ip(), 0);
+            runtime.block_on(selvedge_server::up(at(any))).map_err(hinted)
+        }
+        done => done.map_err(hinted),
+    }
+}
+
+/// What a person wants to know and do next.
+fn tell(running: &Running, data: &Path, speed: f64, globals: &Globals) -> Outcome<()> {
+    let url = running.url();
+    if globals.json {
+        let up = json!({"url": url, "link": running.link(), "data": data});
+        return Ok(render::print(&format!("{up}\n"))?);
+    }
+    let (title, hint) = (style::TITLE, style::HINT);
+    let kind = if running.is_simulated() { "simulated" } else { "real" };
+    let mut facts = Facts::new(format!("{title}selvedge{title:#} is up at {url}"));
+    facts.add("see it", format!("{hint}{}{hint:#} (opens once)", running.link()));
+    facts.add("data", format!("{}{}", data.display(), if running.is_new() { ", new" } else { "" }));
+    facts.add("acts at", Level::of_control(running.level()).word());
+    if running.is_simulated() {
+        facts.add("plant", format!("{kind}, its time runs {speed} times as fast"));
+    } else {
+        facts.add("plant", kind);
+    }
+    let program = std::env::args().next().unwrap_or_else(|| "selvedge".to_owned());
+    let mut next = vec![
+        format!("{program} job submit --shape 8x8x8 --name first"),
+        format!("{program} job list --watch"),
+    ];
+    if running.is_simulated() {
+        next.push(format!("{program} fault inject machine cube0/m03"));
+    }
+    next.push(format!("{program} down"));
+    facts.add_list("next, in another terminal", next);
+    Ok(render::print(&facts.to_string())?)
+}
+
+fn hinted(error: UpError) -> Failure {
+    let hint = match &error {
+        UpError::Listen { .. } => Some("name a free port, or none: --listen 127.0.0.1:0"),
+        _ => None,
+    };
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn plant_file(path: &Path) -> Outcome<PlantFile> {
+    let text = fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
+    Ok(PlantFile { name: path.display().to_string(), text })
+}
+
+/// `$XDG_DATA_HOME/selvedge`, else `~/.local/share/selvedge`.
+fn data_home() -> Outcome<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let home = of("XDG_DATA_HOME").or_else(|| Some(of("HOME")?.join(".local/share")));
+    let home = home.ok_or_else(|| {
+        Failure::new("there is no home directory to keep the data in").hint("say where: --data DIR")
+    })?;
+    Ok(home.join("selvedge"))
+}
