@@ -18,6 +18,7 @@ use selvedge_model::id::PortId;
 use selvedge_model::unit::{CentiDb, Moment};
 use selvedge_sim::device::{Dials, Plant, PlantError};
 use selvedge_sim::fault::{Fault, FaultError, FaultKind, FaultSpec, Rates};
+use selvedge_sim::world::Happening;
 
 use crate::limits;
 
@@ -49,6 +50,15 @@ pub enum BenchError {
     },
 }
 
+/// How a simulated plant is: what a new one begins with, and what a scenario lets happen to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Nature {
+    pub(crate) seed: u64,
+    pub(crate) rates: Rates,
+    pub(crate) dials: Dials,
+    pub(crate) happenings: Vec<(Moment, Happening)>,
+}
+
 /// What somebody does to a simulated plant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tamper {
@@ -56,6 +66,8 @@ pub(crate) enum Tamper {
     Inject(FaultSpec),
     /// Put right what is wrong with it.
     Clear(Target),
+    /// Put right whatever is wrong anywhere.
+    ClearAll,
 }
 
 /// A simulated plant on its bench.
@@ -75,8 +87,7 @@ impl Bench {
     pub(crate) fn open(
         data: &Path,
         fabric: Fabric,
-        seed: u64,
-        rates: Rates,
+        nature: &Nature,
         now: Moment,
     ) -> Result<Self, BenchError> {
         let path = data.join(STATE_FILE);
@@ -89,7 +100,7 @@ impl Bench {
                 plant.reconnect(now);
                 plant
             }
-            Ok(None) => Plant::new(fabric, seed, rates, Dials::QUIET),
+            Ok(None) => Plant::new(fabric, nature.seed, nature.rates, nature.dials),
             Err(source) => return Err(BenchError::Io { path, source }),
         };
         Ok(Self { plant, path, dirty: true })
@@ -127,6 +138,10 @@ impl Bench {
         match tamper {
             Tamper::Inject(spec) => self.plant.inject(now, spec).map(|_| ()),
             Tamper::Clear(target) => self.plant.clear(now, target).map(|_| ()),
+            Tamper::ClearAll => {
+                self.plant.clear_all(now);
+                Ok(())
+            }
         }
     }
 

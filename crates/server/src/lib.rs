@@ -5,6 +5,8 @@
 //! who may come in ([`secret`], [`api::guard`]); the routes ([`house`], [`api`]) and pages
 //! ([`page`]).  No other crate knows HTTP.
 #![warn(missing_docs)]
+// The server owns the clock; everybody else is told the time.
+#![allow(clippy::disallowed_methods, reason = "the only event loop reads the clock and waits")]
 
 pub mod limits;
 

@@ -122,8 +122,14 @@ async fn home_view(house: &House) -> Result<Markup, ApiError> {
         section aria-labelledby="h-queue" { h2 #h-queue { "Queue" } (jobs.queue()) }
         section aria-labelledby="h-run" { h2 #h-run { "On the pod" } (jobs.active()) }
         div.columns {
-            section aria-labelledby="h-cases" { h2 #h-cases { "Open cases" } (lists::cases(&cases)) }
-            section aria-labelledby="h-events" { h2 #h-events { "Events" } (lists::events(&events)) }
+            section aria-labelledby="h-cases" {
+                h2 #h-cases { "Open cases" }
+                (lists::cases(&cases))
+            }
+            section aria-labelledby="h-events" {
+                h2 #h-events { "Events" }
+                (lists::events(&events))
+            }
         }
     })
 }
@@ -168,7 +174,9 @@ fn bar(status: &StatusView) -> Markup {
             div { dt { "journal" } dd { "row " (status.journal) } }
         }
         @if let Some(error) = &status.journal_error {
-            p.alarm role="alert" { "The journal cannot be written, so nothing is accepted: " (error) }
+            p.alarm role="alert" {
+                "The journal cannot be written, so nothing is accepted: " (error)
+            }
         }
     }
 }

@@ -9,7 +9,7 @@
 //! they cannot be written, plant time stands still, changes are refused before the core sees them,
 //! and the rows that wait are tried again and again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -21,9 +21,10 @@ use selvedge_control::note::Note;
 use selvedge_control::output::Output;
 use selvedge_driver::store::{Row, Snapshot, StoreError};
 use selvedge_model::unit::Moment;
-use selvedge_sim::fault::{FaultError, Rates};
+use selvedge_sim::fault::{FaultError, FaultSpec};
+use selvedge_sim::world::Happening;
 
-use crate::bench::{Bench, Tamper};
+use crate::bench::{Bench, Nature, Tamper};
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::journal::Journal;
@@ -55,6 +56,9 @@ pub(crate) enum Trouble {
 /// What is done with the outcome of a change, once it is durable.
 pub(crate) type Then = Box<dyn FnOnce(&Shell, Result<Accepted, Trouble>) + Send>;
 
+/// Something to be shown everything.
+pub(crate) type Look = Box<dyn FnOnce(&Shell) + Send>;
+
 /// One request to the loop.
 pub(crate) enum Request {
     /// Change something.
@@ -74,7 +78,7 @@ pub(crate) enum Request {
         then: Then,
     },
     /// Look at everything.
-    Look(Box<dyn FnOnce(&Shell) + Send>),
+    Look(Look),
     /// Write what there is to write, and end.
     Stop,
 }
@@ -107,6 +111,8 @@ pub(crate) struct Shell {
     snapshot_at: u64,
     bytes_since_snapshot: usize,
     wakes: BTreeSet<Moment>,
+    /// What a scenario lets happen, soonest first.
+    script: VecDeque<(Moment, Happening)>,
     /// The newest moment that the core was told.
     last: Moment,
 }
@@ -140,6 +146,7 @@ impl Shell {
             snapshot_at: parts.snapshot_at,
             bytes_since_snapshot: 0,
             wakes: BTreeSet::new(),
+            script: VecDeque::new(),
             last,
         }
     }
@@ -180,21 +187,23 @@ impl Shell {
     }
 
     /// Takes the first inputs of this run, before anybody is served, and puts the simulated plant
-    /// of a data directory on the bench, with the seed and rates of a new one.
+    /// of a data directory on the bench.
     ///
     /// # Errors
     /// The core's refusal, why they cannot be journalled, or why the plant cannot be used.
     pub(crate) fn begin(
         &mut self,
         inputs: Vec<Input>,
-        bench: Option<(&Path, u64, Rates)>,
+        bench: Option<(&Path, Nature)>,
     ) -> Result<(), UpError> {
         let now = self.now();
         for input in inputs {
             self.commit.offer(now, input).map_err(Trouble::Refused)?;
         }
-        if let Some((data, seed, rates)) = bench {
-            self.bench = Some(Bench::open(data, self.core().fabric().clone(), seed, rates, now)?);
+        if let Some((data, nature)) = bench {
+            // What came before the last start has happened.
+            self.script = nature.happenings.iter().filter(|it| now < it.0).cloned().collect();
+            self.bench = Some(Bench::open(data, self.core().fabric().clone(), &nature, now)?);
         }
         self.save().map_err(|error| not_saved(&error, false))?;
         self.release();
@@ -283,7 +292,8 @@ impl Shell {
 
     fn next_at(&self) -> Option<Moment> {
         let plant = self.bench.as_ref().and_then(Bench::next_at);
-        plant.into_iter().chain(self.wakes.first().copied()).min()
+        let script = self.script.front().map(|it| it.0);
+        plant.into_iter().chain(self.wakes.first().copied()).chain(script).min()
     }
 
     /// Plant time as a person is told it: the loop may lie a little behind the clock.
@@ -330,6 +340,10 @@ impl Shell {
         if 0 < n_due {
             inputs.push(Input::Tick);
         }
+        while self.script.front().is_some_and(|it| it.0 <= at) {
+            let Some((_, happening)) = self.script.pop_front() else { break };
+            inputs.extend(self.happen(happening));
+        }
         for input in inputs {
             self.meter.heard(at, &input);
             // An answer that nobody waits for any longer is no trouble.
@@ -337,6 +351,47 @@ impl Shell {
                 tracing::debug!(%refused, "an input of the plant");
             }
         }
+    }
+
+    /// What a scenario lets happen: to the plant at once, to the core as an input.
+    fn happen(&mut self, happening: Happening) -> Option<Input> {
+        let (at, core) = (self.last, self.commit.core());
+        let find = |path: Option<String>| match path {
+            Some(path) => core.fabric().find(&path).map(Some).ok_or(path),
+            None => Ok(None),
+        };
+        let found = match happening {
+            Happening::Submit(spec) => {
+                let (by, key) = (spec.owner.clone(), Some(spec.name.clone()));
+                return Some(Input::Ask { by, what: Ask::Submit { key, spec } });
+            }
+            Happening::Ask { by, what } => return Some(Input::Ask { by, what }),
+            Happening::Drain { path, undo } => match find(Some(path)) {
+                Ok(Some(target)) => {
+                    let drain = || Ask::Drain { target, why: "scenario".to_owned() };
+                    let what = if undo { Ask::Undrain { target } } else { drain() };
+                    return Some(Input::Ask { by: "operator".to_owned(), what });
+                }
+                Ok(None) => Ok(None),
+                Err(path) => Err(path),
+            },
+            Happening::Fault { kind, path } => {
+                find(path).map(|target| Some(Tamper::Inject(FaultSpec { kind, target })))
+            }
+            Happening::Clear { path } => {
+                find(path).map(|target| Some(target.map_or(Tamper::ClearAll, Tamper::Clear)))
+            }
+        };
+        match (found, &mut self.bench) {
+            (Err(path), _) => tracing::warn!(path, "the scenario names what the plant has not"),
+            (Ok(Some(tamper)), Some(bench)) => {
+                if let Err(error) = bench.tamper(at, tamper) {
+                    tracing::info!(%error, "a happening of the scenario");
+                }
+            }
+            (Ok(_), _) => (),
+        }
+        None
     }
 
     fn ask(&mut self, by: String, what: Ask) -> Result<Accepted, Trouble> {
@@ -454,7 +509,7 @@ impl Shell {
 struct Round {
     asks: Vec<(String, Ask, Then)>,
     tampers: Vec<(Tamper, Then)>,
-    looks: Vec<Box<dyn FnOnce(&Shell) + Send>>,
+    looks: Vec<Look>,
 }
 
 fn row(record: &Record) -> Row {

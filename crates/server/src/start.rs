@@ -30,7 +30,7 @@ pub enum StartError {
         data: PathBuf,
         /// The store's reason.
         #[source]
-        source: StoreError,
+        source: Box<StoreError>,
     },
     /// A snapshot is of another version, and the rows before it are gone or not to be replayed.
     #[error(
@@ -95,7 +95,7 @@ pub(crate) fn start(
         (n_notes, after) = (kept.n_notes, number);
     }
     let mut feed = Feed::after(n_notes);
-    let trouble = |source| StartError::Store { data: data.to_owned(), source };
+    let trouble = |source| StartError::Store { data: data.to_owned(), source: Box::new(source) };
     for row in store.rows_after(after).map_err(trouble)? {
         let row = row.map_err(trouble)?;
         let number = row.number;

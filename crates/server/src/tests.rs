@@ -6,6 +6,8 @@ mod durable;
 
 mod routes;
 
+mod whole;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;

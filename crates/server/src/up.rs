@@ -17,12 +17,14 @@ use selvedge_driver::lock::{self, LockError};
 use selvedge_driver::store::{Store, StoreError};
 use selvedge_model::spec::Plant;
 use selvedge_model::spec::plant::Family;
+use selvedge_sim::device::Dials;
 use selvedge_sim::fault::Rates;
+use selvedge_sim::world::Setup;
 
 use crate::api;
 use crate::api::error::ApiError;
 use crate::api::guard::Guard;
-use crate::bench::BenchError;
+use crate::bench::{BenchError, Nature};
 use crate::clock::{Clock, Speed};
 use crate::house::House;
 use crate::journal::Journal;
@@ -60,6 +62,9 @@ pub struct UpOptions {
     pub seed: u64,
     /// How often things fail in a simulated plant.
     pub rates: Rates,
+    /// A scenario: its plant, settings, seed, rates and what happens when, in place of those above
+    /// that it gives.  What lies before the last start has happened.
+    pub scenario: Option<Setup>,
 }
 
 impl UpOptions {
@@ -73,6 +78,26 @@ impl UpOptions {
             level: None,
             seed: 1,
             rates: Rates::NONE,
+            scenario: None,
+        }
+    }
+}
+
+impl UpOptions {
+    fn nature(&self) -> Nature {
+        match &self.scenario {
+            Some(scenario) => Nature {
+                seed: scenario.seed,
+                rates: scenario.rates,
+                dials: scenario.dials,
+                happenings: scenario.happenings.clone(),
+            },
+            None => Nature {
+                seed: self.seed,
+                rates: self.rates,
+                dials: Dials::QUIET,
+                happenings: Vec::new(),
+            },
         }
     }
 }
@@ -99,7 +124,7 @@ pub enum UpError {
     },
     /// The data directory or its journal cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(Box<StoreError>),
     /// The journal gives no state.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -304,7 +329,8 @@ pub(crate) fn raise(
         saved: started.last,
         snapshot_at: started.snapshot_at,
     });
-    shell.begin(inputs, is_simulated.then_some((data.as_path(), options.seed, options.rates)))?;
+    let nature = is_simulated.then(|| (data.as_path(), options.nature()));
+    shell.begin(inputs, nature)?;
     let level = shell.core().state().settings.level;
 
     let (requests, incoming) = mpsc::sync_channel(limits::REQUESTS_MAX);
@@ -327,7 +353,7 @@ pub(crate) fn raise(
 /// Why the address cannot be had: most likely because the same server runs already.
 fn not_bound(options: &UpOptions, source: io::Error) -> UpError {
     match lock::hold_still(&options.data) {
-        Err(held @ LockError::Held { .. }) => UpError::Store(StoreError::Lock(held)),
+        Err(held @ LockError::Held { .. }) => StoreError::Lock(held).into(),
         Ok(_) | Err(_) => UpError::Listen { listen: options.listen, source },
     }
 }
@@ -355,9 +381,17 @@ fn first_inputs(
 ) -> Result<(Vec<Input>, String), UpError> {
     let state = started.core.state();
     let Some(current) = state.plants.last() else {
-        let text = plant.map_or_else(default_plant, |(_, text)| text);
-        let mut settings =
-            if has_real_device(&text) { Settings::observing() } else { Settings::simulated() };
+        let scenario = options.scenario.as_ref();
+        let text = match (plant, scenario) {
+            (Some((_, text)), _) => text,
+            (None, Some(scenario)) => scenario.plant.clone(),
+            (None, None) => default_plant(),
+        };
+        let mut settings = match scenario {
+            _ if has_real_device(&text) => Settings::observing(),
+            Some(scenario) => scenario.settings.clone(),
+            None => Settings::simulated(),
+        };
         settings.level = options.level.unwrap_or(settings.level);
         return Ok((vec![Input::Begin { plant: text.clone(), settings }], text));
     };
@@ -399,6 +433,12 @@ fn has_real_device(text: &str) -> bool {
 
 fn canonical(data: &Path) -> Result<PathBuf, UpError> {
     data.canonicalize().map_err(|source| UpError::File { path: data.to_owned(), source })
+}
+
+impl From<StoreError> for UpError {
+    fn from(error: StoreError) -> Self {
+        UpError::Store(Box::new(error))
+    }
 }
 
 impl From<Trouble> for UpError {

@@ -200,6 +200,14 @@ pub fn run(
 /// # Errors
 /// [`ScenarioError`].
 pub fn begin(scenario: &Scenario) -> Result<World, ScenarioError> {
+    Ok(World::new(setup(scenario)?)?)
+}
+
+/// What a scenario's world is made of: its plant, and everything that comes from outside.
+///
+/// # Errors
+/// [`ScenarioError`].
+pub fn setup(scenario: &Scenario) -> Result<Setup, ScenarioError> {
     let plant = match &scenario.plant {
         PlantFrom::Pods { pods: n_pods, cubes } => pods(*n_pods, *cubes),
         PlantFrom::Text(text) => text.clone(),
@@ -227,7 +235,7 @@ pub fn begin(scenario: &Scenario) -> Result<World, ScenarioError> {
         .map(|job| (Moment::START + job.at, Happening::Submit(trace::spec(job, scenario.seed))));
     setup.happenings = submits.chain(scenario.events.iter().cloned()).collect();
     setup.happenings.sort_by_key(|it| it.0);
-    Ok(World::new(setup)?)
+    Ok(setup)
 }
 
 fn jobs(scenario: &Scenario, n_chips: u64) -> Result<Vec<TraceJob>, ScenarioError> {

@@ -144,8 +144,8 @@ pub(super) fn cases(cases: &[CaseView]) -> Markup {
     let shown = &cases[..cases.len().min(limits::PAGE_JOBS_MAX)];
     html! {
         div.wide { table {
-            thead { tr { th { "case" } th { "target" } th { "seen" } th { "severity" } th { "state" }
-                th { "taken by" } } }
+            thead { tr { th { "case" } th { "target" } th { "seen" } th { "severity" }
+                th { "state" } th { "taken by" } } }
             tbody { @for case in shown {
                 tr data-case=(case.id) {
                     td { (case.id) } td { (case.target) }
@@ -164,16 +164,26 @@ pub(super) fn cases(cases: &[CaseView]) -> Markup {
 pub(super) fn events(events: &[Arc<Event>]) -> Markup {
     html! {
         ol.events { @for event in events.iter().rev() {
-            li data-event=(event.number) { time { (clock(event.at.as_secs_f64())) } " " (event.text) }
+            li data-event=(event.number) {
+                time { (clock(event.at.as_secs_f64())) } " " (event.text)
+            }
         } }
-        @if events.is_empty() { p.none { "Nothing has happened since the last snapshot." } }
+        @if events.is_empty() { p.none { "Nothing has happened since the last start." } }
     }
 }
 
 fn more(n: usize, n_shown: usize) -> Markup {
-    html! { @if n_shown < n { p.more { (n - n_shown) " more; " code { "selvedge job list" } " shows all" } } }
+    html! {
+        @if n_shown < n {
+            p.more { (n - n_shown) " more; " code { "selvedge job list" } " shows all" }
+        }
+    }
 }
 
 fn dot(job: u32) -> Markup {
-    html! { svg.dot viewBox="0 0 10 10" aria-hidden="true" { circle cx="5" cy="5" r="5" fill=(colour(job)) {} } }
+    html! {
+        svg.dot viewBox="0 0 10 10" aria-hidden="true" {
+            circle cx="5" cy="5" r="5" fill=(colour(job)) {}
+        }
+    }
 }

@@ -130,7 +130,9 @@ pub(super) fn one(detail: &SwitchDetail) -> Markup {
             div { dt { "pairs" } dd { (view.n_pairs) " stand, " (view.n_intended) " intended" } }
             div { dt { "differ" } dd { (view.n_differ) } }
             div { dt { "generation" } dd { (view.generation) } }
-            div { dt { "read" } dd { @if view.known { "since the last start" } @else { "not yet" } } }
+            div { dt { "read" } dd {
+                @if view.known { "since the last start" } @else { "not yet" }
+            } }
         }
         (pod::drains(&detail.drains))
         section { h2 { "Mirrors" } (lines(&detail.pairs)) }

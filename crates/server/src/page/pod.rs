@@ -48,7 +48,9 @@ fn one_pod(cubes: &[&CubeView], jobs: &Jobs) -> Markup {
                 (square(cube, STEP * (idx % per_row), STEP * (idx / per_row), jobs))
             }
         }
-        @if drawn.len() < cubes.len() { p.more { (cubes.len() - drawn.len()) " more are not drawn" } }
+        @if drawn.len() < cubes.len() {
+            p.more { (cubes.len() - drawn.len()) " more are not drawn" }
+        }
     }
 }
 
@@ -122,7 +124,8 @@ pub(super) fn cube(detail: &CubeDetail) -> Markup {
                     tr {
                         td { (machine.path) }
                         td { @for chip in &machine.chips {
-                            span class=(if chip.out { "chip out" } else { "chip" }) title=(chip.path) {
+                            @let class = if chip.out { "chip out" } else { "chip" };
+                            span class=(class) title=(chip.path) {
                                 @match chip.job { Some(job) => { "#" (job) } None => { "·" } }
                             }
                         } }
@@ -156,7 +159,9 @@ pub(super) fn drains(drains: &[DrainView]) -> Markup {
         @if !drains.is_empty() {
             section {
                 h2 { "Out of use" }
-                ul { @for drain in drains { li { (drain.target) " by " (drain.by) ": " (drain.why) } } }
+                ul { @for drain in drains {
+                    li { (drain.target) " by " (drain.by) ": " (drain.why) }
+                } }
             }
         }
     }
