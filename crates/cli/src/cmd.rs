@@ -40,6 +40,8 @@ mod pod_picture;
 
 mod repair;
 
+mod ring;
+
 mod sim;
 
 mod status;
@@ -94,6 +96,8 @@ pub(crate) enum Verb {
     Journal(journal::Journal),
     /// Generate, inspect, compare and apply plant files.
     Plant(plant::PlantArgs),
+    /// A ring through every chip of some groups of a hyper-square machine.
+    Ring(ring::Ring),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
     /// Print a shell's completions.
@@ -124,6 +128,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Check(args) => check::run(&args, globals),
         Verb::Journal(args) => journal::run(&args, globals),
         Verb::Plant(args) => plant::run(&args, globals),
+        Verb::Ring(args) => ring::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

@@ -1,6 +1,6 @@
 //! Chips and the links between them as an undirected graph, and its measures.  Knows no family.
 
-use std::collections::BTreeMap;
+pub mod drawn;
 
 use selvedge_model::fabric::{Fabric, LinkAttrs, NodeKind};
 use selvedge_model::id::NodeId;
@@ -131,6 +131,8 @@ impl Graph {
     }
 }
 
+const NO_PLACE: u32 = u32::MAX;
+
 /// The chips of a fabric and the links that lead from chip to chip, with nothing between.
 #[derive(Clone, Debug)]
 pub struct ChipGraph {
@@ -154,14 +156,17 @@ impl ChipGraph {
     pub fn of_chips(fabric: &Fabric, chips: impl Iterator<Item = NodeId>) -> Self {
         let mut chips: Vec<NodeId> = chips.collect();
         chips.sort_unstable();
-        let places: BTreeMap<NodeId, u32> = chips.iter().copied().zip(0..).collect();
+        let mut places = vec![NO_PLACE; fabric.n_nodes()];
+        for (&chip, place) in chips.iter().zip(0..) {
+            places[chip.idx()] = place;
+        }
         let (mut links, mut attrs) = (Vec::new(), Vec::new());
-        for (&chip, &place) in &places {
+        for (&chip, place) in chips.iter().zip(0..) {
             for link in fabric.links_from(chip) {
                 let link = fabric.link(link);
-                let peer = places.get(&fabric.node_of_port(link.target));
+                let peer = places[fabric.node_of_port(link.target).idx()];
                 // Each link is met from both of its ends.
-                if let Some(&peer) = peer.filter(|it| place < **it) {
+                if place < peer && peer != NO_PLACE {
                     links.push([place, peer]);
                     attrs.push(link.attrs);
                 }

@@ -1,5 +1,7 @@
 //! `selvedge plant new|check|show|diff`: plant files, without a server; `get|apply`: with one.
 
+mod compare;
+
 mod show;
 
 mod running;
@@ -19,6 +21,7 @@ use selvedge_model::unit::{BitRate, CentiDb, Span};
 use serde::Serialize;
 
 use crate::Globals;
+use crate::cmd::ring;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::{self, style};
 
@@ -35,7 +38,7 @@ enum PlantVerb {
     /// Say what is wrong with a plant file, and what is strange about it.
     Check(File),
     /// What a plant is made of, what fails together, and what its optics cost.
-    Show(File),
+    Show(Show),
     /// In what two plants differ.
     Diff(Diff),
     /// Print the plant file that a server runs by.
@@ -100,6 +103,19 @@ struct File {
 }
 
 #[derive(Debug, clap::Args)]
+struct Show {
+    /// The plant file.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A hyper-square machine beside as many chips wired otherwise.
+    #[arg(long, value_enum, value_name = "TOPOLOGIES", value_delimiter = ',')]
+    compare: Vec<compare::Other>,
+    /// Draw the hyper-square machine, and what it is compared with, into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 0 they are equal, 1 they differ, 2 one cannot be read.")]
 struct Diff {
     /// The old plant file.
@@ -114,7 +130,7 @@ pub(crate) fn run(args: &PlantArgs, globals: &Globals) -> Outcome {
     match &args.verb {
         PlantVerb::New(args) => new(args),
         PlantVerb::Check(args) => check(&args.file, globals),
-        PlantVerb::Show(args) => show(&args.file, globals),
+        PlantVerb::Show(args) => show(args, globals),
         PlantVerb::Diff(args) => diff(args, globals),
         PlantVerb::Get => running::get(globals),
         PlantVerb::Apply(args) => running::apply(args, globals),
@@ -281,9 +297,22 @@ fn check_page(name: &str, checked: &Checked) -> String {
     page
 }
 
-fn show(path: &Path, globals: &Globals) -> Outcome {
-    let (plant, fabric) = load(path)?;
-    let shown = show::Shown::of(&plant, &fabric);
+fn show(args: &Show, globals: &Globals) -> Outcome {
+    let (plant, fabric) = load(&args.file)?;
+    let mut shown = show::Shown::of(&plant, &fabric);
+    if !args.compare.is_empty() || args.svg.is_some() {
+        let machine = ring::machine(&plant, &fabric, ring::only_machine(&plant)?)?;
+        let rows = compare::rows(&machine, &args.compare);
+        if let Some(path) = &args.svg {
+            let written = fs::write(path, compare::svg(&rows));
+            written.within(|| format!("cannot write {}", path.display()))?;
+        }
+        shown.compare = rows;
+        if !globals.json {
+            render::print(&compare::page(&shown.compare, &machine.spec))?;
+            return Ok(Answer::Yes);
+        }
+    }
     if globals.json {
         render::print_json(&shown)?;
     } else {

@@ -1,5 +1,7 @@
 //! A hyper-square machine in a fabric: which boards, chips and cables of it are there.
 
+use std::collections::BTreeMap;
+
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::{NodeId, PartId, PortId};
 use selvedge_model::spec::Plant;
@@ -7,10 +9,14 @@ use selvedge_model::spec::hypersquare::HyperSquare;
 use selvedge_model::spec::plant::Family;
 
 use crate::build::pod_prefix;
+use crate::graph::ChipGraph;
+use crate::graph::drawn::Drawn;
 use crate::grid::Grid;
+use crate::hypersquare::bisection::bisection;
 use crate::hypersquare::build::board_name;
 use crate::hypersquare::group::{Chip, Group, Letter};
 use crate::hypersquare::hardware::{self, Way};
+use crate::hypersquare::ring::{self, RingError};
 
 /// One machine as it stands in a fabric.
 #[derive(Clone, Debug)]
@@ -61,6 +67,39 @@ impl<'f> Machine<'f> {
             let [column, row] = grid.at(cell);
             Letter::ALL.map(|letter| Group::at(row as u16, column as u16).chip(letter))
         })
+    }
+
+    /// A ring through every chip of the groups of `set`, over boards and cables that are there.
+    ///
+    /// # Errors
+    /// [`RingError`].
+    pub fn ring(&self, set: &[Group]) -> Result<Vec<Chip>, RingError> {
+        let grid = self.grid();
+        let is_gone = |it: &&Group| cell(&grid, **it).is_some_and(|it| self.boards[it].is_none());
+        if let Some(&group) = set.iter().find(is_gone) {
+            return Err(RingError::NoBoard { group });
+        }
+        ring::through_all(self.spec.groups, set, |a, b| self.is_joined(a, b))
+    }
+
+    /// All groups whose boards are there, row by row.
+    pub fn groups(&self) -> Vec<Group> {
+        self.chips().map(|it| it.group).step_by(Letter::ALL.len()).collect()
+    }
+
+    /// The machine as it would be drawn, boards and cables that are not there left out.
+    pub fn drawn(&self) -> Drawn {
+        let chips: BTreeMap<NodeId, Chip> =
+            self.chips().filter_map(|it| Some((self.node(it)?, it))).collect();
+        let graph = ChipGraph::of_chips(self.fabric, chips.keys().copied());
+        let at = chips.values().map(|Chip { group, letter }| {
+            let (east, south) = (u16::from(letter.is_east()), u16::from(letter.is_south()));
+            [2 * group.column + east, 2 * group.row + south]
+        });
+        let [r, c] = self.spec.groups.map(usize::from);
+        let is_whole = graph.graph.links().len() == 12 * r * c - 4 * (r + c);
+        let bisection = is_whole.then(|| bisection(self.spec.groups));
+        Drawn { at: at.collect(), graph: graph.graph, bisection }
     }
 
     /// Whether both boards are there, side by side, and all four cables between them lead from

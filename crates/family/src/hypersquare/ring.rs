@@ -80,6 +80,12 @@ pub enum RingError {
         /// Rows and columns of the machine.
         groups: [u16; 2],
     },
+    /// A group whose board is not there.
+    #[error("group {group} has no board; leave it out")]
+    NoBoard {
+        /// The group.
+        group: Group,
+    },
     /// A group named twice.
     #[error("group {group} is named twice; name each once")]
     Twice {

@@ -145,3 +145,21 @@ fn machines_with_other_links_have_boards_of_their_own() {
     assert_eq!((rates(0), rates(1)), ([square.rate].into(), [rate].into()));
     assert!(Machine::of_pod(&plant, &fabric, 2).is_none());
 }
+
+/// Notes §1, the table: links, cables, longest wire, all wire, bisection.
+#[test]
+fn wires_are_as_the_table_of_the_notes_has_them() {
+    for (groups, expected) in [
+        ([1, 2], [12, 4, 2, 16, 4]),
+        ([2, 2], [32, 16, 2, 48, 8]),
+        ([4, 4], [160, 96, 2, 256, 16]),
+        ([8, 8], [704, 448, 2, 1152, 32]),
+    ] {
+        let (plant, fabric) = built(groups);
+        let drawn = Machine::of_pod(&plant, &fabric, 0).unwrap().drawn();
+        let n_links = drawn.graph.links().len() as u32;
+        let (longest, all) = (drawn.lengths().max().unwrap(), drawn.lengths().sum::<u32>());
+        let measured = [n_links, drawn.n_cables() as u32, longest, all, drawn.bisection.unwrap()];
+        assert_eq!(measured, expected, "{groups:?}");
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use selvedge_family::graph::{ChipGraph, drawn};
+use selvedge_family::hypersquare::bisection;
 use selvedge_model::fabric::{DomainKind, Fabric, LinkKind, NodeKind, Role};
 use selvedge_model::hardware::Thresholds;
 use selvedge_model::id::PartId;
@@ -9,6 +11,7 @@ use selvedge_model::spec::plant::{Control, Family};
 use selvedge_model::spec::{Plant, threshold_values};
 use serde::Serialize;
 
+use crate::cmd::plant::compare::{Row, rounded};
 use crate::render::number::{counted, grouped};
 use crate::render::style;
 use crate::render::table::Table;
@@ -22,6 +25,46 @@ pub(super) struct Shown {
     domains: BTreeMap<&'static str, usize>,
     thresholds: Vec<ShownThreshold>,
     shares: Vec<Share>,
+    /// Over chips and the links from chip to chip alone; none where those do not hang together.
+    #[serde(flatten)]
+    measures: Option<Measures>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) compare: Vec<Row>,
+}
+
+/// What the graph of chips comes to.
+#[derive(Debug, Serialize)]
+struct Measures {
+    degree: [usize; 2],
+    diameter: u32,
+    mean_distance: f64,
+    /// Known for whole machines of one pod.
+    bisection: Option<u32>,
+}
+
+impl Measures {
+    fn of(plant: &Plant, fabric: &Fabric) -> Option<Self> {
+        let graph = ChipGraph::of(fabric).graph;
+        let spread = graph.spread()?;
+        Some(Self {
+            degree: graph.degrees(),
+            diameter: spread.diameter,
+            mean_distance: rounded(spread.mean(), 1e6),
+            bisection: bisection_of(plant),
+        })
+    }
+}
+
+fn bisection_of(plant: &Plant) -> Option<u32> {
+    let is_plain = plant.missing.is_empty() && plant.cables.is_empty() && plant.parts.is_empty();
+    match &plant.pods[..] {
+        [pod] if is_plain => match &pod.family {
+            Family::Grid { sides, wraps, .. } => Some(drawn::bisection(*sides, *wraps)),
+            Family::HyperSquare(it) => Some(bisection::bisection(it.groups)),
+            Family::Tpuv4 { .. } | Family::Hosts { .. } => None,
+        },
+        [..] => None,
+    }
 }
 
 /// How many there are of everything.
@@ -33,7 +76,12 @@ pub(super) struct Counts {
     nics: usize,
     switches: usize,
     ports: usize,
+    /// Chips, as nodes of the graph of chips.
+    nodes: usize,
+    /// From chip to chip with nothing between, both directions as one.
     links: usize,
+    /// Of all kinds, each direction for itself.
+    directed_links: usize,
     fibres: usize,
     cables: usize,
 }
@@ -74,7 +122,8 @@ impl Counts {
 
     fn of_parts(fabric: &Fabric, parts: impl Iterator<Item = PartId>) -> Self {
         let mut counts = Self::default();
-        let (mut n_inner, mut n_ends, mut n_fibre_ends) = (0, 0, 0);
+        let (mut n_inner, mut n_ends, mut n_fibre_ends, mut n_chip_ends) = (0, 0, 0, 0);
+        let is_chip = |port| fabric.node(fabric.node_of_port(port)).kind == NodeKind::Chip;
         for part in parts {
             let template = fabric.template_of(part);
             *counts.parts.entry(template.name.clone()).or_default() += 1;
@@ -85,14 +134,23 @@ impl Counts {
             counts.switches += usize::from(template.role != Role::Compute);
             counts.ports += template.ports().len();
             n_inner += template.n_links();
+            let inner_chip = |port: u32| {
+                let node = template.ports()[port as usize].node;
+                template.nodes()[node as usize].kind == NodeKind::Chip
+            };
+            let inner = template.link_pairs().iter();
+            counts.links += inner.filter(|it| inner_chip(it.a) && inner_chip(it.b)).count();
             for cable in fabric.ports_of(part).filter_map(|it| fabric.cable_at(it)) {
                 n_ends += 1;
+                n_chip_ends += usize::from(is_chip(cable.a) && is_chip(cable.b));
                 n_fibre_ends += usize::from(cable.attrs.kind == LinkKind::Fibre);
             }
         }
         counts.cables = n_ends / 2;
         counts.fibres = n_fibre_ends / 2;
-        counts.links = n_inner + n_ends;
+        counts.nodes = counts.chips;
+        counts.links += n_chip_ends / 2;
+        counts.directed_links = n_inner + n_ends;
         counts
     }
 
@@ -154,6 +212,8 @@ impl Shown {
             domains,
             thresholds: thresholds(plant),
             shares: shares(plant),
+            measures: Measures::of(plant, fabric),
+            compare: Vec::new(),
         }
     }
 
@@ -178,7 +238,8 @@ impl Shown {
             ("network cards", counts.nics),
             ("switches", counts.switches),
             ("ports", counts.ports),
-            ("directed links", counts.links),
+            ("chip-to-chip links", counts.links),
+            ("directed links", counts.directed_links),
             ("cables", counts.cables),
             ("of them fibres", counts.fibres),
         ];
@@ -188,6 +249,17 @@ impl Shown {
             table.row([name.into(), grouped(n as u64).into()]);
         }
         page.push_str(&format!("\n{table}"));
+        if let Some(it) = &self.measures {
+            let mut table = Table::new(&["over chips", ">value"]);
+            let [least, most] = it.degree;
+            table.row(["links of a chip".into(), format!("{least}..{most}").into()]);
+            table.row(["diameter".into(), it.diameter.into()]);
+            table.row(["mean distance".into(), format!("{:.3}", it.mean_distance).into()]);
+            if let Some(bisection) = it.bisection {
+                table.row(["bisection".into(), bisection.into()]);
+            }
+            page.push_str(&format!("\n{table}"));
+        }
         let mut table = Table::new(&["threshold", ">value", "source"]);
         for it in &self.thresholds {
             table.row([it.key.into(), (&it.value).into(), it.source.into()]);

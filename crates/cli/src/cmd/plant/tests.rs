@@ -121,20 +121,21 @@ fn a_plant_is_shown_with_its_counts_thresholds_and_shares() {
         pod0  tpuv4   simulated  16 of 32 cubes  1,024
         pod1  hosts   simulated  2 hosts            16
 
-        what             count
-        part cube           16
-        part host            2
-        part ocs            48
-        machines           258
-        chips            1,040
-        network cards       16
-        switches            48
-        ports           14,832
-        directed links   9,824
-        cables           1,536
-        of them fibres   1,536
-        power domains        5
-        rack domains        20
+        what                 count
+        part cube               16
+        part host                2
+        part ocs                48
+        machines               258
+        chips                1,040
+        network cards           16
+        switches                48
+        ports               14,832
+        chip-to-chip links   2,304
+        directed links       9,824
+        cables               1,536
+        of them fibres       1,536
+        power domains            5
+        rack domains            20
 
         threshold                    value  source
         loss_max_db                   1.50  the plant file

@@ -208,6 +208,9 @@ fn a_ring_goes_round_what_is_missing() {
     let live: Vec<Group> = live.into_iter().collect();
     assert_eq!(live.len(), 8);
     let ring = through_all([3, 3], &live, |a, b| machine.is_joined(a, b)).unwrap();
+    assert_eq!(machine.ring(&machine.groups()).unwrap(), ring);
+    let error = machine.ring(&[Group::at(1, 1)]).unwrap_err();
+    assert_eq!(error.to_string(), "group 1,1 has no board; leave it out");
     check_ring(&live, &ring, &links);
     let pair = [Group::at(0, 0), Group::at(0, 1)];
     let error = through_all([3, 3], &pair, |a, b| machine.is_joined(a, b)).unwrap_err();

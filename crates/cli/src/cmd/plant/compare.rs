@@ -1,0 +1,256 @@
+//! A hyper-square machine beside other ways to wire as many chips: a table and a picture.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+use selvedge_family::graph::drawn::{Drawn, Wiring};
+use selvedge_family::hypersquare::machine::Machine;
+use selvedge_model::spec::hypersquare::HyperSquare;
+use selvedge_model::unit::Length;
+use serde::Serialize;
+
+use crate::render::number::grouped;
+use crate::render::style;
+use crate::render::table::{Cell, Table};
+
+/// What a machine can be compared with: rectangles of as many chips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Other {
+    /// Each chip to its neighbours.
+    Mesh,
+    /// A mesh whose rows and columns close over their whole length.
+    Torus,
+    /// A torus laid out so that no wire is long.
+    FoldedTorus,
+}
+
+/// One way to wire the chips; the form of an entry of `compare`.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    topology: String,
+    nodes: usize,
+    links: usize,
+    cables: usize,
+    degree_min: usize,
+    degree_max: usize,
+    diameter: Option<u32>,
+    mean_distance: Option<f64>,
+    bisection: Option<u32>,
+    wire_max_mm: u64,
+    wire_mean_mm: f64,
+    wire_total_mm: u64,
+    delay_max_ns: f64,
+    delay_mean_ns: f64,
+    /// Whether no wire is longer than the machine's kind of cable reaches.
+    within_reach: bool,
+    #[serde(skip)]
+    drawn: Drawn,
+}
+
+/// The machine first, then the others in the order asked for.
+pub(super) fn rows(machine: &Machine<'_>, others: &[Other]) -> Vec<Row> {
+    let spec = &machine.spec;
+    let [rows, columns] = spec.groups;
+    let mut table = vec![row(format!("hypersquare {rows}x{columns}"), machine.drawn(), spec)];
+    let sides = [2 * columns, 2 * rows];
+    for other in others {
+        let (name, wiring) = match other {
+            Other::Mesh => ("mesh", Wiring::Mesh),
+            Other::Torus => ("torus", Wiring::Torus),
+            Other::FoldedTorus => ("folded torus", Wiring::FoldedTorus),
+        };
+        let name = format!("{name} {}x{}", sides[1], sides[0]);
+        table.push(row(name, Drawn::rectangle(sides, wiring), spec));
+    }
+    table
+}
+
+fn row(topology: String, drawn: Drawn, spec: &HyperSquare) -> Row {
+    let step = u64::from(spec.board_length().as_mm());
+    let lengths = || drawn.lengths().map(|it| u64::from(it) * step);
+    let n_links = drawn.graph.links().len();
+    let (longest, all) = (lengths().max().unwrap_or(0), lengths().sum::<u64>());
+    let mean_mm = all as f64 / n_links.max(1) as f64;
+    let ns_per_mm = f64::from(spec.ns_per_m) / 1000.0;
+    let [degree_min, degree_max] = drawn.graph.degrees();
+    let spread = drawn.graph.spread();
+    Row {
+        topology,
+        nodes: drawn.graph.n_nodes(),
+        links: n_links,
+        cables: drawn.n_cables(),
+        degree_min,
+        degree_max,
+        diameter: spread.map(|it| it.diameter),
+        mean_distance: spread.map(|it| rounded(it.mean(), 1e6)),
+        bisection: drawn.bisection,
+        wire_max_mm: longest,
+        wire_mean_mm: rounded(mean_mm, 10.0),
+        wire_total_mm: all,
+        delay_max_ns: rounded(longest as f64 * ns_per_mm, 10.0),
+        delay_mean_ns: rounded(mean_mm * ns_per_mm, 10.0),
+        within_reach: longest <= u64::from(spec.reach.as_mm()),
+        drawn,
+    }
+}
+
+pub(super) fn rounded(value: f64, parts: f64) -> f64 {
+    (value * parts).round() / parts
+}
+
+/// The same for people.
+pub(super) fn page(rows: &[Row], spec: &HyperSquare) -> String {
+    let mut table = Table::new(&[
+        "topology",
+        ">links",
+        ">cables",
+        ">degree",
+        ">diameter",
+        ">mean",
+        ">bisection",
+        ">longest",
+        ">mean",
+        ">all wire",
+        ">worst",
+        ">mean",
+    ]);
+    let known = |it: Option<u32>| it.map_or("-".to_owned(), |it| it.to_string());
+    for it in rows {
+        let degree = match it.degree_min == it.degree_max {
+            true => it.degree_min.to_string(),
+            false => format!("{}..{}", it.degree_min, it.degree_max),
+        };
+        let reach = if it.within_reach { style::PLAIN } else { style::BAD };
+        table.row([
+            (&it.topology).into(),
+            grouped(it.links as u64).into(),
+            grouped(it.cables as u64).into(),
+            degree.into(),
+            known(it.diameter).into(),
+            it.mean_distance.map_or("-".to_owned(), |it| format!("{it:.3}")).into(),
+            known(it.bisection).into(),
+            Cell::styled(format!("{:.1} m", it.wire_max_mm as f64 / 1000.0), reach),
+            format!("{:.2} m", it.wire_mean_mm / 1000.0).into(),
+            format!("{:.1} m", it.wire_total_mm as f64 / 1000.0).into(),
+            format!("{:.1} ns", it.delay_max_ns).into(),
+            format!("{:.1} ns", it.delay_mean_ns).into(),
+        ]);
+    }
+    let mut page = format!("{table}");
+    let chips = Length::mm(spec.board_length().as_mm());
+    let (wire, reach) = (spec.wire.word(), spec.reach);
+    let _ = writeln!(page, "chips {chips} apart; means over pairs of chips, then over links");
+    for it in rows.iter().filter(|it| !it.within_reach) {
+        let _ = writeln!(
+            page,
+            "{}: its longest wire is longer than {wire} carries, which is {reach}",
+            it.topology
+        );
+    }
+    page
+}
+
+/// Between two chips of the picture, in points.
+const STEP: u32 = 24;
+/// Around each drawing.
+const EDGE: u32 = 36;
+
+/// How far a long wire leaves the straight line at most: it stays within its drawing.
+const BOW_MAX: u32 = EDGE - 4;
+
+/// All rows side by side, each chip a dot, short wires straight and long ones bowed.
+pub(super) fn svg(rows: &[Row]) -> String {
+    let extent = |axis: usize| {
+        let all = rows.iter().flat_map(|it| &it.drawn.at).map(move |it| u32::from(it[axis]));
+        STEP * all.max().unwrap_or(0) + 2 * EDGE
+    };
+    let (width, height) = (extent(0), extent(1));
+    let (all_width, n_rows) = (width * rows.len() as u32, rows.len());
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {all_width} {height}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n<title>{n_rows} ways to wire {} \
+         chips</title>\n",
+        rows.first().map_or(0, |it| it.nodes),
+    );
+    for (idx, row) in (0..).zip(rows) {
+        let _ = writeln!(out, "<g transform=\"translate({} 0)\">", idx * width);
+        let _ = writeln!(out, "<text x=\"{EDGE}\" y=\"18\">{}</text>", row.topology);
+        drawing(&mut out, &row.drawn);
+        out.push_str("</g>\n");
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn drawing(out: &mut String, drawn: &Drawn) {
+    let point = |node: u32| drawn.at[node as usize].map(|it| EDGE + STEP * u32::from(it));
+    out.push_str("<g fill=\"none\" stroke=\"#888\">\n");
+    for (&[a, b], length) in drawn.graph.links().iter().zip(drawn.lengths()) {
+        let ([x1, y1], [x2, y2]) = (point(a), point(b));
+        let _ = match length {
+            0 | 1 => writeln!(out, "<path d=\"M{x1} {y1}L{x2} {y2}\" stroke=\"#222\"/>"),
+            // A long wire passes beside the chips between its ends.
+            _ => {
+                let bow = (STEP / 3 + length).min(BOW_MAX);
+                let (x, y) = match y1 == y2 {
+                    true => (x1.midpoint(x2), y1 - bow),
+                    false => (x1 - bow, y1.midpoint(y2)),
+                };
+                writeln!(out, "<path d=\"M{x1} {y1}Q{x} {y} {x2} {y2}\"/>")
+            }
+        };
+    }
+    out.push_str("</g>\n");
+    for node in 0..drawn.at.len() as u32 {
+        let [x, y] = point(node);
+        let _ = writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"4\"/>");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selvedge_model::spec::Plant;
+    use selvedge_model::spec::plant::Family;
+
+    use super::*;
+
+    const ALL: [Other; 3] = [Other::Mesh, Other::Torus, Other::FoldedTorus];
+
+    fn with_rows<T>(groups: [u16; 2], of: impl Fn(&[Row]) -> T) -> T {
+        let family = Family::HyperSquare(HyperSquare::of_groups(groups));
+        let plant = Plant::of_pods("square", [family]);
+        let fabric = selvedge_family::build(&plant).unwrap();
+        of(&rows(&Machine::of_pod(&plant, &fabric, 0).unwrap(), &ALL))
+    }
+
+    /// Notes on hyper-square machines, §1: against a folded torus there are as many cables, as
+    /// long a wire, the same diameter and bisection, and shorter ways.
+    #[test]
+    fn against_a_folded_torus_only_ports_and_distances_differ() {
+        for n in [4, 8, 16] {
+            with_rows([n, n], |rows| {
+                let [own, _, flat, folded] = rows else { panic!("four rows") };
+                let same = |it: &Row| (it.cables, it.wire_max_mm, it.diameter, it.bisection);
+                assert_eq!(same(own), same(folded));
+                assert!(own.mean_distance < folded.mean_distance);
+                assert_eq!((own.degree_max, folded.degree_max), (6, 4));
+                assert_eq!(flat.wire_max_mm, 300 * (2 * u64::from(n) - 1));
+                assert_eq!(flat.within_reach, n < 4, "7 steps of 300 mm are too long for copper");
+            });
+        }
+    }
+
+    #[test]
+    fn every_chip_and_every_wire_is_drawn_within_the_picture() {
+        for groups in [[1, 1], [3, 2], [20, 16]] {
+            with_rows(groups, |rows| {
+                let svg = svg(rows);
+                let n_chips: usize = rows.iter().map(|it| it.nodes).sum();
+                let n_links: usize = rows.iter().map(|it| it.links).sum();
+                assert_eq!(svg.matches("<circle").count(), n_chips);
+                assert_eq!(svg.matches("<path").count(), n_links);
+                assert_eq!(svg.matches("<g").count(), svg.matches("</g>").count());
+            });
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `selvedge ring`: a ring through every chip of some groups of a hyper-square machine.
+
+use std::path::PathBuf;
+
+use selvedge_family::hypersquare::group::Group;
+use selvedge_family::hypersquare::machine::Machine;
+use selvedge_model::fabric::Fabric;
+use selvedge_model::spec::Plant;
+use serde::Serialize;
+
+use crate::Globals;
+use crate::cmd::plant;
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render::{self, number, style};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Any set of groups that cables join has such a ring; docs/hypersquare.md \
+                        says why.")]
+pub(crate) struct Ring {
+    /// The plant file.
+    #[arg(long, value_name = "FILE")]
+    plant: PathBuf,
+    /// The groups, each as row,column; every board that is there without it.
+    #[arg(long, value_name = "R,C", num_args = 1..)]
+    groups: Vec<Group>,
+    /// Which pod of the plant [default: its only hyper-square machine].
+    #[arg(long, value_name = "N")]
+    pod: Option<usize>,
+}
+
+/// The fixed form of the answer.
+#[derive(Debug, Serialize)]
+struct Found {
+    pod: String,
+    n_groups: usize,
+    /// Each as `row,column,letter`, in the order of the ring.
+    nodes: Vec<String>,
+}
+
+pub(crate) fn run(args: &Ring, globals: &Globals) -> Outcome {
+    let (plant, fabric) = plant::load(&args.plant)?;
+    let pod = args.pod.map_or_else(|| only_machine(&plant), Ok)?;
+    let machine = machine(&plant, &fabric, pod)?;
+    let groups = if args.groups.is_empty() { machine.groups() } else { args.groups.clone() };
+    let [rows, columns] = machine.spec.groups;
+    let ring = machine
+        .ring(&groups)
+        .within(|| format!("no ring in pod{pod}, a machine of {rows}x{columns} groups"))?;
+    let nodes = ring.iter().map(ToString::to_string).collect();
+    let found = Found { pod: format!("pod{pod}"), n_groups: groups.len(), nodes };
+    if globals.json {
+        render::print_json(&found)?;
+    } else {
+        render::print(&page(&found))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// The hyper-square machine that pod number `pod` is.
+pub(super) fn machine<'f>(plant: &Plant, fabric: &'f Fabric, pod: usize) -> Outcome<Machine<'f>> {
+    Machine::of_pod(plant, fabric, pod).ok_or_else(|| match plant.pods.get(pod) {
+        Some(it) => Failure::new(format!("pod{pod} is of family {}", it.family.word()))
+            .hint("this is of hyper-square machines, family hypersquare"),
+        None => Failure::new(format!("the plant has no pod{pod}"))
+            .hint(format!("it has {}", number::counted(plant.pods.len() as u64, "pod"))),
+    })
+}
+
+/// The number of the plant's only hyper-square machine.
+pub(super) fn only_machine(plant: &Plant) -> Outcome<usize> {
+    let is_machine = |it: &&(usize, &str)| it.1 == "hypersquare";
+    let pods: Vec<_> = plant.pods.iter().map(|it| it.family.word()).enumerate().collect();
+    match pods.iter().filter(is_machine).collect::<Vec<_>>()[..] {
+        [(pod, _)] => Ok(*pod),
+        [] => Err(Failure::new("the plant has no hyper-square machine")
+            .hint("selvedge plant new hypersquare --groups RxC writes one")),
+        [..] => Err(Failure::new("the plant has several hyper-square machines")
+            .hint("say which by --pod N, counted from 0")),
+    }
+}
+
+/// Groups of four chips to a line.
+fn page(found: &Found) -> String {
+    let title = style::TITLE;
+    let n_chips = number::counted(found.nodes.len() as u64, "chip");
+    let n_groups = number::counted(found.n_groups as u64, "group");
+    let mut page = format!("{title}{}{title:#}: a ring of {n_chips} in {n_groups}\n\n", found.pod);
+    for nodes in found.nodes.chunks(8) {
+        page.push_str(&format!("{}\n", nodes.join("  ")));
+    }
+    page
+}
