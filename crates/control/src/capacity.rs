@@ -82,6 +82,11 @@ impl<'a> Capacity<'a> {
         }
     }
 
+    /// Keeps a hold for somebody, whoever is on it now.
+    pub fn reserve(&mut self, hold: Hold) {
+        self.held[hold.part.idx()] |= hold.seats;
+    }
+
     /// Supposes that these holds are given back.
     pub fn give(&mut self, holds: &[Hold]) {
         for hold in holds {

@@ -48,7 +48,7 @@ use crate::preflight::ReadingsError;
 use crate::schedule::Head;
 use crate::schedule::swap::Swap;
 use crate::settings::Settings;
-use crate::state::{Blueprint, PartState, State, SwitchState, Timer};
+use crate::state::{Blueprint, PartState, State, Timer};
 
 /// What an accepted input made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,6 +146,8 @@ pub struct Core {
     layout: Arc<Layout>,
     /// What families made of the demands seen; derived, so not in a snapshot.
     needs: BTreeMap<Demand, Arc<Need>>,
+    /// The need of each job, out of those.
+    needs_of: IdVec<JobId, Arc<Need>>,
     /// Digests of the forwarding tables of the demands seen.
     tables: BTreeMap<Demand, u64>,
     outputs: VecDeque<Output>,
@@ -192,6 +194,7 @@ impl Core {
             fabric: Arc::new(Fabric::new()),
             layout: Arc::new(Layout::default()),
             needs: BTreeMap::new(),
+            needs_of: IdVec::new(),
             tables: BTreeMap::new(),
             outputs: VecDeque::new(),
             adopted: Vec::new(),
@@ -254,7 +257,7 @@ impl Core {
 
     /// What the family made of a job's demand.
     pub fn need_of(&self, job: JobId) -> &Arc<Need> {
-        &self.needs[&self.state.jobs[job].spec.demand]
+        &self.needs_of[job]
     }
 
     /// Holds the whole state against its invariants.
@@ -307,7 +310,7 @@ impl Core {
         self.state.parts.grow(self.fabric.parts().len(), PartState::default());
         for (id, part) in self.fabric.parts().pairs() {
             if self.fabric.template_of(id).role == Role::CircuitSwitch && !part.retired {
-                self.state.switches.entry(id).or_insert_with(SwitchState::default);
+                self.state.switches.entry(id).or_default();
             }
         }
         self.recount_outages();

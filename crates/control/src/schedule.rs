@@ -25,6 +25,7 @@ use selvedge_model::unit::{Moment, Span};
 use crate::capacity::{Capacity, Layout};
 use crate::family;
 use crate::limits::BACKFILL_DEPTH;
+use crate::schedule::promise::Guard;
 use crate::settings::Means;
 use crate::state::PartState;
 
@@ -157,7 +158,7 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
             report.head = stranded.map(|job| Head { job, promise: None });
             return (plan, report);
         };
-        let Some(place) = place(view, &free, job, None) else {
+        let Some(place) = place(view, &free, job) else {
             if view.means.backfill && !has_room(view, &sound, job) {
                 // Not even an idle plant could hold it: it waits for a repair, and whoever
                 // starts meanwhile delays nothing that limits could promise.
@@ -182,20 +183,10 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
             promise = None;
         }
     }
-    if view.means.backfill && !head.claims {
-        if let Some(promise) = &promise {
-            for job in waiting.take(BACKFILL_DEPTH) {
-                report.n_looked += 1;
-                let Some(place) = place(view, &free, job, Some(promise)) else { continue };
-                let ends = release_by(view, job);
-                if !promise::holds_with(view, &free, &started, promise, head, &place, ends) {
-                    continue;
-                }
-                free.take(&place.holds);
-                started.push((place.pool, place.holds.clone(), ends));
-                plan.starts.push(Start { job: job.job, place, backfilled: true });
-            }
-        }
+    if let (Some(promise), true) = (&promise, view.means.backfill && !head.claims) {
+        let guard = Guard::new(view, &free, &started, promise, head);
+        let passing = waiting.take(BACKFILL_DEPTH);
+        report.n_looked = backfill(view, free, guard, passing, &mut plan.starts);
     }
     if head.claims && !head.is_awaited && plan.preempts.is_empty() {
         // What was freed for it has been lost since, and others must not wait with it.
@@ -203,6 +194,37 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
     }
     report.head = Some(Head { job: head.job, promise });
     (plan, report)
+}
+
+/// Starts those of `passing` that do not break the promise to the head; returns how many were
+/// looked at.
+fn backfill<'a>(
+    view: &View<'_>,
+    mut free: Capacity<'_>,
+    mut guard: Guard<'_>,
+    passing: impl Iterator<Item = &'a Waiting<'a>>,
+    starts: &mut Vec<Start>,
+) -> u32 {
+    let mut n_looked = 0;
+    for job in passing {
+        n_looked += 1;
+        let ends = release_by(view, job);
+        // The pool that was promised comes last.
+        let mut pools = pools_for(view, &free, job);
+        pools.sort_by_key(|&pool| pool == guard.pool());
+        let place = pools.into_iter().find_map(|pool| {
+            if pool == guard.pool() && guard.is_outlived_by(ends) {
+                guard.place(view, &free, job)
+            } else {
+                place_in(view, &free, pool, job)
+            }
+        });
+        let Some(place) = place else { continue };
+        free.take(&place.holds);
+        guard.take(&place, ends);
+        starts.push(Start { job: job.job, place, backfilled: true });
+    }
+    n_looked
 }
 
 /// Whether some pool has room for `job`.
@@ -221,20 +243,19 @@ pub(crate) fn release_by(view: &View<'_>, job: &Waiting<'_>) -> Moment {
     }
 }
 
-/// The place that `job` would get now.  Pools are tried in order; one that was promised to the
-/// head comes last.
-pub(crate) fn place(
-    view: &View<'_>,
-    free: &Capacity<'_>,
-    job: &Waiting<'_>,
-    promise: Option<&promise::Promise>,
-) -> Option<Place> {
-    let promised = promise.map(|it| it.pool);
+/// The place that `job` would get now.
+pub(crate) fn place(view: &View<'_>, free: &Capacity<'_>, job: &Waiting<'_>) -> Option<Place> {
+    let mut pools = pools_for(view, free, job).into_iter();
+    pools.find_map(|pool| place_in(view, free, pool, job))
+}
+
+/// The pools that serve `job`, the one with the least room first.
+fn pools_for(view: &View<'_>, free: &Capacity<'_>, job: &Waiting<'_>) -> Vec<PoolId> {
     let pools = view.layout.pools.ids();
     let mut order: Vec<PoolId> =
         pools.filter(|&pool| family::serves(view.fabric, view.layout, pool, job.demand)).collect();
-    order.sort_by_key(|&pool| (Some(pool) == promised, spare_room(view, free, pool, job.need)));
-    order.into_iter().find_map(|pool| place_in(view, free, pool, job))
+    order.sort_by_key(|&pool| spare_room(view, free, pool, job.need));
+    order
 }
 
 /// The place that `job` would get in `pool`.

@@ -80,7 +80,7 @@ impl Core {
             return Err(Refused::QueueFull { n: self.state.queue.len() });
         }
         let (spec, need) = self.acceptable(&spec)?;
-        self.learn(&spec.demand, need);
+        self.learn(&spec.demand, || need);
         let now = self.state.now;
         let nothing = is_nothing(&spec.work);
         let job = self.state.jobs.push(Job {

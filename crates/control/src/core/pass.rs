@@ -313,10 +313,14 @@ impl Core {
         true
     }
 
-    /// The family's word on a demand, remembered.
-    pub(super) fn learn(&mut self, demand: &Demand, need: Need) {
-        if !self.needs.contains_key(demand) {
-            self.needs.insert(demand.clone(), std::sync::Arc::new(need));
-        }
+    /// Remembers the family's word on the demand of the next job.
+    pub(super) fn learn(&mut self, demand: &Demand, need: impl FnOnce() -> Need) {
+        let known = self.needs.get(demand).cloned();
+        let known = known.unwrap_or_else(|| {
+            let need = std::sync::Arc::new(need());
+            self.needs.insert(demand.clone(), std::sync::Arc::clone(&need));
+            need
+        });
+        self.needs_of.push(known);
     }
 }

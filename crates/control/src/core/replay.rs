@@ -57,6 +57,9 @@ pub enum RestoreError {
     /// Not a snapshot, or of another format.
     #[error("not a snapshot of this format")]
     Format(#[source] postcard::Error),
+    /// A job in it asks for what no plant has.
+    #[error("a job in the snapshot asks for what no plant has")]
+    Demand(#[source] family::DemandError),
     /// The plant in it cannot be built.
     #[error("the plant in the snapshot cannot be built: {why}")]
     Plant {
@@ -89,10 +92,12 @@ impl Core {
         core.layout = std::sync::Arc::new(crate::capacity::Layout::of(&fabric));
         core.fabric = std::sync::Arc::new(fabric);
         for job in state.jobs.iter() {
-            if !core.needs.contains_key(&job.spec.demand)
-                && let Ok((_, need)) = family::need(&job.spec.demand)
-            {
-                core.learn(&job.spec.demand, need);
+            let demand = &job.spec.demand;
+            if core.needs.contains_key(demand) {
+                core.learn(demand, || unreachable!("looked at above"));
+            } else {
+                let (_, need) = family::need(demand).map_err(RestoreError::Demand)?;
+                core.learn(demand, || need);
             }
         }
         core.state = state;

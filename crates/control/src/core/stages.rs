@@ -93,10 +93,7 @@ impl Core {
             }
             Stage::Programming => {
                 let demand = self.state.jobs[job].spec.demand.clone();
-                let table = *self
-                    .tables
-                    .entry(demand)
-                    .or_insert_with_key(|demand| family::table_digest(demand));
+                let table = *self.tables.entry(demand).or_insert_with_key(family::table_digest);
                 waiting.for_each(|hold| self.send(Command::Program { errand, hold, table }));
             }
             Stage::Dispatching => self.send_start(job),

@@ -58,7 +58,7 @@ pub fn propose(
                 lost: Span::ZERO,
                 emptied: BTreeSet::new(),
             };
-            try_.make_room(pool, *n_parts as usize, movable).then(|| Moves {
+            try_.make_room(pool, *n_parts as usize, movable).then_some(Moves {
                 id,
                 job: head.job,
                 moves: try_.moves,

@@ -8,7 +8,7 @@ use selvedge_model::unit::Moment;
 
 use crate::capacity::Capacity;
 use crate::family;
-use crate::schedule::{View, Waiting};
+use crate::schedule::{View, Waiting, place_in};
 
 /// When and where a job must fit, by the limits of those who hold the hardware.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,33 +92,85 @@ fn earliest_in(
     None
 }
 
-/// Whether the head still fits at the promised moment if `place` is taken until `ends`.
-pub(crate) fn holds_with(
-    view: &View<'_>,
-    free: &Capacity<'_>,
-    started: &[(PoolId, Vec<Hold>, Moment)],
-    promise: &Promise,
-    head: &Waiting<'_>,
-    place: &Place,
-    ends: Moment,
-) -> bool {
-    if place.pool != promise.pool || ends <= promise.at {
-        return true;
-    }
-    if let Some(hold) = promise.hold {
-        let taken = place.holds.iter().find(|it| it.part == hold.part);
-        return taken.is_none_or(|it| it.seats & hold.seats == 0);
-    }
-    let Need::Whole { n_parts } = head.need else { return false };
-    let mut then = free.clone();
-    then.take(&place.holds);
-    for (at, holds) in leaving(view, started, promise.pool) {
-        if promise.at < at {
-            break;
+/// What is kept for a head that waits, against those who would pass it.
+pub(crate) struct Guard<'a> {
+    promise: &'a Promise,
+    /// Whole parts that the head takes.
+    n_head: usize,
+    /// The pool as it is at the promised moment.
+    then: Capacity<'a>,
+    /// Whole parts that are free then.
+    n_then: usize,
+}
+
+impl<'a> Guard<'a> {
+    /// What is kept by `promise`, where `free` is what nobody holds and `started` has just got
+    /// hardware.
+    pub(crate) fn new(
+        view: &View<'_>,
+        free: &Capacity<'a>,
+        started: &[(PoolId, Vec<Hold>, Moment)],
+        promise: &'a Promise,
+        head: &Waiting<'_>,
+    ) -> Self {
+        let mut then = free.clone();
+        for (at, holds) in leaving(view, started, promise.pool) {
+            if promise.at < at {
+                break;
+            }
+            then.give(holds);
         }
-        then.give(holds);
+        let n_head = match head.need {
+            Need::Whole { n_parts } => *n_parts as usize,
+            Need::Within { .. } => 0,
+        };
+        let n_then = then.free_parts(promise.pool).len();
+        Self { promise, n_head, then, n_then }
     }
-    *n_parts as usize <= then.free_parts(promise.pool).len()
+
+    /// The pool that was promised.
+    pub(crate) fn pool(&self) -> PoolId {
+        self.promise.pool
+    }
+
+    /// Whether a job that has left by `ends` may still be there at the promised moment.
+    pub(crate) fn is_outlived_by(&self, ends: Moment) -> bool {
+        self.promise.at < ends
+    }
+
+    /// A place in the promised pool that leaves the head its own.
+    pub(crate) fn place(
+        &self,
+        view: &View<'_>,
+        free: &Capacity<'_>,
+        job: &Waiting<'_>,
+    ) -> Option<Place> {
+        if let Some(hold) = self.promise.hold {
+            let mut rest = free.clone();
+            rest.reserve(hold);
+            return place_in(view, &rest, self.promise.pool, job);
+        }
+        match job.need {
+            Need::Whole { n_parts } => {
+                let is_enough = self.n_head + *n_parts as usize <= self.n_then;
+                is_enough.then(|| place_in(view, free, self.promise.pool, job)).flatten()
+            }
+            Need::Within { .. } => {
+                let place = place_in(view, free, self.promise.pool, job)?;
+                let is_lost = |hold: &&Hold| self.then.is_free(hold.part);
+                let n_lost = place.holds.iter().filter(is_lost).count();
+                (self.n_head + n_lost <= self.n_then).then_some(place)
+            }
+        }
+    }
+
+    /// Takes note of a job that passed the head.
+    pub(crate) fn take(&mut self, place: &Place, ends: Moment) {
+        if place.pool == self.promise.pool && self.is_outlived_by(ends) {
+            self.then.take(&place.holds);
+            self.n_then = self.then.free_parts(self.promise.pool).len();
+        }
+    }
 }
 
 /// The parts that hold somebody without a limit, so that nobody knows when they are free.

@@ -12,20 +12,20 @@ fn a_job_goes_through_every_stage_and_finishes() {
          run 1h
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-                5 JobStaged job: job0 attempt: 1 stage: Wiring
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-                6 BlueprintDone plan: plan0 job: job0
-                6 JobStaged job: job0 attempt: 1 stage: Training
-               11 JobStaged job: job0 attempt: 1 stage: Inspecting
-               13 JobStaged job: job0 attempt: 1 stage: Exercising
-               23 JobStaged job: job0 attempt: 1 stage: Discovering
-               24 JobStaged job: job0 attempt: 1 stage: Programming
-               25 JobStaged job: job0 attempt: 1 stage: Dispatching
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-              626 JobStopped job: job0 attempt: 1 exit: Done kept: 600
-              626 JobFinished job: job0
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s JobStaged job: job0 attempt: 1 stage: Wiring
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            6s BlueprintDone plan: plan0 job: job0
+            6s JobStaged job: job0 attempt: 1 stage: Training
+            11s JobStaged job: job0 attempt: 1 stage: Inspecting
+            13s JobStaged job: job0 attempt: 1 stage: Exercising
+            23s JobStaged job: job0 attempt: 1 stage: Discovering
+            24s JobStaged job: job0 attempt: 1 stage: Programming
+            25s JobStaged job: job0 attempt: 1 stage: Dispatching
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            626s JobStopped job: job0 attempt: 1 exit: Done kept: 600
+            626s JobFinished job: job0
               a attempt 1 Finished
         "#]],
     );
@@ -41,28 +41,28 @@ fn a_job_within_a_cube_needs_no_wiring_and_shares_its_cube() {
          show
          run 1h",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 JobStaged job: job0 attempt: 1 stage: Inspecting
-                5 JobSubmitted job: job1
-                5 JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
-                5 JobStaged job: job1 attempt: 1 stage: Inspecting
-                7 JobStaged job: job0 attempt: 1 stage: Exercising
-                7 JobStaged job: job1 attempt: 1 stage: Exercising
-               17 JobStaged job: job0 attempt: 1 stage: Discovering
-               17 JobStaged job: job1 attempt: 1 stage: Discovering
-               18 JobStaged job: job0 attempt: 1 stage: Programming
-               18 JobStaged job: job1 attempt: 1 stage: Programming
-               19 JobStaged job: job0 attempt: 1 stage: Dispatching
-               19 JobStaged job: job1 attempt: 1 stage: Dispatching
-               20 JobStarted job: job0 attempt: 1 waited: 15s
-               20 JobStarted job: job1 attempt: 1 waited: 15s
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s JobStaged job: job0 attempt: 1 stage: Inspecting
+            5s JobSubmitted job: job1
+            5s JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
+            5s JobStaged job: job1 attempt: 1 stage: Inspecting
+            7s JobStaged job: job0 attempt: 1 stage: Exercising
+            7s JobStaged job: job1 attempt: 1 stage: Exercising
+            17s JobStaged job: job0 attempt: 1 stage: Discovering
+            17s JobStaged job: job1 attempt: 1 stage: Discovering
+            18s JobStaged job: job0 attempt: 1 stage: Programming
+            18s JobStaged job: job1 attempt: 1 stage: Programming
+            19s JobStaged job: job0 attempt: 1 stage: Dispatching
+            19s JobStaged job: job1 attempt: 1 stage: Dispatching
+            20s JobStarted job: job0 attempt: 1 waited: 15s
+            20s JobStarted job: job1 attempt: 1 waited: 15s
               a attempt 1 Running since: 20.000s on cube0:33
               b attempt 1 Running since: 20.000s on cube0:ff00ff00
-              620 JobStopped job: job0 attempt: 1 exit: Done kept: 600
-              620 JobFinished job: job0
-              620 JobStopped job: job1 attempt: 1 exit: Done kept: 600
-              620 JobFinished job: job1
+            620s JobStopped job: job0 attempt: 1 exit: Done kept: 600
+            620s JobFinished job: job0
+            620s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+            620s JobFinished job: job1
         "#]],
     );
 }
@@ -80,19 +80,19 @@ fn sides_in_any_order_name_one_shape_and_bad_ones_are_refused() {
          run 5m
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
               refused: 3x4x4 is neither whole cubes (each side a multiple of 4) nor one of 1x1x1, 2x2x1, 2x2x2, 2x2x4 and 2x4x4; nearest are 2x4x4 and 4x4x4
               refused: 16x16x16 does not fit this plant: its largest pool has 4 parts for it
               refused: 1 host does not fit this plant: its largest pool has 0 parts for it
               refused: a job needs at least one host
               refused: priority 12 is above 9
               refused: limit must be longer than nothing
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-               86 JobStopped job: job0 attempt: 1 exit: Done kept: 60
-               86 JobFinished job: job0
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            86s JobStopped job: job0 attempt: 1 exit: Done kept: 60
+            86s JobFinished job: job0
               a attempt 1 Finished
         "#]],
     );
@@ -103,8 +103,8 @@ fn work_of_no_length_is_done_at_once() {
     check(
         "submit a 4x4x4 for=0s",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobFinished job: job0
+            5s JobSubmitted job: job0
+            5s JobFinished job: job0
         "#]],
     );
 }
@@ -116,14 +116,14 @@ fn a_key_makes_a_repeated_submit_the_same() {
          submit a 4x4x4 for=1m key=k
          run 10m",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
               refused: this key was used for job0
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-               86 JobStopped job: job0 attempt: 1 exit: Done kept: 60
-               86 JobFinished job: job0
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            86s JobStopped job: job0 attempt: 1 exit: Done kept: 60
+            86s JobFinished job: job0
         "#]],
     );
 }
@@ -135,14 +135,14 @@ fn a_job_at_its_limit_gets_its_notice_and_fails() {
          run 20m
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-              626 JobNotified job: job0 attempt: 1 why: Limit
-              631 JobStopped job: job0 attempt: 1 exit: Told kept: 605
-              631 JobFailed job: job0 why: Limit
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            626s JobNotified job: job0 attempt: 1 why: Limit
+            631s JobStopped job: job0 attempt: 1 exit: Told kept: 605
+            631s JobFailed job: job0 why: Limit
               a attempt 1 Failed why: Limit
         "#]],
     );
@@ -155,14 +155,14 @@ fn tasks_that_ignore_the_notice_are_killed_after_it() {
          stubborn a
          run 20m",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-              626 JobNotified job: job0 attempt: 1 why: Limit
-              687 JobStopped job: job0 attempt: 1 exit: Told kept: 600
-              687 JobFailed job: job0 why: Limit
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            626s JobNotified job: job0 attempt: 1 why: Limit
+            687s JobStopped job: job0 attempt: 1 exit: Told kept: 600
+            687s JobFailed job: job0 why: Limit
         "#]],
     );
 }
@@ -175,20 +175,20 @@ fn the_limit_counts_anew_after_each_interruption() {
          requeue a
          run 20m",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-              485 JobNotified job: job0 attempt: 1 why: Requeued
-              490 JobStopped job: job0 attempt: 1 exit: Told kept: 464
-              490 JobRequeued job: job0 why: Requeued not_before: 490.000s
-              490 JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-              490 BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-              490 BlueprintDone plan: plan1 job: job0
-              510 JobStarted job: job0 attempt: 2 waited: 505s
-              946 JobStopped job: job0 attempt: 2 exit: Done kept: 900
-              946 JobFinished job: job0
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            485s JobNotified job: job0 attempt: 1 why: Requeued
+            490s JobStopped job: job0 attempt: 1 exit: Told kept: 464
+            490s JobRequeued job: job0 why: Requeued not_before: 490.000s
+            490s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
+            490s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            490s BlueprintDone plan: plan1 job: job0
+            510s JobStarted job: job0 attempt: 2 waited: 505s
+            946s JobStopped job: job0 attempt: 2 exit: Done kept: 900
+            946s JobFinished job: job0
         "#]],
     );
 }
@@ -201,19 +201,19 @@ fn a_job_that_fails_by_itself_is_retried_with_back_off_and_then_given_up() {
          run 20m
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-               20 JobStarted job: job0 attempt: 1 waited: 15s
-               80 JobStopped job: job0 attempt: 1 exit: Failed(3) kept: 0
-               80 JobRequeued job: job0 why: Failed status: 3 not_before: 110.000s
-              110 JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-              125 JobStarted job: job0 attempt: 2 waited: 2m
-              185 JobStopped job: job0 attempt: 2 exit: Failed(3) kept: 0
-              185 JobRequeued job: job0 why: Failed status: 3 not_before: 245.000s
-              245 JobPlaced job: job0 attempt: 3 n_parts: 1 kept_parts: 0
-              260 JobStarted job: job0 attempt: 3 waited: 255s
-              320 JobStopped job: job0 attempt: 3 exit: Failed(3) kept: 0
-              320 JobFailed job: job0 why: Exit status: 3
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            20s JobStarted job: job0 attempt: 1 waited: 15s
+            80s JobStopped job: job0 attempt: 1 exit: Failed(3) kept: 0
+            80s JobRequeued job: job0 why: Failed status: 3 not_before: 110.000s
+            110s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
+            125s JobStarted job: job0 attempt: 2 waited: 2m
+            185s JobStopped job: job0 attempt: 2 exit: Failed(3) kept: 0
+            185s JobRequeued job: job0 why: Failed status: 3 not_before: 245.000s
+            245s JobPlaced job: job0 attempt: 3 n_parts: 1 kept_parts: 0
+            260s JobStarted job: job0 attempt: 3 waited: 255s
+            320s JobStopped job: job0 attempt: 3 exit: Failed(3) kept: 0
+            320s JobFailed job: job0 why: Exit status: 3
               a attempt 3 Failed why: Exit status: 3
         "#]],
     );
@@ -227,17 +227,17 @@ fn a_job_whose_tasks_are_lost_goes_on_from_its_last_checkpoint() {
          run 30m
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-             1526 JobStopped job: job0 attempt: 1 exit: Lost kept: 1200
-             1526 JobRequeued job: job0 why: Lost not_before: 1526.000s
-             1526 JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 1
-             1526 BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-             1526 BlueprintDone plan: plan1 job: job0
-             1546 JobStarted job: job0 attempt: 2 waited: 1541s
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            1526s JobStopped job: job0 attempt: 1 exit: Lost kept: 1200
+            1526s JobRequeued job: job0 why: Lost not_before: 1526.000s
+            1526s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 1
+            1526s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            1526s BlueprintDone plan: plan1 job: job0
+            1546s JobStarted job: job0 attempt: 2 waited: 1541s
               a attempt 2 Running since: 1546.000s on cube0
         "#]],
     );
@@ -274,46 +274,46 @@ fn orders_are_obeyed_in_each_state() {
          show",
         expect![[r#"
               refused: 16x16x16 does not fit this plant: its largest pool has 4 parts for it
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
-                5 JobSubmitted job: job1
-                5 JobHeld job: job1 by: "ops"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
+            5s JobSubmitted job: job1
+            5s JobHeld job: job1 by: "ops"
               refused: job1 is queued; it cannot be held
               refused: job0 is starting; it cannot be released
               refused: job1 is queued; it cannot be requeued
-                5 JobReleased job: job1 by: "ops"
-                5 JobHeld job: job1 by: "ops"
-                5 JobCancelled job: job1
+            5s JobReleased job: job1 by: "ops"
+            5s JobHeld job: job1 by: "ops"
+            5s JobCancelled job: job1
               refused: job1 is cancelled; it cannot be cancelled
-                5 JobNotified job: job0 attempt: 1 why: Cancelled
-                6 JobCancelled job: job0
+            5s JobNotified job: job0 attempt: 1 why: Cancelled
+            6s JobCancelled job: job0
               a attempt 1 Cancelled
               b attempt 0 Cancelled
-               65 JobSubmitted job: job2
-               65 JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-               65 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 16 n_removed: 32 n_added: 16
-               66 BlueprintDone plan: plan1 job: job2
-               86 JobStarted job: job2 attempt: 1 waited: 21s
+            65s JobSubmitted job: job2
+            65s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
+            65s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 16 n_removed: 32 n_added: 16
+            66s BlueprintDone plan: plan1 job: job2
+            86s JobStarted job: job2 attempt: 1 waited: 21s
               refused: job2 is running; it cannot be held
-              125 JobNotified job: job2 attempt: 1 why: Requeued
-              130 JobStopped job: job2 attempt: 1 exit: Told kept: 44
-              130 JobRequeued job: job2 why: Requeued not_before: 130.000s
-              130 JobPlaced job: job2 attempt: 2 n_parts: 1 kept_parts: 0
-              130 BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
-              130 BlueprintDone plan: plan2 job: job2
-              150 JobStarted job: job2 attempt: 2 waited: 85s
-              185 JobNotified job: job2 attempt: 2 why: Requeued
+            125s JobNotified job: job2 attempt: 1 why: Requeued
+            130s JobStopped job: job2 attempt: 1 exit: Told kept: 44
+            130s JobRequeued job: job2 why: Requeued not_before: 130.000s
+            130s JobPlaced job: job2 attempt: 2 n_parts: 1 kept_parts: 0
+            130s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
+            130s BlueprintDone plan: plan2 job: job2
+            150s JobStarted job: job2 attempt: 2 waited: 85s
+            185s JobNotified job: job2 attempt: 2 why: Requeued
               refused: job2 is stopping; it cannot be held
-              190 JobStopped job: job2 attempt: 2 exit: Told kept: 84
-              190 JobRequeued job: job2 why: Requeued not_before: 190.000s
-              190 JobPlaced job: job2 attempt: 3 n_parts: 1 kept_parts: 0
-              190 BlueprintAdopted plan: plan3 parent: Some(plan2) generation: g4 job: job2 n_switches: 0 n_removed: 0 n_added: 0
-              190 BlueprintDone plan: plan3 job: job2
-              210 JobStarted job: job2 attempt: 3 waited: 145s
-              485 JobNotified job: job2 attempt: 3 why: Cancelled
-              490 JobStopped job: job2 attempt: 3 exit: Told kept: 364
-              490 JobCancelled job: job2
+            190s JobStopped job: job2 attempt: 2 exit: Told kept: 84
+            190s JobRequeued job: job2 why: Requeued not_before: 190.000s
+            190s JobPlaced job: job2 attempt: 3 n_parts: 1 kept_parts: 0
+            190s BlueprintAdopted plan: plan3 parent: Some(plan2) generation: g4 job: job2 n_switches: 0 n_removed: 0 n_added: 0
+            190s BlueprintDone plan: plan3 job: job2
+            210s JobStarted job: job2 attempt: 3 waited: 145s
+            485s JobNotified job: job2 attempt: 3 why: Cancelled
+            490s JobStopped job: job2 attempt: 3 exit: Told kept: 364
+            490s JobCancelled job: job2
               a attempt 1 Cancelled
               b attempt 0 Cancelled
               c attempt 3 Cancelled
@@ -333,44 +333,44 @@ fn nothing_that_would_delay_the_promised_head_passes_it() {
          show
          run 2h",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-                5 JobSubmitted job: job1
-                5 JobSubmitted job: job2
-                5 JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 48 n_removed: 0 n_added: 48
-                5 JobSubmitted job: job3
-                5 JobSubmitted job: job4
-                6 BlueprintDone plan: plan0 job: job0
-                6 BlueprintDone plan: plan1 job: job2
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-               26 JobStarted job: job2 attempt: 1 waited: 21s
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            5s JobSubmitted job: job1
+            5s JobSubmitted job: job2
+            5s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 48 n_removed: 0 n_added: 48
+            5s JobSubmitted job: job3
+            5s JobSubmitted job: job4
+            6s BlueprintDone plan: plan0 job: job0
+            6s BlueprintDone plan: plan1 job: job2
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            26s JobStarted job: job2 attempt: 1 waited: 21s
               a attempt 1 Running since: 26.000s on cube0 cube1
               endless attempt 0 Queued since: 5.000s not_before: 5.000s held: false
               head attempt 0 Queued since: 5.000s not_before: 5.000s held: false
               long attempt 0 Queued since: 5.000s not_before: 5.000s held: false
               short attempt 1 Running since: 26.000s on cube2
-              626 JobStopped job: job2 attempt: 1 exit: Done kept: 600
-              626 JobFinished job: job2
-             1826 JobStopped job: job0 attempt: 1 exit: Done kept: 1800
-             1826 JobFinished job: job0
-             1826 JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
-             1826 BlueprintAdopted plan: plan2 parent: None generation: g3 job: job1 n_switches: 48 n_removed: 32 n_added: 80
-             1827 BlueprintDone plan: plan2 job: job1
-             1847 JobStarted job: job1 attempt: 1 waited: 1842s
-             2447 JobStopped job: job1 attempt: 1 exit: Done kept: 600
-             2447 JobFinished job: job1
-             2447 JobPlaced job: job3 attempt: 1 n_parts: 1 kept_parts: 0
-             2447 BlueprintAdopted plan: plan3 parent: None generation: g4 job: job3 n_switches: 16 n_removed: 32 n_added: 16
-             2447 JobPlaced job: job4 attempt: 1 n_parts: 1 kept_parts: 0
-             2448 BlueprintDone plan: plan3 job: job3
-             2462 JobStarted job: job4 attempt: 1 waited: 2457s
-             2468 JobStarted job: job3 attempt: 1 waited: 2463s
-             2522 JobStopped job: job4 attempt: 1 exit: Done kept: 60
-             2522 JobFinished job: job4
-             3068 JobStopped job: job3 attempt: 1 exit: Done kept: 600
-             3068 JobFinished job: job3
+            626s JobStopped job: job2 attempt: 1 exit: Done kept: 600
+            626s JobFinished job: job2
+            1826s JobStopped job: job0 attempt: 1 exit: Done kept: 1800
+            1826s JobFinished job: job0
+            1826s JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
+            1826s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job1 n_switches: 48 n_removed: 32 n_added: 80
+            1827s BlueprintDone plan: plan2 job: job1
+            1847s JobStarted job: job1 attempt: 1 waited: 1842s
+            2447s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+            2447s JobFinished job: job1
+            2447s JobPlaced job: job3 attempt: 1 n_parts: 1 kept_parts: 0
+            2447s BlueprintAdopted plan: plan3 parent: None generation: g4 job: job3 n_switches: 16 n_removed: 32 n_added: 16
+            2447s JobPlaced job: job4 attempt: 1 n_parts: 1 kept_parts: 0
+            2448s BlueprintDone plan: plan3 job: job3
+            2462s JobStarted job: job4 attempt: 1 waited: 2457s
+            2468s JobStarted job: job3 attempt: 1 waited: 2463s
+            2522s JobStopped job: job4 attempt: 1 exit: Done kept: 60
+            2522s JobFinished job: job4
+            3068s JobStopped job: job3 attempt: 1 exit: Done kept: 600
+            3068s JobFinished job: job3
         "#]],
     );
 }
@@ -386,28 +386,28 @@ fn nothing_passes_a_head_that_waits_for_a_job_without_limit() {
          run 1h
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-                5 JobSubmitted job: job1
-                5 JobSubmitted job: job2
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            5s JobSubmitted job: job1
+            5s JobSubmitted job: job2
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
               a attempt 1 Running since: 26.000s on cube0 cube1
               head attempt 0 Queued since: 5.000s not_before: 5.000s held: false
               short attempt 0 Queued since: 5.000s not_before: 5.000s held: false
-             1826 JobStopped job: job0 attempt: 1 exit: Done kept: 1800
-             1826 JobFinished job: job0
-             1826 JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
-             1826 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 16 n_added: 112
-             1827 BlueprintDone plan: plan1 job: job1
-             1847 JobStarted job: job1 attempt: 1 waited: 1842s
-             2447 JobStopped job: job1 attempt: 1 exit: Done kept: 600
-             2447 JobFinished job: job1
-             2447 JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-             2462 JobStarted job: job2 attempt: 1 waited: 2457s
-             2522 JobStopped job: job2 attempt: 1 exit: Done kept: 60
-             2522 JobFinished job: job2
+            1826s JobStopped job: job0 attempt: 1 exit: Done kept: 1800
+            1826s JobFinished job: job0
+            1826s JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
+            1826s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 16 n_added: 112
+            1827s BlueprintDone plan: plan1 job: job1
+            1847s JobStarted job: job1 attempt: 1 waited: 1842s
+            2447s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+            2447s JobFinished job: job1
+            2447s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
+            2462s JobStarted job: job2 attempt: 1 waited: 2457s
+            2522s JobStopped job: job2 attempt: 1 exit: Done kept: 60
+            2522s JobFinished job: job2
               a attempt 1 Finished
               head attempt 1 Finished
               short attempt 1 Finished
@@ -425,27 +425,27 @@ fn aging_lets_an_old_job_pass_a_new_one_of_higher_priority() {
          run 1h
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
-                5 JobSubmitted job: job1
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-            24605 JobSubmitted job: job2
-            25226 JobStopped job: job0 attempt: 1 exit: Done kept: 25200
-            25226 JobFinished job: job0
-            25226 JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
-            25226 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 0 n_removed: 0 n_added: 0
-            25226 BlueprintDone plan: plan1 job: job1
-            25246 JobStarted job: job1 attempt: 1 waited: 25241s
-            25306 JobStopped job: job1 attempt: 1 exit: Done kept: 60
-            25306 JobFinished job: job1
-            25306 JobPlaced job: job2 attempt: 1 n_parts: 4 kept_parts: 0
-            25306 BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
-            25306 BlueprintDone plan: plan2 job: job2
-            25326 JobStarted job: job2 attempt: 1 waited: 721s
-            25386 JobStopped job: job2 attempt: 1 exit: Done kept: 60
-            25386 JobFinished job: job2
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
+            5s JobSubmitted job: job1
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            24605s JobSubmitted job: job2
+            25226s JobStopped job: job0 attempt: 1 exit: Done kept: 25200
+            25226s JobFinished job: job0
+            25226s JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
+            25226s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 0 n_removed: 0 n_added: 0
+            25226s BlueprintDone plan: plan1 job: job1
+            25246s JobStarted job: job1 attempt: 1 waited: 25241s
+            25306s JobStopped job: job1 attempt: 1 exit: Done kept: 60
+            25306s JobFinished job: job1
+            25306s JobPlaced job: job2 attempt: 1 n_parts: 4 kept_parts: 0
+            25306s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
+            25306s BlueprintDone plan: plan2 job: job2
+            25326s JobStarted job: job2 attempt: 1 waited: 721s
+            25386s JobStopped job: job2 attempt: 1 exit: Done kept: 60
+            25386s JobFinished job: job2
               a attempt 1 Finished
               new attempt 1 Finished
               old attempt 1 Finished
@@ -464,29 +464,29 @@ fn a_preempted_job_does_not_come_back_before_whom_it_made_room_for() {
          run 2h
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-              905 JobSubmitted job: job1
-              905 JobNotified job: job0 attempt: 1 why: Preempted by: job1
-              910 JobStopped job: job0 attempt: 1 exit: Told kept: 884
-              910 JobRequeued job: job0 why: Preempted by: job1 not_before: 910.000s
-              910 JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-              910 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 16 n_removed: 32 n_added: 16
-              911 BlueprintDone plan: plan1 job: job1
-              931 JobStarted job: job1 attempt: 1 waited: 26s
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            905s JobSubmitted job: job1
+            905s JobNotified job: job0 attempt: 1 why: Preempted by: job1
+            910s JobStopped job: job0 attempt: 1 exit: Told kept: 884
+            910s JobRequeued job: job0 why: Preempted by: job1 not_before: 910.000s
+            910s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
+            910s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 16 n_removed: 32 n_added: 16
+            911s BlueprintDone plan: plan1 job: job1
+            931s JobStarted job: job1 attempt: 1 waited: 26s
               high attempt 1 Running since: 931.000s on cube0 cube3
               low attempt 1 Queued since: 910.000s not_before: 910.000s held: false
-             1531 JobStopped job: job1 attempt: 1 exit: Done kept: 600
-             1531 JobFinished job: job1
-             1531 JobPlaced job: job0 attempt: 2 n_parts: 4 kept_parts: 0
-             1531 BlueprintAdopted plan: plan2 parent: Some(plan0) generation: g3 job: job0 n_switches: 16 n_removed: 16 n_added: 32
-             1532 BlueprintDone plan: plan2 job: job0
-             1552 JobStarted job: job0 attempt: 2 waited: 1547s
-             4268 JobStopped job: job0 attempt: 2 exit: Done kept: 3600
-             4268 JobFinished job: job0
+            1531s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+            1531s JobFinished job: job1
+            1531s JobPlaced job: job0 attempt: 2 n_parts: 4 kept_parts: 0
+            1531s BlueprintAdopted plan: plan2 parent: Some(plan0) generation: g3 job: job0 n_switches: 16 n_removed: 16 n_added: 32
+            1532s BlueprintDone plan: plan2 job: job0
+            1552s JobStarted job: job0 attempt: 2 waited: 1547s
+            4268s JobStopped job: job0 attempt: 2 exit: Done kept: 3600
+            4268s JobFinished job: job0
               high attempt 1 Finished
               low attempt 2 Finished
         "#]],
@@ -503,17 +503,17 @@ fn a_firm_job_and_one_of_equal_priority_are_not_preempted() {
          run 1m
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-                5 JobSubmitted job: job1
-                5 JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-                5 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 96
-                6 BlueprintDone plan: plan0 job: job0
-                6 BlueprintDone plan: plan1 job: job1
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-               26 JobStarted job: job1 attempt: 1 waited: 21s
-               65 JobSubmitted job: job2
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            5s JobSubmitted job: job1
+            5s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 96
+            6s BlueprintDone plan: plan0 job: job0
+            6s BlueprintDone plan: plan1 job: job1
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            26s JobStarted job: job1 attempt: 1 waited: 21s
+            65s JobSubmitted job: job2
               equal attempt 1 Running since: 26.000s on cube2 cube3
               firm attempt 1 Running since: 26.000s on cube0 cube1
               high attempt 0 Queued since: 65.000s not_before: 65.000s held: false

@@ -31,41 +31,41 @@ fn two_hosts_serve_and_heal_like_any_plant() {
          run 2h
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-                5 BlueprintDone plan: plan0 job: job0
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            5s BlueprintDone plan: plan0 job: job0
               refused: 4x4x4 does not fit this plant: its largest pool has 0 parts for it
-               25 JobStarted job: job0 attempt: 1 waited: 20s
+            25s JobStarted job: job0 attempt: 1 waited: 20s
               a attempt 1 Running since: 25.000s on host0
-              305 CaseOpened case: case0 target: host0/gpu3 symptom: ChipFailed severity: Fatal
-              305 Drained target: host0/gpu3 by: Case(case0)
-              305 CaseMoved case: case0 state: Draining
-              305 JobNotified job: job0 attempt: 1 why: Fault case: case0
-              306 JobStopped job: job0 attempt: 1 exit: Told kept: 0
-              306 JobRequeued job: job0 why: Fault case: case0 not_before: 306.000s
-              306 CaseMoved case: case0 state: Waiting
-              306 JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-              306 BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-              306 BlueprintDone plan: plan1 job: job0
-              326 JobStarted job: job0 attempt: 2 waited: 321s
-              366 CaseMoved case: case0 state: UnderRepair
+            305s CaseOpened case: case0 target: host0/gpu3 symptom: ChipFailed severity: Fatal
+            305s Drained target: host0/gpu3 by: Case(case0)
+            305s CaseMoved case: case0 state: Draining
+            305s JobNotified job: job0 attempt: 1 why: Fault case: case0
+            306s JobStopped job: job0 attempt: 1 exit: Told kept: 0
+            306s JobRequeued job: job0 why: Fault case: case0 not_before: 306.000s
+            306s CaseMoved case: case0 state: Waiting
+            306s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
+            306s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            306s BlueprintDone plan: plan1 job: job0
+            326s JobStarted job: job0 attempt: 2 waited: 321s
+            366s CaseMoved case: case0 state: UnderRepair
               a attempt 2 Running since: 326.000s on host1
               out host0/gpu3 by Case(case0)
               case0 host0/gpu3 ChipFailed UnderRepair
-              605 JobSubmitted job: job1
-              906 CaseMoved case: case0 state: Verifying
-              918 CaseMoved case: case0 state: Probation until: 1518.000s
-             1518 Undrained target: host0/gpu3 by: Case(case0)
-             1518 CaseMoved case: case0 state: Closed
-             2126 JobStopped job: job0 attempt: 2 exit: Done kept: 1800
-             2126 JobFinished job: job0
-             2126 JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-             2126 BlueprintAdopted plan: plan2 parent: None generation: g3 job: job1 n_switches: 0 n_removed: 0 n_added: 0
-             2126 BlueprintDone plan: plan2 job: job1
-             2146 JobStarted job: job1 attempt: 1 waited: 1541s
-             2746 JobStopped job: job1 attempt: 1 exit: Done kept: 600
-             2746 JobFinished job: job1
+            605s JobSubmitted job: job1
+            906s CaseMoved case: case0 state: Verifying
+            918s CaseMoved case: case0 state: Probation until: 1518.000s
+            1518s Undrained target: host0/gpu3 by: Case(case0)
+            1518s CaseMoved case: case0 state: Closed
+            2126s JobStopped job: job0 attempt: 2 exit: Done kept: 1800
+            2126s JobFinished job: job0
+            2126s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
+            2126s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job1 n_switches: 0 n_removed: 0 n_added: 0
+            2126s BlueprintDone plan: plan2 job: job1
+            2146s JobStarted job: job1 attempt: 1 waited: 1541s
+            2746s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+            2746s JobFinished job: job1
               a attempt 2 Finished
               both attempt 1 Finished
         "#]],
@@ -87,33 +87,33 @@ fn jobs_within_cubes_are_packed_so_that_a_whole_cube_fits() {
          run 5m
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-                5 JobSubmitted job: job1
-                5 JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
-                5 JobSubmitted job: job2
-                5 JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-               20 JobStarted job: job0 attempt: 1 waited: 15s
-               20 JobStarted job: job1 attempt: 1 waited: 15s
-               20 JobStarted job: job2 attempt: 1 waited: 15s
-               65 JobNotified job: job0 attempt: 1 why: Cancelled
-               70 JobStopped job: job0 attempt: 1 exit: Told kept: 50
-               70 JobCancelled job: job0
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s JobSubmitted job: job1
+            5s JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
+            5s JobSubmitted job: job2
+            5s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
+            20s JobStarted job: job0 attempt: 1 waited: 15s
+            20s JobStarted job: job1 attempt: 1 waited: 15s
+            20s JobStarted job: job2 attempt: 1 waited: 15s
+            65s JobNotified job: job0 attempt: 1 why: Cancelled
+            70s JobStopped job: job0 attempt: 1 exit: Told kept: 50
+            70s JobCancelled job: job0
               a attempt 1 Cancelled
               b attempt 1 Running since: 20.000s on cube0:ffffffff00000000
               c attempt 1 Running since: 20.000s on cube1:ffffffff
-              125 JobSubmitted job: job3
-              125 MovesProposed plan: plan0 job: job3 n_moved: 1 lost_chip_hours: 8
-              125 MovesAdopted plan: plan0 job: job3
-              125 JobNotified job: job1 attempt: 1 why: Moved plan: plan0
-              130 JobStopped job: job1 attempt: 1 exit: Told kept: 110
-              130 JobRequeued job: job1 why: Moved plan: plan0 not_before: 130.000s
-              130 JobPlaced job: job1 attempt: 2 n_parts: 1 kept_parts: 0
-              130 JobPlaced job: job3 attempt: 1 n_parts: 1 kept_parts: 0
-              130 BlueprintAdopted plan: plan1 parent: None generation: g1 job: job3 n_switches: 48 n_removed: 0 n_added: 48
-              131 BlueprintDone plan: plan1 job: job3
-              145 JobStarted job: job1 attempt: 2 waited: 140s
-              151 JobStarted job: job3 attempt: 1 waited: 26s
+            125s JobSubmitted job: job3
+            125s MovesProposed plan: plan0 job: job3 n_moved: 1 lost_chip_hours: 8
+            125s MovesAdopted plan: plan0 job: job3
+            125s JobNotified job: job1 attempt: 1 why: Moved plan: plan0
+            130s JobStopped job: job1 attempt: 1 exit: Told kept: 110
+            130s JobRequeued job: job1 why: Moved plan: plan0 not_before: 130.000s
+            130s JobPlaced job: job1 attempt: 2 n_parts: 1 kept_parts: 0
+            130s JobPlaced job: job3 attempt: 1 n_parts: 1 kept_parts: 0
+            130s BlueprintAdopted plan: plan1 parent: None generation: g1 job: job3 n_switches: 48 n_removed: 0 n_added: 48
+            131s BlueprintDone plan: plan1 job: job3
+            145s JobStarted job: job1 attempt: 2 waited: 140s
+            151s JobStarted job: job3 attempt: 1 waited: 26s
               a attempt 1 Cancelled
               b attempt 2 Running since: 145.000s on cube1:ffffffff00000000
               c attempt 1 Running since: 20.000s on cube1:ffffffff
@@ -157,54 +157,54 @@ fn a_whole_job_is_moved_to_another_pod_when_it_may() {
         &pods(&[4, 4]),
         MOVES,
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 3 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 144
-                5 JobSubmitted job: job1
-                5 JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-                5 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 96
-                5 JobSubmitted job: job2
-                5 JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-                5 BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 48 n_removed: 0 n_added: 48
-                6 BlueprintDone plan: plan0 job: job0
-                6 BlueprintDone plan: plan1 job: job1
-                6 BlueprintDone plan: plan2 job: job2
-               26 JobStarted job: job0 attempt: 1 waited: 21s
-               26 JobStarted job: job1 attempt: 1 waited: 21s
-               26 JobStarted job: job2 attempt: 1 waited: 21s
-               65 JobNotified job: job0 attempt: 1 why: Cancelled
-               70 JobStopped job: job0 attempt: 1 exit: Told kept: 44
-               70 JobCancelled job: job0
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 3 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 144
+            5s JobSubmitted job: job1
+            5s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 96
+            5s JobSubmitted job: job2
+            5s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            6s BlueprintDone plan: plan1 job: job1
+            6s BlueprintDone plan: plan2 job: job2
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            26s JobStarted job: job1 attempt: 1 waited: 21s
+            26s JobStarted job: job2 attempt: 1 waited: 21s
+            65s JobNotified job: job0 attempt: 1 why: Cancelled
+            70s JobStopped job: job0 attempt: 1 exit: Told kept: 44
+            70s JobCancelled job: job0
               a attempt 1 Cancelled
               c attempt 1 Running since: 26.000s on cube4 cube5
               d attempt 1 Running since: 26.000s on cube3
-              125 LevelSet level: Drain by: "ops"
-              125 JobSubmitted job: job3
-              125 MovesProposed plan: plan3 job: job3 n_moved: 1 lost_chip_hours: 17
+            125s LevelSet level: Drain by: "ops"
+            125s JobSubmitted job: job3
+            125s MovesProposed plan: plan3 job: job3 n_moved: 1 lost_chip_hours: 17
               a attempt 1 Cancelled
               big attempt 0 Queued since: 125.000s not_before: 125.000s held: false
               c attempt 1 Running since: 26.000s on cube4 cube5
               d attempt 1 Running since: 26.000s on cube3
               refused: no moves that can still be made are proposed under this number
-              425 MovesAdopted plan: plan3 job: job3
-              425 JobNotified job: job2 attempt: 1 why: Moved plan: plan3
+            425s MovesAdopted plan: plan3 job: job3
+            425s JobNotified job: job2 attempt: 1 why: Moved plan: plan3
               refused: no moves that can still be made are proposed under this number
-              430 JobStopped job: job2 attempt: 1 exit: Told kept: 404
-              430 JobRequeued job: job2 why: Moved plan: plan3 not_before: 430.000s
-              430 JobPlaced job: job2 attempt: 2 n_parts: 1 kept_parts: 0
-              430 BlueprintAdopted plan: plan4 parent: Some(plan2) generation: g4 job: job2 n_switches: 48 n_removed: 0 n_added: 48
-              430 JobPlaced job: job3 attempt: 1 n_parts: 4 kept_parts: 0
-              430 BlueprintAdopted plan: plan5 parent: None generation: g5 job: job3 n_switches: 16 n_removed: 32 n_added: 32
-              431 BlueprintDone plan: plan4 job: job2
-              431 BlueprintDone plan: plan5 job: job3
-              451 JobStarted job: job2 attempt: 2 waited: 446s
-              451 JobStarted job: job3 attempt: 1 waited: 326s
+            430s JobStopped job: job2 attempt: 1 exit: Told kept: 404
+            430s JobRequeued job: job2 why: Moved plan: plan3 not_before: 430.000s
+            430s JobPlaced job: job2 attempt: 2 n_parts: 1 kept_parts: 0
+            430s BlueprintAdopted plan: plan4 parent: Some(plan2) generation: g4 job: job2 n_switches: 48 n_removed: 0 n_added: 48
+            430s JobPlaced job: job3 attempt: 1 n_parts: 4 kept_parts: 0
+            430s BlueprintAdopted plan: plan5 parent: None generation: g5 job: job3 n_switches: 16 n_removed: 32 n_added: 32
+            431s BlueprintDone plan: plan4 job: job2
+            431s BlueprintDone plan: plan5 job: job3
+            451s JobStarted job: job2 attempt: 2 waited: 446s
+            451s JobStarted job: job3 attempt: 1 waited: 326s
               a attempt 1 Cancelled
               big attempt 1 Running since: 451.000s on cube0 cube1 cube3 cube2
               c attempt 1 Running since: 26.000s on cube4 cube5
               d attempt 2 Running since: 451.000s on cube6
-             1051 JobStopped job: job3 attempt: 1 exit: Done kept: 600
-             1051 JobFinished job: job3
+            1051s JobStopped job: job3 attempt: 1 exit: Done kept: 600
+            1051s JobFinished job: job3
         "#]],
     );
 }
@@ -225,11 +225,11 @@ fn a_plant_is_changed_by_whoever_saw_the_newest_version() {
     world.play("submit c 4x4x4 for=10m limit=1h\n run 2m\n show");
     world.replay_all();
     expect![[r#"
-            5 JobSubmitted job: job0
-            5 JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-            5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-            6 BlueprintDone plan: plan0 job: job0
-           26 JobStarted job: job0 attempt: 1 waited: 21s
+        5s JobSubmitted job: job0
+        5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+        5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+        6s BlueprintDone plan: plan0 job: job0
+        26s JobStarted job: job0 attempt: 1 waited: 21s
           refused: the plant is at version 1, the change was made from 7; fetch it and make the change anew
           refused: the change would touch cube1, which job0 uses; cancel it or wait
           refused: the plant cannot be used: plant:2:8: name is a whole number
@@ -240,35 +240,35 @@ fn a_plant_is_changed_by_whoever_saw_the_newest_version() {
          2 | name = 3
            |        ^
            right: add a [[pod]] with a family, or a [[part]]
-           65 PlantApplied version: 2 n_parts: 51 n_added: 1 n_retired: 0
-           65 JobSubmitted job: job1
-           65 JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
-           65 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 48
-           66 BlueprintDone plan: plan1 job: job1
-           86 JobStarted job: job1 attempt: 1 waited: 21s
+        65s PlantApplied version: 2 n_parts: 51 n_added: 1 n_retired: 0
+        65s JobSubmitted job: job1
+        65s JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
+        65s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 48
+        66s BlueprintDone plan: plan1 job: job1
+        86s JobStarted job: job1 attempt: 1 waited: 21s
           a attempt 1 Running since: 26.000s on cube0 cube1
           b attempt 1 Running since: 86.000s on cube2
-          686 JobStopped job: job1 attempt: 1 exit: Done kept: 600
-          686 JobFinished job: job1
-         1226 JobStopped job: job0 attempt: 1 exit: Done kept: 1200
-         1226 JobFinished job: job0
-         3725 Drained target: cube2 by: Person("ann")
-         3725 Drained target: cube1/x/out/3 by: Person("ann")
-         3725 CaseOpened case: case0 target: cube2/m00 symptom: MachineDown severity: Fatal
-         3725 Drained target: cube2/m00 by: Case(case0)
-         3725 CaseMoved case: case0 state: Draining
-         3725 CaseMoved case: case0 state: Waiting
-         3725 CaseMoved case: case0 state: Closed
-         3725 PlantApplied version: 3 n_parts: 51 n_added: 0 n_retired: 1
+        686s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+        686s JobFinished job: job1
+        1226s JobStopped job: job0 attempt: 1 exit: Done kept: 1200
+        1226s JobFinished job: job0
+        3725s Drained target: cube2 by: Person("ann")
+        3725s Drained target: cube1/x/out/3 by: Person("ann")
+        3725s CaseOpened case: case0 target: cube2/m00 symptom: MachineDown severity: Fatal
+        3725s Drained target: cube2/m00 by: Case(case0)
+        3725s CaseMoved case: case0 state: Draining
+        3725s CaseMoved case: case0 state: Waiting
+        3725s CaseMoved case: case0 state: Closed
+        3725s PlantApplied version: 3 n_parts: 51 n_added: 0 n_retired: 1
           a attempt 1 Finished
           b attempt 1 Finished
           out cube1/x/out/3 by Person("ann")
-         3725 PlantApplied version: 4 n_parts: 52 n_added: 1 n_retired: 0
-         3725 JobSubmitted job: job2
-         3725 JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-         3725 BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
-         3725 BlueprintDone plan: plan2 job: job2
-         3745 JobStarted job: job2 attempt: 1 waited: 20s
+        3725s PlantApplied version: 4 n_parts: 52 n_added: 1 n_retired: 0
+        3725s JobSubmitted job: job2
+        3725s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
+        3725s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
+        3725s BlueprintDone plan: plan2 job: job2
+        3745s JobStarted job: job2 attempt: 1 waited: 20s
           a attempt 1 Finished
           b attempt 1 Finished
           c attempt 1 Running since: 3745.000s on cube2
@@ -307,39 +307,39 @@ fn a_moved_fibre_takes_its_drains_with_it_and_is_wired_anew() {
          run 1m
          show",
         expect![[r#"
-                5 JobSubmitted job: job0
-                5 JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-                5 BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-                6 BlueprintDone plan: plan0 job: job0
-               26 JobStarted job: job0 attempt: 1 waited: 21s
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
               refused: the change would touch cube0, which job0 uses; cancel it or wait
-              626 JobStopped job: job0 attempt: 1 exit: Done kept: 600
-              626 JobFinished job: job0
-              965 Drained target: cube0/x/out/3 by: Person("ann")
-              965 CaseOpened case: case0 target: cube0/x/out/3 symptom: PortFailed severity: Critical
-              965 Drained target: cube0/x/out/3 by: Case(case0)
-              965 CaseMoved case: case0 state: Draining
-              965 CaseMoved case: case0 state: Waiting
+            626s JobStopped job: job0 attempt: 1 exit: Done kept: 600
+            626s JobFinished job: job0
+            965s Drained target: cube0/x/out/3 by: Person("ann")
+            965s CaseOpened case: case0 target: cube0/x/out/3 symptom: PortFailed severity: Critical
+            965s Drained target: cube0/x/out/3 by: Case(case0)
+            965s CaseMoved case: case0 state: Draining
+            965s CaseMoved case: case0 state: Waiting
               refused: x3/n0 cannot be re-patched to x3/s64: both must be on one side of the switch
               refused: x3/n0 cannot be re-patched to y3/n64: both must be ports of one switch
               refused: x3/n1 cannot be re-patched to x3/n0: there is a fibre on the second already
-              965 PlantApplied version: 2 n_parts: 50 n_added: 0 n_retired: 0
-              965 PortMoved switch: x3 from: 0 to: 128
+            965s PlantApplied version: 2 n_parts: 50 n_added: 0 n_retired: 0
+            965s PortMoved switch: x3 from: 0 to: 128
               a attempt 1 Finished
               out cube0/x/out/3 by Person("ann"), Case(case0)
               case0 cube0/x/out/3 PortFailed Waiting
-              965 CaseMoved case: case0 state: UnderRepair
-              965 CaseMoved case: case0 state: Verifying
-              977 CaseMoved case: case0 state: Probation until: 1577.000s
-             1025 Undrained target: cube0/x/out/3 by: Person("ann")
-             1577 Undrained target: cube0/x/out/3 by: Case(case0)
-             1577 CaseMoved case: case0 state: Closed
+            965s CaseMoved case: case0 state: UnderRepair
+            965s CaseMoved case: case0 state: Verifying
+            977s CaseMoved case: case0 state: Probation until: 1577.000s
+            1025s Undrained target: cube0/x/out/3 by: Person("ann")
+            1577s Undrained target: cube0/x/out/3 by: Case(case0)
+            1577s CaseMoved case: case0 state: Closed
               a attempt 1 Finished
-             1925 JobSubmitted job: job1
-             1925 JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-             1925 BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 1 n_removed: 1 n_added: 1
-             1926 BlueprintDone plan: plan1 job: job1
-             1946 JobStarted job: job1 attempt: 1 waited: 21s
+            1925s JobSubmitted job: job1
+            1925s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
+            1925s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 1 n_removed: 1 n_added: 1
+            1926s BlueprintDone plan: plan1 job: job1
+            1946s JobStarted job: job1 attempt: 1 waited: 21s
               a attempt 1 Finished
               b attempt 1 Running since: 1946.000s on cube0 cube1
         "#]],

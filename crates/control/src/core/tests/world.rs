@@ -606,7 +606,7 @@ impl World {
         }
         let text = compact(&self.core, &format!("{note:?}"));
         let secs = self.now.since(Moment::START).as_secs();
-        writeln!(self.lines, "{secs:>5} {text}").unwrap();
+        writeln!(self.lines, "{secs}s {text}").unwrap();
     }
 
     /// Writes down where jobs, drains and open cases stand.
@@ -720,9 +720,10 @@ pub(super) fn spec(name: &str, demand: Demand) -> JobSpec {
 
 /// A note's debug form without its punctuation, and with paths for ids of the plant.
 fn compact(core: &Core, text: &str) -> String {
+    type Named = (&'static str, fn(u32) -> Target);
     let mut text = text.replace(" { ", " ").replace(" }", "").replace(", ", " ");
     let fabric = core.fabric();
-    let kinds: [(&str, fn(u32) -> Target); 4] = [
+    let kinds: [Named; 4] = [
         ("Part(part", |it| Target::Part(PartId::new(it))),
         ("Node(node", |it| Target::Node(selvedge_model::id::NodeId::new(it))),
         ("Port(port", |it| Target::Port(PortId::new(it))),
