@@ -30,6 +30,8 @@ pub enum Violation {
     JobCount { known: u64, accepted: u64 },
     #[error("{name} was acknowledged as {job}; after a crash the core knows {found:?} by that key")]
     Forgotten { name: String, job: JobId, found: Option<JobId> },
+    #[error("after record {number} a replay comes to another state than the core was in")]
+    ReplayDiffers { number: u64 },
     #[error("{job} was accepted twice under one key")]
     JobTwice { job: JobId },
     #[error("{job} is {word}, and stands in the wrong lists for that: nothing will move it on")]
