@@ -10,6 +10,8 @@
 //! | miswired | no | no | no | yes |
 //! | silent | no answer | no answer | no answer | no answer |
 //! | foreign_change | the next poll | no | yes | yes |
+//!
+//! docs/scenarios.md has the same table for people.
 
 use serde::{Deserialize, Serialize};
 

@@ -115,7 +115,7 @@ impl Drawn {
         let n_pods = if dice.below(5) == 0 { 2 } else { 1 };
         let most = if always { 2 } else { 15 / n_pods };
         let n_cubes = 2 + dice.index(most);
-        let n_jobs = if always { 12 } else { 50 + dice.index(40) };
+        let n_jobs = if always { 16 } else { 60 + dice.index(50) };
         let end = Moment::START + Span::hours(24 + dice.below(72));
         let mut happenings = jobs(dice, n_jobs, n_cubes, end);
         orders(dice, n_jobs, n_cubes * n_pods, end, &mut happenings);
@@ -341,3 +341,6 @@ fn complain(world: &mut World) {
         world.complain(Violation::NotLive { job, why });
     }
 }
+
+#[cfg(test)]
+mod tests;

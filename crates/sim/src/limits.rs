@@ -27,6 +27,8 @@ pub const PROGRAM: (Span, Span) = (Span::millis(200), Span::secs(1));
 pub const START: (Span, Span) = (Span::secs(2), Span::secs(8));
 /// Killing tasks.
 pub const KILL: (Span, Span) = (Span::millis(200), Span::secs(5));
+/// Until the end of tasks is said again when it was not heard.
+pub const REPEAT: Span = Span::secs(15);
 /// Until tasks without hardware notice.
 pub const LOSE: (Span, Span) = (Span::secs(1), Span::secs(10));
 /// Until a health daemon reports.

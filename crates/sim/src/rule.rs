@@ -70,8 +70,8 @@ impl std::fmt::Display for Found {
 pub struct Rules {
     found: Vec<Found>,
     n_found: u64,
-    /// Until when eviction is excused: a process that is down evicts nobody.
-    excused: Moment,
+    /// Jobs that have to leave their place, each with the first check that saw it so.
+    leaving: BTreeMap<JobId, Moment>,
 }
 
 /// What answers and syncs may take beyond the times that the core promises.
@@ -101,7 +101,10 @@ impl Rules {
     }
 
     pub(crate) fn restarted(&mut self, now: Moment) {
-        self.excused = now;
+        // A process that is down evicts nobody: all begins anew.
+        for since in self.leaving.values_mut() {
+            *since = now;
+        }
     }
 
     /// Tasks are being started: the place must be sound, as far as the core knew.
@@ -165,19 +168,24 @@ impl Rules {
     /// Tasks run only for jobs that hold their hardware, and leave what is out in time.
     fn check_tasks(&mut self, now: Moment, core: &Core, plant: &Plant) {
         let state = core.state();
+        let mut leaving = BTreeMap::new();
         for (job, _) in plant.tasks().live() {
             let Some(known) = state.jobs.get(job) else { continue };
             if known.state.is_over() {
                 self.found(now, Violation::Orphan { job, word: known.state.word() });
                 continue;
             }
-            if let Some(since) = core.must_leave_since(job) {
-                let known_since = since.max(self.excused);
-                if known_since + core.leave_max() + SLACK < now {
-                    self.found(now, Violation::Stayed { job, since });
-                }
+            if core.must_leave_since(job).is_none() {
+                continue;
             }
+            // From when we saw it: a drain may have stood for long before it came to evict.
+            let since = self.leaving.get(&job).copied().unwrap_or(now);
+            if since + core.leave_max() + SLACK < now {
+                self.found(now, Violation::Stayed { job, since });
+            }
+            leaving.insert(job, since);
         }
+        self.leaving = leaving;
     }
 
     /// Every job that is not over is in the queue, held back, active, or waits for a deadline.

@@ -65,10 +65,12 @@ impl Plant {
                     return;
                 }
             };
-        if let Some(answer) = answer
-            && !self.truth.mischief.chance(self.truth.dials.lose)
-        {
+        let Some(answer) = answer else { return };
+        if !self.truth.mischief.chance(self.truth.dials.lose) {
             heard.push(Input::Answer(answer));
+        } else if matches!(answer, Answer::Stopped { .. }) {
+            // Nobody asks after tasks that run: their end is said until it is heard.
+            self.after(limits::REPEAT, Event::Say(Input::Answer(answer)));
         }
     }
 
@@ -147,10 +149,8 @@ impl Plant {
         }
     }
 
+    /// Light is seen at its far end too, so a part that is silent itself keeps nobody waiting.
     fn trained(&mut self, errand: Errand, parts: &[PartId]) -> Option<Answer> {
-        if !parts.iter().all(|&part| self.answers(part)) {
-            return None;
-        }
         let mut failed = self.dark_ends(parts);
         let n_ends: usize = parts.iter().map(|&part| self.outer_ends(part).count()).sum();
         let chance = u64::from(self.truth.dials.untrained.parts()) * n_ends as u64;

@@ -1,0 +1,59 @@
+use super::*;
+
+/// Runs fifty seeds twice each: no rule is broken, and the second run is the first.
+fn check(first: u64) {
+    let mut n_inputs = 0;
+    let mut n_faults = [0u64; FaultKind::ALL.len()];
+    let mut failed = Vec::new();
+    for number in first..first + 50 {
+        let outcome = match seed(number) {
+            Ok(outcome) => outcome,
+            Err(err) => {
+                let source = std::error::Error::source(&err).map(ToString::to_string);
+                failed.push(format!("seed {number}: {err}: {source:?}"));
+                continue;
+            }
+        };
+        n_inputs += outcome.n_inputs;
+        for (sum, n) in n_faults.iter_mut().zip(outcome.n_faults) {
+            *sum += n;
+        }
+        if !outcome.violations.is_empty() {
+            failed.push(format!(
+                "{}\n  {}\n  {}",
+                outcome.command(),
+                outcome.options,
+                outcome.violations.join("\n  ")
+            ));
+        }
+        let again = seed(number).unwrap();
+        assert_eq!(again, outcome, "seed {number} does not repeat");
+    }
+    println!("{n_inputs} inputs in seeds {first}..{}", first + 50);
+    for (kind, n) in FaultKind::ALL.into_iter().zip(n_faults) {
+        println!("{n:6} {kind}");
+        assert!(13 <= n, "only {n} times {kind}");
+    }
+    assert!(failed.is_empty(), "{} seeds failed:\n{}", failed.len(), failed.join("\n"));
+    assert!(250_000 <= n_inputs, "{n_inputs}");
+}
+
+#[test]
+fn seeds_0_to_49_break_no_rule_and_repeat() {
+    check(0);
+}
+
+#[test]
+fn seeds_50_to_99_break_no_rule_and_repeat() {
+    check(50);
+}
+
+#[test]
+fn seeds_100_to_149_break_no_rule_and_repeat() {
+    check(100);
+}
+
+#[test]
+fn seeds_150_to_199_break_no_rule_and_repeat() {
+    check(150);
+}
