@@ -76,12 +76,13 @@ fn main() {
 
 fn report(what: &str, times: &mut [Duration]) {
     times.sort_unstable();
-    let at = |share: usize| times[(times.len() - 1) * share / 1000].as_secs_f64() * 1e6;
-    let (p50, p99, p999) = (at(500), at(990), at(999));
-    println!(
-        "{what:<20} n {:>6}  p50 {p50:>7.0} us  p99 {p99:>7.0} us  p99.9 {p999:>7.0} us",
-        times.len()
-    );
+    let at = |share: usize| times[(times.len() - 1) * share / 1000].as_micros();
+    let n = times.len();
+    print!("{what:<20} n {n:>6}");
+    for (name, share) in [("p50", 500), ("p90", 900), ("p98", 980), ("p99", 990), ("p99.9", 999)] {
+        print!("  {name} {:>6} us", at(share));
+    }
+    println!();
 }
 
 /// Shapes with their shares in parts per million; the mix's 1x1x2 and 1x2x2 are run as 2x2x1.

@@ -86,7 +86,10 @@ impl Core {
     pub(super) fn stop(&mut self, job: JobId, why: StopWhy, haste: Haste) {
         match self.state.jobs[job].state.clone() {
             JobState::Queued { .. } => self.outcome(job, why),
-            JobState::Starting { stage: Stage::Dispatching, .. } => self.kill(job, why),
+            JobState::Starting { stage: Stage::Dispatching, .. } => {
+                self.told(job, why);
+                self.kill(job, why);
+            }
             JobState::Starting { .. } => {
                 self.state.awaited.remove(&self.errand(job));
                 self.told(job, why);

@@ -1,8 +1,14 @@
 //! Jobs from submit to their end.
 
 use expect_test::expect;
+use selvedge_model::id::JobId;
+use selvedge_model::job::Demand;
 
-use super::world::check;
+use super::world::{World, check, pods, spec};
+use crate::core::Refused;
+use crate::input::{Ask, Input};
+use crate::limits;
+use crate::settings::Settings;
 
 #[test]
 fn a_job_goes_through_every_stage_and_finishes() {
@@ -519,4 +525,118 @@ fn a_firm_job_and_one_of_equal_priority_are_not_preempted() {
               high attempt 0 Queued since: 65.000s not_before: 65.000s held: false
         "#]],
     );
+}
+
+#[test]
+fn a_job_that_starts_nowhere_is_tried_with_back_off_and_given_up() {
+    check(
+        "level observe
+         dark cube0/x/out/3
+         dark cube1/x/out/3
+         dark cube2/x/out/3
+         dark cube3/x/out/3
+         submit a 4x4x4
+         run 2h
+         show",
+        expect![[r#"
+            5s LevelSet level: Observe by: "ops"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            11s CaseOpened case: case0 target: cube0/x/out/3 symptom: LinkDown severity: Fatal
+            11s JobNotified job: job0 attempt: 1 why: StartFailed stage: Training
+            11s JobRequeued job: job0 why: StartFailed stage: Training not_before: 11.000s
+            11s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 1
+            11s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            11s BlueprintDone plan: plan1 job: job0
+            16s JobNotified job: job0 attempt: 2 why: StartFailed stage: Training
+            16s JobRequeued job: job0 why: StartFailed stage: Training not_before: 16.000s
+            16s JobPlaced job: job0 attempt: 3 n_parts: 1 kept_parts: 1
+            16s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            16s BlueprintDone plan: plan2 job: job0
+            21s JobNotified job: job0 attempt: 3 why: StartFailed stage: Training
+            21s JobRequeued job: job0 why: StartFailed stage: Training not_before: 51.000s
+            51s JobPlaced job: job0 attempt: 4 n_parts: 1 kept_parts: 0
+            51s BlueprintAdopted plan: plan3 parent: Some(plan2) generation: g4 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            51s BlueprintDone plan: plan3 job: job0
+            56s JobNotified job: job0 attempt: 4 why: StartFailed stage: Training
+            56s JobRequeued job: job0 why: StartFailed stage: Training not_before: 116.000s
+            116s JobPlaced job: job0 attempt: 5 n_parts: 1 kept_parts: 0
+            116s BlueprintAdopted plan: plan4 parent: Some(plan3) generation: g5 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            116s BlueprintDone plan: plan4 job: job0
+            121s JobNotified job: job0 attempt: 5 why: StartFailed stage: Training
+            121s JobRequeued job: job0 why: StartFailed stage: Training not_before: 241.000s
+            241s JobPlaced job: job0 attempt: 6 n_parts: 1 kept_parts: 0
+            241s BlueprintAdopted plan: plan5 parent: Some(plan4) generation: g6 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            241s BlueprintDone plan: plan5 job: job0
+            246s JobNotified job: job0 attempt: 6 why: StartFailed stage: Training
+            246s JobRequeued job: job0 why: StartFailed stage: Training not_before: 486.000s
+            486s JobPlaced job: job0 attempt: 7 n_parts: 1 kept_parts: 0
+            486s BlueprintAdopted plan: plan6 parent: Some(plan5) generation: g7 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            486s BlueprintDone plan: plan6 job: job0
+            491s JobNotified job: job0 attempt: 7 why: StartFailed stage: Training
+            491s JobRequeued job: job0 why: StartFailed stage: Training not_before: 971.000s
+            971s JobPlaced job: job0 attempt: 8 n_parts: 1 kept_parts: 0
+            971s BlueprintAdopted plan: plan7 parent: Some(plan6) generation: g8 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            971s BlueprintDone plan: plan7 job: job0
+            976s JobNotified job: job0 attempt: 8 why: StartFailed stage: Training
+            976s JobFailed job: job0 why: Starts n: 8
+              a attempt 8 Failed why: Starts n: 8
+              case0 cube0/x/out/3 LinkDown Observed
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_that_lost_what_was_freed_for_it_keeps_nobody_waiting() {
+    check(
+        "submit low 4x4x16 for=1h
+         run 15m
+         submit high 4x4x16 for=10m prio=5
+         run 2s
+         report cube0 machine_down
+         run 2m
+         submit small 4x4x4 for=10m
+         run 5m
+         show",
+        expect![[r#"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            905s JobSubmitted job: job1
+            905s JobNotified job: job0 attempt: 1 why: Preempted by: job1
+            907s CaseOpened case: case0 target: cube0 symptom: MachineDown severity: Fatal
+            907s Drained target: cube0 by: Case(case0)
+            907s CaseMoved case: case0 state: Draining
+            908s JobStopped job: job0 attempt: 1 exit: Told kept: 884
+            908s JobRequeued job: job0 why: Fault case: case0 not_before: 908.000s
+            908s CaseMoved case: case0 state: Waiting
+            908s JobRequeued job: job0 why: Lost not_before: 908.000s
+            1027s JobSubmitted job: job2
+            1027s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
+            1027s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 16 n_removed: 32 n_added: 16
+            1028s BlueprintDone plan: plan1 job: job2
+            1048s JobStarted job: job2 attempt: 1 waited: 21s
+              high attempt 0 Queued since: 905.000s not_before: 905.000s held: false
+              low attempt 1 Queued since: 5.000s not_before: 908.000s held: false
+              small attempt 1 Running since: 1048.000s on cube1
+              out cube0 by Case(case0)
+              case0 cube0 MachineDown Waiting
+        "#]],
+    );
+}
+
+#[test]
+fn a_full_queue_refuses_another_job() {
+    let mut world = World::new(&pods(&[1]), Settings::simulated());
+    world.play("submit a 4x4x4 firm\n submit b 4x4x4");
+    let (key, _) = world.core.state.queue.pop_first().unwrap();
+    let jobs = (0..limits::QUEUE_MAX).map(|it| (key, JobId::at(it)));
+    world.core.state.queue = jobs.collect();
+    let what = Ask::Submit { key: None, spec: spec("c", Demand::Shape("4x4x4".to_owned())) };
+    let told = world.core.handle(world.now, Input::Ask { by: "me".to_owned(), what });
+    assert!(matches!(told, Err(Refused::QueueFull { n: limits::QUEUE_MAX })), "{told:?}");
 }
