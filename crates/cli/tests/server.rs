@@ -13,12 +13,17 @@ use serde_json::Value;
 struct Up {
     child: Child,
     url: String,
-    dir: tempfile::TempDir,
+    /// None once it has been handed on.
+    dir: Option<tempfile::TempDir>,
 }
 
 impl Up {
     fn start(speed: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), speed)
+    }
+
+    /// A server on the data of one that was there before, if any was.
+    fn start_in(dir: tempfile::TempDir, speed: &str) -> Self {
         let mut child = program(dir.path())
             .args(["up", "--json", "--listen", "127.0.0.1:0", "--speed", speed, "--data"])
             .arg(dir.path().join("data"))
@@ -31,15 +36,26 @@ impl Up {
         let url = up["url"].as_str().unwrap().to_owned();
         // Whatever else it prints must find room.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, url, dir }
+        Self { child, url, dir: Some(dir) }
+    }
+
+    fn dir(&self) -> &Path {
+        self.dir.as_ref().unwrap().path()
     }
 
     fn data(&self) -> PathBuf {
-        self.dir.path().join("data")
+        self.dir().join("data")
+    }
+
+    /// Ends it as a power failure would, and leaves its data.
+    fn kill(mut self) -> tempfile::TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.dir.take().unwrap()
     }
 
     fn run(&self, args: &str) -> Output {
-        let mut command = program(self.dir.path());
+        let mut command = program(self.dir());
         command.args(["--server", &self.url]).args(args.split_whitespace());
         command.output().unwrap()
     }
@@ -117,6 +133,36 @@ fn a_job_is_submitted_shown_waited_for_and_found_again() {
 }
 
 #[test]
+fn a_running_job_outlives_its_server_with_its_generation() {
+    let up = Up::start("60");
+    let id = up.json("job submit --shape 4x4x8_twisted --name long --duration 30d")["id"].clone();
+    up.text(&format!("job wait {id} --running --timeout 60"));
+    let before = up.json(&format!("job show {id}"));
+    assert!(before["generation"].is_u64(), "{before}");
+    let again = Up::start_in(up.kill(), "60");
+    let after = again.json(&format!("job show {id}"));
+    for field in ["name", "state", "generation", "attempt", "cubes"] {
+        assert_eq!(after[field], before[field], "{field}");
+    }
+    assert_eq!(again.json("check")["violations"], serde_json::json!([]));
+}
+
+#[test]
+fn two_servers_do_not_share_a_data_directory() {
+    let up = Up::start("60");
+    let mut second = program(up.dir());
+    second.args(["up", "--listen", "127.0.0.1:0", "--data", "data"]);
+    let done = second.output().unwrap();
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(2), "{text}");
+    assert!(text.starts_with("error:") && text.contains("data"), "{text}");
+    let wide = program(up.dir()).args(["up", "--listen", "0.0.0.0:0"]).output().unwrap();
+    let text = String::from_utf8(wide.stderr).unwrap();
+    assert_eq!(wide.status.code(), Some(2), "{text}");
+    assert!(text.contains("127.0.0.1"), "{text}");
+}
+
+#[test]
 fn a_key_makes_a_repeated_submit_the_same_job() {
     let up = Up::start("60");
     let submit = "job submit --shape 4x4x4 --name a --key once";
@@ -189,7 +235,7 @@ fn an_injected_fault_has_a_case_and_is_healed() {
 #[test]
 fn a_plant_is_applied_against_the_version_that_it_was_made_from() {
     let up = Up::start("60");
-    let file = up.dir.path().join("plant.toml");
+    let file = up.dir().join("plant.toml");
     fs::write(&file, up.json("plant get")["plant"].as_str().unwrap()).unwrap();
     assert!(up.text("plant apply plant.toml").contains("nothing"));
     let (code, text) = up.refused("plant apply missing.toml");
@@ -202,7 +248,7 @@ fn a_picture_of_the_pod_is_drawn() {
     let id = up.json("job submit --shape 8x8x8 --name bert")["id"].as_u64().unwrap();
     up.text(&format!("job wait {id} --running --timeout 60"));
     up.text("pod show --svg pod.svg");
-    let svg = fs::read_to_string(up.dir.path().join("pod.svg")).unwrap();
+    let svg = fs::read_to_string(up.dir().join("pod.svg")).unwrap();
     assert_eq!(svg.matches(">bert</text>").count(), 8);
 }
 
@@ -213,10 +259,10 @@ fn down_ends_the_server_and_its_journal_is_whole() {
     up.text("level set observe");
     assert_eq!(up.json("level show")["level"], "observe");
     // Found by itself: no --server.
-    let done = program(up.dir.path()).arg("down").arg("--data").arg(up.data()).output().unwrap();
+    let done = program(up.dir()).arg("down").arg("--data").arg(up.data()).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(up.child.wait().unwrap().success());
-    let verify = program(up.dir.path()).args(["journal", "verify", "data"]).output().unwrap();
+    let verify = program(up.dir()).args(["journal", "verify", "data"]).output().unwrap();
     assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
     let (code, _) = up.refused("status");
     assert_eq!(code, 2);

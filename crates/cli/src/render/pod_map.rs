@@ -56,8 +56,34 @@ const STYLE: &str = "text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'De
     .c{font-size:10px;fill:#5b6675}.n{font-size:13px;font-weight:600}.d{font-size:11px}\
     .e{text-anchor:end}.m{text-anchor:middle}";
 
+/// A map with the rank of each job on it by size, which is its colour: the large ones, which one
+/// sees first, differ most.
+struct Drawn<'a> {
+    map: &'a PodMap,
+    rank: BTreeMap<u32, usize>,
+}
+
+impl<'a> Drawn<'a> {
+    fn new(map: &'a PodMap) -> Self {
+        let rank = by_size(map).into_iter().enumerate().map(|(rank, (id, _))| (id, rank)).collect();
+        Self { map, rank }
+    }
+
+    fn colour(&self, job: u32, shade: Shade) -> String {
+        colour(self.rank.get(&job).copied().unwrap_or(self.rank.len()), shade)
+    }
+}
+
+/// The largest first.
+fn by_size(map: &PodMap) -> Vec<(u32, &MapJob)> {
+    let mut jobs: Vec<(u32, &MapJob)> = map.jobs.iter().map(|(id, job)| (*id, job)).collect();
+    jobs.sort_by_key(|(id, job)| (std::cmp::Reverse(job.chips), *id));
+    jobs
+}
+
 /// The picture as a whole SVG file.
 pub(crate) fn svg(map: &PodMap) -> String {
+    let drawn = Drawn::new(map);
     let n_rows = map.cubes.len().div_ceil(COLUMNS).max(1);
     let legend_rows = map.jobs.len().min(LEGEND_MAX + 1) + 1;
     let width = LEFT + COLUMNS * PITCH + 24 + LEGEND_WIDTH;
@@ -77,15 +103,16 @@ pub(crate) fn svg(map: &PodMap) -> String {
     );
     for (idx, tile) in map.cubes.iter().enumerate() {
         let at = (LEFT + idx % COLUMNS * PITCH, TOP + idx / COLUMNS * PITCH);
-        draw_tile(&mut out, tile, at, map);
+        draw_tile(&mut out, tile, at, &drawn);
     }
-    draw_legend(&mut out, map, LEFT + COLUMNS * PITCH + 24);
+    draw_legend(&mut out, &drawn, LEFT + COLUMNS * PITCH + 24);
     draw_key(&mut out, height - 28);
     out.push_str("</svg>\n");
     out
 }
 
-fn draw_tile(out: &mut String, tile: &Tile, (x, y): (usize, usize), map: &PodMap) {
+fn draw_tile(out: &mut String, tile: &Tile, (x, y): (usize, usize), drawn: &Drawn<'_>) {
+    let map = drawn.map;
     let jobs: BTreeSet<Option<u32>> = tile.chips.iter().map(|it| it.job).collect();
     let any_out = tile.chips.iter().any(|it| it.is_out);
     let whole = match jobs.first() {
@@ -95,7 +122,7 @@ fn draw_tile(out: &mut String, tile: &Tile, (x, y): (usize, usize), map: &PodMap
     let tip = tile_tip(tile, map);
     put(out, format_args!("<g><title>{}</title>", escape(&tip)));
     let (fill, edge) = match whole {
-        Some(Some(job)) => (colour(job, Shade::Fill), colour(job, Shade::Edge)),
+        Some(Some(job)) => (drawn.colour(job, Shade::Fill), drawn.colour(job, Shade::Edge)),
         Some(None) | None => ("#f4f6f8".to_owned(), "#dde2e8".to_owned()),
     };
     put(
@@ -112,7 +139,7 @@ fn draw_tile(out: &mut String, tile: &Tile, (x, y): (usize, usize), map: &PodMap
             }
         }
         Some(None) => {}
-        None => draw_chips(out, tile, (x, y)),
+        None => draw_chips(out, tile, (x, y), drawn),
     }
     put(
         out,
@@ -143,14 +170,14 @@ fn draw_name(out: &mut String, job: &MapJob, (x, y): (usize, usize)) {
 }
 
 /// Four by four machines of two by two chips.
-fn draw_chips(out: &mut String, tile: &Tile, (x, y): (usize, usize)) {
+fn draw_chips(out: &mut String, tile: &Tile, (x, y): (usize, usize), drawn: &Drawn<'_>) {
     for (idx, seat) in tile.chips.iter().enumerate() {
         let (machine, chip) = (idx / 4, idx % 4);
         let left = x + 10 + machine % 4 * 20 + chip % 2 * 9;
         let top = y + 20 + machine / 4 * 18 + chip / 2 * 8;
         let fill = match (seat.is_out, seat.job) {
             (true, _) => "url(#out)".to_owned(),
-            (false, Some(job)) => colour(job, Shade::Strong),
+            (false, Some(job)) => drawn.colour(job, Shade::Strong),
             (false, None) => "#e3e8ee".to_owned(),
         };
         put(
@@ -163,14 +190,13 @@ fn draw_chips(out: &mut String, tile: &Tile, (x, y): (usize, usize)) {
     }
 }
 
-fn draw_legend(out: &mut String, map: &PodMap, left: usize) {
-    let mut jobs: Vec<(&u32, &MapJob)> = map.jobs.iter().collect();
-    jobs.sort_by_key(|(id, job)| (std::cmp::Reverse(job.chips), **id));
+fn draw_legend(out: &mut String, drawn: &Drawn<'_>, left: usize) {
+    let jobs = by_size(drawn.map);
     let head = number::counted(jobs.len() as u64, "job");
     put(out, format_args!("<text class=\"n\" x=\"{left}\" y=\"{}\">{head} here</text>", TOP + 12));
     for (row, (id, job)) in jobs.iter().take(LEGEND_MAX).enumerate() {
         let y = TOP + 36 + row * LEGEND_ROW;
-        let (fill, edge) = (colour(**id, Shade::Fill), colour(**id, Shade::Edge));
+        let (fill, edge) = (drawn.colour(*id, Shade::Fill), drawn.colour(*id, Shade::Edge));
         let name = escape(&clip(&job.name, 16));
         put(
             out,
@@ -243,9 +269,9 @@ enum Shade {
     Strong,
 }
 
-/// A job's colour: its number turns the hue by the golden angle, so that neighbours differ.
-fn colour(job: u32, shade: Shade) -> String {
-    let hue = (f64::from(job) * 137.507_764 + 250.0) % 360.0;
+/// A job's colour: its rank turns the hue by the golden angle, so that neighbours differ.
+fn colour(rank: usize, shade: Shade) -> String {
+    let hue = (rank as f64 * 137.507_764 + 250.0) % 360.0;
     let (lightness, chroma) = match shade {
         Shade::Fill => (0.86, 0.075),
         Shade::Edge => (0.70, 0.11),
