@@ -127,7 +127,11 @@ impl Core {
 
     fn order(&mut self, by: String, job: JobId, order: JobOrder) -> Result<Accepted, Refused> {
         let state = self.known_job(job)?.state.clone();
-        let refuse = |order| Err(Refused::JobState { job, word: state.word(), order });
+        let word = match state {
+            JobState::Queued { held: true, .. } => "held",
+            _ => state.word(),
+        };
+        let refuse = |order| Err(Refused::JobState { job, word, order });
         match order {
             JobOrder::Cancel if state.is_over() => return refuse("cancelled"),
             JobOrder::Cancel => self.stop(job, StopWhy::Cancelled, Haste::WithNotice),

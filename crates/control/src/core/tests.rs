@@ -9,6 +9,7 @@ mod world;
 mod faults;
 mod lives;
 mod plants;
+mod repairs;
 mod restarts;
 mod tables;
 mod wild;

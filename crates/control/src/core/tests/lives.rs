@@ -250,7 +250,7 @@ fn a_job_whose_tasks_are_lost_goes_on_from_its_last_checkpoint() {
 }
 
 #[test]
-fn orders_are_obeyed_in_each_state() {
+fn orders_are_obeyed_while_a_job_waits_or_starts() {
     check(
         "submit q 16x16x16
          submit a 4x4x16 for=1h
@@ -265,8 +265,33 @@ fn orders_are_obeyed_in_each_state() {
          cancel b
          cancel a
          run 1m
-         show
-         submit c 4x4x4 for=1h
+         show",
+        expect![[r#"
+              refused: 16x16x16 does not fit this plant: its largest pool has 4 parts for it
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
+            5s JobSubmitted job: job1
+            5s JobHeld job: job1 by: "ops"
+              refused: job1 is held; it cannot be held
+              refused: job0 is starting; it cannot be released
+              refused: job1 is held; it cannot be requeued
+            5s JobReleased job: job1 by: "ops"
+            5s JobHeld job: job1 by: "ops"
+            5s JobCancelled job: job1
+              refused: job1 is cancelled; it cannot be cancelled
+            5s JobNotified job: job0 attempt: 1 why: Cancelled
+            6s JobCancelled job: job0
+              a attempt 1 Cancelled
+              b attempt 0 Cancelled
+        "#]],
+    );
+}
+
+#[test]
+fn orders_are_obeyed_while_a_job_runs_or_stops() {
+    check(
+        "submit c 4x4x4 for=1h
          run 1m
          hold c
          requeue c
@@ -279,49 +304,30 @@ fn orders_are_obeyed_in_each_state() {
          run 1m
          show",
         expect![[r#"
-              refused: 16x16x16 does not fit this plant: its largest pool has 4 parts for it
             5s JobSubmitted job: job0
-            5s JobPlaced job: job0 attempt: 1 n_parts: 4 kept_parts: 0
-            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 192
-            5s JobSubmitted job: job1
-            5s JobHeld job: job1 by: "ops"
-              refused: job1 is queued; it cannot be held
-              refused: job0 is starting; it cannot be released
-              refused: job1 is queued; it cannot be requeued
-            5s JobReleased job: job1 by: "ops"
-            5s JobHeld job: job1 by: "ops"
-            5s JobCancelled job: job1
-              refused: job1 is cancelled; it cannot be cancelled
-            5s JobNotified job: job0 attempt: 1 why: Cancelled
-            6s JobCancelled job: job0
-              a attempt 1 Cancelled
-              b attempt 0 Cancelled
-            65s JobSubmitted job: job2
-            65s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-            65s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 16 n_removed: 32 n_added: 16
-            66s BlueprintDone plan: plan1 job: job2
-            86s JobStarted job: job2 attempt: 1 waited: 21s
-              refused: job2 is running; it cannot be held
-            125s JobNotified job: job2 attempt: 1 why: Requeued
-            130s JobStopped job: job2 attempt: 1 exit: Told kept: 44
-            130s JobRequeued job: job2 why: Requeued not_before: 130.000s
-            130s JobPlaced job: job2 attempt: 2 n_parts: 1 kept_parts: 0
-            130s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
-            130s BlueprintDone plan: plan2 job: job2
-            150s JobStarted job: job2 attempt: 2 waited: 85s
-            185s JobNotified job: job2 attempt: 2 why: Requeued
-              refused: job2 is stopping; it cannot be held
-            190s JobStopped job: job2 attempt: 2 exit: Told kept: 84
-            190s JobRequeued job: job2 why: Requeued not_before: 190.000s
-            190s JobPlaced job: job2 attempt: 3 n_parts: 1 kept_parts: 0
-            190s BlueprintAdopted plan: plan3 parent: Some(plan2) generation: g4 job: job2 n_switches: 0 n_removed: 0 n_added: 0
-            190s BlueprintDone plan: plan3 job: job2
-            210s JobStarted job: job2 attempt: 3 waited: 145s
-            485s JobNotified job: job2 attempt: 3 why: Cancelled
-            490s JobStopped job: job2 attempt: 3 exit: Told kept: 364
-            490s JobCancelled job: job2
-              a attempt 1 Cancelled
-              b attempt 0 Cancelled
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+              refused: job0 is running; it cannot be held
+            65s JobNotified job: job0 attempt: 1 why: Requeued
+            70s JobStopped job: job0 attempt: 1 exit: Told kept: 44
+            70s JobRequeued job: job0 why: Requeued not_before: 70.000s
+            70s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
+            70s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            70s BlueprintDone plan: plan1 job: job0
+            90s JobStarted job: job0 attempt: 2 waited: 85s
+            125s JobNotified job: job0 attempt: 2 why: Requeued
+              refused: job0 is stopping; it cannot be held
+            130s JobStopped job: job0 attempt: 2 exit: Told kept: 84
+            130s JobRequeued job: job0 why: Requeued not_before: 130.000s
+            130s JobPlaced job: job0 attempt: 3 n_parts: 1 kept_parts: 0
+            130s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            130s BlueprintDone plan: plan2 job: job0
+            150s JobStarted job: job0 attempt: 3 waited: 145s
+            425s JobNotified job: job0 attempt: 3 why: Cancelled
+            430s JobStopped job: job0 attempt: 3 exit: Told kept: 364
+            430s JobCancelled job: job0
               c attempt 3 Cancelled
         "#]],
     );
