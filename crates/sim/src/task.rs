@@ -159,6 +159,8 @@ impl Tasks {
             *busy |= hold.seats;
         }
         let Work::Simulated { duration, step, checkpoint_every } = *work;
+        // Tokens run on over the attempts, or an end drawn for one would end the next.
+        let token = self.all.get(&job).map_or(0, |it| it.token + 1);
         let task = Task {
             attempt,
             place: Some(place),
@@ -167,7 +169,7 @@ impl Tasks {
             checkpoint_every,
             kept,
             phase: Phase::Starting,
-            token: 0,
+            token,
         };
         self.all.insert(job, task);
         self.live.insert(job, ());

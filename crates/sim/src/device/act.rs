@@ -423,7 +423,8 @@ impl Plant {
             }
         }
         self.truth.tasks.begin(job, attempt, place.clone(), work, kept);
-        self.after_drawn(limits::START, Event::TasksStart { job, token: 0 });
+        let token = self.truth.tasks.of(job).expect("begun above").token;
+        self.after_drawn(limits::START, Event::TasksStart { job, token });
     }
 
     /// Says again what is known of an attempt.

@@ -66,3 +66,26 @@ fn errors_name_the_key_and_what_would_be_right() {
     "#]],
     );
 }
+
+/// Goal: an attempt's end never ends the next attempt.  Method: a crowded pod with preemption and
+/// moves; work that was kept must fit into the time in which hardware was held.
+#[test]
+fn no_job_keeps_more_work_than_it_held_hardware_for() {
+    let mut scenario = Scenario::new(8, 3);
+    scenario.jobs = JobsFrom::Mix {
+        n_jobs: 400,
+        load: Ppm::new(1_200_000),
+        scaled: crate::trace::Scaled::Durations,
+    };
+    let mut world = begin(&scenario).unwrap();
+    let end = Moment::START + Span::days(3650);
+    while !world.is_done() && world.step(end).unwrap() {}
+    let mut n_attempts = 0;
+    for (id, job) in world.core().state().jobs.pairs() {
+        let selvedge_model::job::Work::Simulated { duration, step, .. } = job.spec.work;
+        let kept = step.times(job.kept).min(duration);
+        assert!(kept <= job.allocated, "{id}: kept {kept}, held for {}", job.allocated);
+        n_attempts += job.attempt;
+    }
+    assert!(600 < n_attempts, "{n_attempts} attempts: too few were interrupted");
+}
