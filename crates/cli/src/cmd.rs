@@ -46,6 +46,8 @@ mod sim;
 
 mod status;
 
+mod topo;
+
 mod up;
 
 mod watch;
@@ -98,6 +100,8 @@ pub(crate) enum Verb {
     Plant(plant::PlantArgs),
     /// A ring through every chip of some groups of a hyper-square machine.
     Ring(ring::Ring),
+    /// NCCL's view of one server, from its topology file.
+    Topo(topo::Topo),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
     /// Print a shell's completions.
@@ -129,6 +133,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Journal(args) => journal::run(&args, globals),
         Verb::Plant(args) => plant::run(&args, globals),
         Verb::Ring(args) => ring::run(&args, globals),
+        Verb::Topo(args) => topo::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

@@ -102,7 +102,7 @@ fn compare(file: &Path, topos: &Path, profile: Profile, tally: &mut Tally) {
     let xml_name = format!("{topology}.xml");
     let found = match View::of(&document.root, ask).and_then(|view| dump(&view, &xml_name)) {
         Ok(found) => found,
-        Err(refused) => refusal(profile.code(), &xml_name, &refused),
+        Err(refused) => refusal(profile, &xml_name, &refused),
     };
     let found: Value = serde_json::from_str(&found).expect("the form is JSON");
     tally.cases += 1;

@@ -6,6 +6,7 @@ use std::fmt::{self, Display, Write as _};
 
 use crate::host::nccl::graph::{Facts, Graph, NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
+use crate::host::nccl::profile::Profile;
 use crate::host::nccl::view::{RefusedView, View};
 use crate::host::nccl::width::Width;
 
@@ -56,10 +57,10 @@ pub fn dump(view: &View, file: &str) -> Result<String, RefusedView> {
 }
 
 /// The object that stands for a refusal.
-pub fn refusal(profile: u32, file: &str, refused: &RefusedView) -> String {
+pub fn refusal(profile: Profile, file: &str, refused: &RefusedView) -> String {
     let mut out = Json::default();
     out.open('{');
-    out.field("nccl", profile);
+    out.field("nccl", profile.code());
     out.field("file", Quoted(file));
     let error = match refused {
         // NCCL's ncclUnhandledCudaError, from where it gives up.

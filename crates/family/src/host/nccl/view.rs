@@ -11,7 +11,7 @@ use crate::host::nccl::path::{Path, PathKind, Paths, SearchRules};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::settings::{NetDevs, Settings};
 use crate::host::nccl::width::Width;
-use crate::host::nccl::xml::Element;
+use crate::host::nccl::xml::{Element, XmlError};
 
 /// From where and under what conditions the server is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,9 @@ pub struct Ask {
 /// Why NCCL would not go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedView {
+    /// The text is no topology file for NCCL.
+    #[error(transparent)]
+    Xml(#[from] XmlError),
     /// The file makes no graph.
     #[error(transparent)]
     Topo(#[from] TopoError),

@@ -1,0 +1,300 @@
+//! `selvedge topo`: NCCL's view of one server, without the server and without NCCL.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use selvedge_family::host::nccl::dump::{dump, refusal};
+use selvedge_family::host::nccl::graph::{NodeIdx, NodeKind};
+use selvedge_family::host::nccl::path::PathKind;
+use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::settings::Settings;
+use selvedge_family::host::nccl::view::{Ask, RefusedView, View};
+use selvedge_family::host::nccl::xml::{self, Document, Strictness};
+
+use crate::Globals;
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render;
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Topo {
+    #[command(subcommand)]
+    verb: Option<TopoVerb>,
+    #[command(flatten)]
+    show: Show,
+}
+
+#[derive(Debug, Subcommand)]
+enum TopoVerb {
+    /// How far apart GPUs and network ports are, as a matrix.
+    Show(Show),
+    /// Everything that NCCL decides, as one JSON object.
+    Dump(Dump),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 shown, 1 NCCL would refuse the file, 2 it cannot be read.")]
+struct Show {
+    /// A topology file, as NCCL_TOPO_FILE takes and NCCL_TOPO_DUMP_FILE writes it.
+    // Required, and none only where another verb is asked for.
+    #[arg(value_name = "XML", required = true)]
+    file: Option<PathBuf>,
+    /// The version of NCCL: 2.7.8, 2.27.7 or 2.30.7.
+    #[arg(long, value_name = "VERSION", default_value = "2.30.7")]
+    nccl: Profile,
+    /// Equal servers in the job; with one, versions before 2.28 leave the ports out.
+    #[arg(long, value_name = "K", default_value_t = 2,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: u32,
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "The file is read as that NCCL reads it: no XML declaration, no tabs, one \
+                        line per tag.\n\
+                        Computed: nodes, paths, P2P and GPUDirect RDMA decisions, PXN, ports per \
+                        GPU and channel.  Not computed yet, so without a key: rings, trees and \
+                        other graphs (`graphs`), timings and log lines.\n\
+                        Exit status: 0 done, 1 NCCL would refuse (the object then has `error` \
+                        and `why`), 2 the file cannot be read or the request has no meaning.")]
+struct Dump {
+    /// A topology file, as NCCL_TOPO_FILE takes and NCCL_TOPO_DUMP_FILE writes it.
+    #[arg(value_name = "XML")]
+    file: PathBuf,
+    /// The version of NCCL: 2.7.8, 2.27.7 or 2.30.7.
+    #[arg(long, value_name = "VERSION")]
+    nccl: Profile,
+    /// Equal servers in the job.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: u32,
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+#[derive(Debug, clap::Args)]
+struct Conditions {
+    /// The rank that looks.
+    #[arg(long, value_name = "R", default_value_t = 0)]
+    rank: i32,
+    /// An environment variable of NCCL's graph code; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
+    env: Vec<(String, String)>,
+    /// A pair of GPUs, by NVML's number, whose P2P the driver reports broken.
+    #[arg(long, value_name = "I-J", value_parser = parse_broken)]
+    p2p_broken: Vec<(i32, i32)>,
+    /// Ranks (0,1), (2,3)… are in containers with a /dev/shm of their own.
+    #[arg(long)]
+    shm_pairs: bool,
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or("write it as NAME=VALUE, such as NCCL_P2P_LEVEL=PHB")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn parse_broken(text: &str) -> Result<(i32, i32), String> {
+    let pair = text.split_once('-').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
+    let pair: (u16, u16) = pair.ok_or("write it as I-J, such as 0-1")?;
+    let (i, j) = (i32::from(pair.0), i32::from(pair.1));
+    if i == j {
+        return Err("a pair is two GPUs".to_owned());
+    }
+    Ok((i.min(j), i.max(j)))
+}
+
+pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
+    match &args.verb {
+        Some(TopoVerb::Dump(args)) => print_dump(args),
+        Some(TopoVerb::Show(args)) => print_matrix(args, globals),
+        None => print_matrix(&args.show, globals),
+    }
+}
+
+fn print_dump(args: &Dump) -> Outcome {
+    let text = read(&args.file)?;
+    let ask = args.conditions.ask(args.nccl, args.nodes)?;
+    let name = name(&args.file);
+    let strictness = Strictness::AsNccl { single_quotes: !args.nccl.is_seed() };
+    let dumped = xml::read(&text, strictness)
+        .map_err(RefusedView::from)
+        .and_then(|document| View::of(&document.root, ask))
+        .and_then(|view| dump(&view, &name));
+    match dumped {
+        Ok(text) => {
+            render::print(&text)?;
+            Ok(Answer::Yes)
+        }
+        Err(refused) => {
+            render::print(&refusal(args.nccl, &name, &refused))?;
+            Ok(Answer::No)
+        }
+    }
+}
+
+fn print_matrix(args: &Show, globals: &Globals) -> Outcome {
+    let file = args.file.as_deref().ok_or_else(|| {
+        Failure::new("no topology file was named").hint("selvedge topo show FILE.xml")
+    })?;
+    let text = read(file)?;
+    let ask = args.conditions.ask(args.nccl, args.nodes)?;
+    let name = name(file);
+    let strictness = Strictness::Lenient { single_quotes: !args.nccl.is_seed() };
+    let Document { root, tolerated } =
+        xml::read(&text, strictness).within(|| format!("{name} is no topology file"))?;
+    for it in tolerated {
+        anstream::eprintln!("note: {name}:{}: NCCL refuses {}", it.place, it.quirk);
+    }
+    let view = View::of(&root, ask).map_err(|refused| {
+        Failure::refusal(refused).within(format!("NCCL {} does not take {name}", args.nccl))
+    })?;
+    for name in &view.ask.settings.unread {
+        anstream::eprintln!("note: NCCL {} does not read {name}", args.nccl);
+    }
+    if globals.json {
+        render::print(&dump(&view, &name).within(|| "the decisions cannot be shown")?)?;
+    } else {
+        render::print(&matrix(&view)?)?;
+    }
+    Ok(Answer::Yes)
+}
+
+impl Conditions {
+    fn ask(&self, profile: Profile, nodes: u32) -> Outcome<Ask> {
+        let pairs = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let settings = Settings::read(profile, pairs).within(|| "this --env has no meaning")?;
+        let broken: BTreeSet<_> = self.p2p_broken.iter().copied().collect();
+        Ok(Ask { profile, nodes, rank: self.rank, settings, broken, shm_pairs: self.shm_pairs })
+    }
+}
+
+fn read(file: &Path) -> Outcome<String> {
+    fs::read_to_string(file).within(|| format!("cannot read {}", file.display()))
+}
+
+fn name(file: &Path) -> String {
+    file.file_name().map_or_else(|| file.display().to_string(), |it| it.to_string_lossy().into())
+}
+
+/// Rows and columns are GPUs and ports; a mark says what is on or off.
+fn matrix(view: &View) -> Outcome<String> {
+    let ends: Vec<NodeIdx> = view.gpus().iter().chain(view.nets()).copied().collect();
+    let mut rows = vec![vec![String::new()]];
+    rows[0].extend(ends.iter().map(|it| title(view, *it)));
+    rows[0].extend(["CPU".to_owned(), "width".to_owned()]);
+    for &from in &ends {
+        let mut row = vec![title(view, from)];
+        for &to in &ends {
+            row.push(cell(view, from, to)?);
+        }
+        row.extend(last_cells(view, from)?);
+        rows.push(row);
+    }
+    let columns = rows[0].len();
+    let width = |column: usize| rows.iter().map(|it| it[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).map(|(text, width)| format!("{text:width$}"));
+        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        out.push('\n');
+    }
+    out.push_str(&legend(view));
+    Ok(out)
+}
+
+fn title(view: &View, node: NodeIdx) -> String {
+    match view.graph.node(node).kind {
+        NodeKind::Gpu => format!("GPU{}", view.graph.gpu(node).dev),
+        _ => format!("NET{}", view.graph.net(node).dev),
+    }
+}
+
+fn cell(view: &View, from: NodeIdx, to: NodeIdx) -> Outcome<String> {
+    if from == to {
+        return Ok("X".to_owned());
+    }
+    let kind = view.path(from, to).kind.name();
+    let mark = match (view.graph.node(from).kind, view.graph.node(to).kind) {
+        (NodeKind::Gpu, NodeKind::Gpu) => {
+            let usable = view.can_p2p(from, to).within(|| "P2P cannot be decided")?;
+            if usable { "" } else { "!" }
+        }
+        (NodeKind::Gpu, _) => gdr_mark(view, from, to),
+        (_, NodeKind::Gpu) => gdr_mark(view, to, from),
+        _ => "",
+    };
+    Ok(format!("{kind}{mark}"))
+}
+
+fn gdr_mark(view: &View, gpu: NodeIdx, net: NodeIdx) -> &'static str {
+    match (view.check_gdr(gpu, net, true), view.check_gdr(gpu, net, false)) {
+        (true, true) => "*",
+        (true, false) => "s",
+        (false, true) => "r",
+        (false, false) => "",
+    }
+}
+
+/// The nearest CPU of a GPU, and the widest way to another end.
+fn last_cells(view: &View, node: NodeIdx) -> Outcome<[String; 2]> {
+    if view.graph.node(node).kind != NodeKind::Gpu {
+        return Ok(["-".to_owned(), view.graph.net(node).width.to_string()]);
+    }
+    let cpu = view.local_cpu(node).within(|| "a GPU has no CPU")?;
+    let widest = view.gpus().iter().filter(|it| **it != node).map(|it| view.path(node, *it));
+    let widest = widest.map(|it| it.width).reduce(|a, b| a.max(b));
+    let cpu = view.graph.node(cpu).pos.to_string();
+    Ok([cpu, widest.map_or("-".to_owned(), |it| it.to_string())])
+}
+
+fn legend(view: &View) -> String {
+    let mut out = String::from(
+        "\n!  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving\n\
+         width: of a GPU's widest way to another, of a port\n\n",
+    );
+    let ends = || view.gpus().iter().chain(view.nets());
+    for kind in PathKind::ALL {
+        let text = match kind {
+            PathKind::Loc | PathKind::Net => continue,
+            PathKind::Nvl => "NVLink",
+            PathKind::Nvb => "NVLink by way of another GPU",
+            PathKind::C2c => "the chip-to-chip link",
+            PathKind::Pix => "one PCI switch at most",
+            PathKind::Pxb => "several PCI switches, no CPU",
+            PathKind::P2c => "chip-to-chip to the CPU, PCI from there",
+            PathKind::Pxn => "NVLink to the GPU next to the port (PXN)",
+            PathKind::Phb => "through a CPU",
+            PathKind::Sys => "between CPUs",
+            PathKind::Dis => "not connected",
+        };
+        if ends().any(|a| ends().any(|b| a != b && view.path(*a, *b).kind == kind)) {
+            out.push_str(&format!("{}  {text}\n", kind.name()));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_broken, parse_pair};
+
+    #[test]
+    fn a_pair_of_gpus_is_two_numbers_in_any_order() {
+        assert_eq!(parse_broken("1-0"), Ok((0, 1)));
+        for text in ["", "0", "0-0", "a-b", "0-", "-1-0"] {
+            parse_broken(text).expect_err(text);
+        }
+    }
+
+    #[test]
+    fn a_variable_is_a_name_and_a_value() {
+        assert_eq!(parse_pair("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
+        for text in ["", "A", "=b"] {
+            parse_pair(text).expect_err(text);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What the recorded decisions do not exercise: each variable that flips a decision, processors
+//! that no recorded server has, links that one end does not know.
+
+use std::fmt::Write as _;
+
+use selvedge_family::host::nccl::graph::{LinkKind, NodeKind};
+use selvedge_family::host::nccl::path::PathKind;
+use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::settings::{SettingError, Settings};
+use selvedge_family::host::nccl::view::{Ask, View};
+use selvedge_family::host::nccl::width::Width;
+use selvedge_family::host::nccl::xml::{Strictness, read};
+
+use Profile::{V2_7_8, V2_27_7, V2_30_7};
+
+const AMD: &str = "arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\"";
+const INTEL: &str = "arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\"";
+const OLD_INTEL: &str = "arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"79\"";
+const ARM: &str = "arch=\"arm64\"";
+const POWER: &str = "arch=\"ppc64\"";
+
+/// Two CPUs; each has a switch with `gpus` GPUs and one port, and `links` inside each GPU.
+fn server(cpu: &str, gpus: usize, sm: u32, links: impl Fn(usize) -> String) -> String {
+    let mut out = "<system version=\"1\">\n".to_owned();
+    let pci = "link_speed=\"16 GT/s\" link_width=\"16\"";
+    for numa in 0..2 {
+        let _ = write!(
+            out,
+            "<cpu numaid=\"{numa}\" {cpu}>\n\
+             <pci busid=\"0000:{numa}0:00.0\" class=\"0x060400\" {pci}>\n"
+        );
+        for it in numa * gpus..(numa + 1) * gpus {
+            let _ = write!(
+                out,
+                "<pci busid=\"0000:a{it}:00.0\" class=\"0x030200\" {pci}>\n\
+                 <gpu dev=\"{it}\" sm=\"{sm}\" rank=\"{it}\" gdr=\"1\">{}</gpu></pci>\n",
+                links(it)
+            );
+        }
+        let _ = write!(
+            out,
+            "<pci busid=\"0000:b{numa}:00.0\" class=\"0x020000\" {pci}>\n\
+             <nic><net dev=\"{numa}\" speed=\"40000\" guid=\"0x{numa}\" gdr=\"1\"/></nic></pci>\n\
+             </pci></cpu>\n"
+        );
+    }
+    out + "</system>\n"
+}
+
+fn nvlink(target: usize) -> String {
+    format!("<nvlink target=\"0000:a{target}:00.0\" count=\"2\" tclass=\"0x030200\"/>")
+}
+
+fn no_links(_: usize) -> String {
+    String::new()
+}
+
+#[track_caller]
+fn view(text: &str, profile: Profile, env: &[(&str, &str)]) -> View {
+    let document = read(text, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+    let settings = Settings::read(profile, env.iter().copied()).expect("known variables");
+    let broken = Default::default();
+    let ask = Ask { profile, nodes: 2, rank: 0, settings, broken, shm_pairs: false };
+    View::of(&document.root, ask).expect("NCCL takes it")
+}
+
+#[track_caller]
+fn p2p(view: &View, a: i32, b: i32) -> bool {
+    let gpu = |it| view.graph.gpu_of_rank(it).expect("the GPU is left");
+    view.check_p2p(gpu(a), gpu(b)).expect("nothing is broken").usable
+}
+
+fn gdr(view: &View, rank: i32, net: usize, send: bool) -> bool {
+    let gpu = view.graph.gpu_of_rank(rank).expect("the GPU is left");
+    view.check_gdr(gpu, view.nets()[net], send)
+}
+
+#[test]
+fn processors_set_how_far_p2p_goes() {
+    let across = |cpu, gpus, profile| {
+        p2p(&view(&server(cpu, gpus, 80, no_links), profile, &[]), 0, gpus as i32)
+    };
+    // AMD has no rule in 2.7, and one for pairs of GPUs later.
+    assert!(across(AMD, 2, V2_7_8));
+    for profile in [V2_27_7, V2_30_7] {
+        assert!(across(AMD, 1, profile));
+        assert!(!across(AMD, 2, profile));
+        assert!(!across(INTEL, 1, profile));
+    }
+    for cpu in [INTEL, OLD_INTEL, ARM] {
+        assert!(!across(cpu, 1, V2_7_8), "{cpu}");
+    }
+    assert!(across(POWER, 1, V2_7_8));
+    let limit = |cpu| view(&server(cpu, 1, 80, no_links), V2_7_8, &[]).p2p_limit();
+    assert_eq!([INTEL, OLD_INTEL, ARM].map(limit), [PathKind::Phb, PathKind::Pxb, PathKind::Pxb]);
+}
+
+#[test]
+fn links_between_processors_have_their_version_s_width() {
+    let between = |cpu, profile| {
+        let view = view(&server(cpu, 1, 80, no_links), profile, &[]);
+        let cpu = view.graph.kind(NodeKind::Cpu)[0];
+        let links = view.graph.node(cpu).links.iter();
+        links.clone().find(|it| it.kind == LinkKind::Sys).expect("two CPUs").width
+    };
+    let widths = |cpu| [V2_7_8, V2_27_7, V2_30_7].map(|it| between(cpu, it).0);
+    assert_eq!(widths(ARM), [6.0, 6.0, 6.0]);
+    assert_eq!(widths(POWER), [32.0, 32.0, 32.0]);
+    assert_eq!(widths(AMD), [5000.0, 16.0, 16.0]);
+    assert_eq!(widths(OLD_INTEL), [6.0, 6.0, 6.0]);
+    assert_eq!(widths(INTEL), [9.0, 10.0, 10.0]);
+}
+
+#[test]
+fn levels_move_p2p_and_gdr() {
+    let server = server(INTEL, 2, 80, no_links);
+    for profile in Profile::ALL {
+        let open = view(&server, profile, &[("NCCL_P2P_LEVEL", "SYS")]);
+        assert!(p2p(&open, 0, 2));
+        let old_number = view(&server, profile, &[("NCCL_P2P_LEVEL", "4")]);
+        assert!(p2p(&old_number, 0, 2));
+        let closed = view(&server, profile, &[("NCCL_P2P_DISABLE", "1")]);
+        assert!(!p2p(&closed, 0, 1));
+        let default = view(&server, profile, &[]);
+        assert!(gdr(&default, 0, 0, false) && !gdr(&default, 0, 1, false), "{profile}");
+        let far = view(&server, profile, &[("NCCL_NET_GDR_LEVEL", "SYS")]);
+        assert!(gdr(&far, 0, 1, false));
+        let near = view(&server, profile, &[("NCCL_NET_GDR_LEVEL", "LOC")]);
+        assert!(!gdr(&near, 0, 0, false));
+    }
+}
+
+#[test]
+fn reading_gpu_memory_has_a_variable_and_a_rule_by_age() {
+    for profile in Profile::ALL {
+        for sm in [70, 80] {
+            let send = |env: &[(&str, &str)]| {
+                gdr(&view(&server(INTEL, 2, sm, no_links), profile, env), 0, 0, true)
+            };
+            assert_eq!(send(&[]), profile != V2_7_8 && sm == 80, "{profile} {sm}");
+            assert!(send(&[("NCCL_NET_GDR_READ", "1")]));
+            assert!(!send(&[("NCCL_NET_GDR_READ", "0")]));
+        }
+    }
+}
+
+#[test]
+fn without_shared_memory_and_p2p_a_gpu_is_alone() {
+    let server = server(INTEL, 2, 80, no_links);
+    for profile in Profile::ALL {
+        let left = |env: &[(&str, &str)]| view(&server, profile, env).gpus().len();
+        assert_eq!(left(&[]), 4, "{profile}");
+        // 2.7 asks for shared memory alone.
+        let without = if profile == V2_7_8 { 1 } else { 2 };
+        assert_eq!(left(&[("NCCL_SHM_DISABLE", "1")]), without, "{profile}");
+        let both = [("NCCL_SHM_DISABLE", "1"), ("NCCL_P2P_DISABLE", "1")];
+        assert_eq!(left(&both), 1, "{profile}");
+    }
+}
+
+#[test]
+fn another_gpu_s_port_is_reached_by_nvlink_unless_forbidden() {
+    let linked = server(INTEL, 1, 80, |it| nvlink(1 - it));
+    let kind = |profile, env: &[(&str, &str)]| {
+        let view = view(&linked, profile, env);
+        view.path(view.gpus()[0], view.nets()[1]).kind
+    };
+    assert_eq!(kind(V2_7_8, &[]), PathKind::Sys);
+    for profile in [V2_27_7, V2_30_7] {
+        assert_eq!(kind(profile, &[]), PathKind::Pxn);
+        assert_eq!(kind(profile, &[("NCCL_PXN_DISABLE", "1")]), PathKind::Sys);
+    }
+    // From 2.28 on the GPU beside the port must be able to send from its memory.
+    let no_read = [("NCCL_NET_GDR_READ", "0")];
+    assert_eq!(kind(V2_27_7, &no_read), PathKind::Pxn);
+    assert_eq!(kind(V2_30_7, &no_read), PathKind::Sys);
+}
+
+#[test]
+fn nvlink_by_way_of_another_gpu_can_be_forbidden() {
+    let ends = |it: usize| match it {
+        0 => nvlink(1),
+        1 => nvlink(0) + &nvlink(2),
+        2 => nvlink(1),
+        _ => String::new(),
+    };
+    let chain = server(INTEL, 2, 80, ends);
+    let kind = |profile, env: &[(&str, &str)]| {
+        let view = view(&chain, profile, env);
+        view.path(view.gpus()[0], view.gpus()[2]).kind
+    };
+    for profile in [V2_27_7, V2_30_7] {
+        assert_eq!(kind(profile, &[]), PathKind::Nvb);
+        assert_ne!(kind(profile, &[("NCCL_NVB_DISABLE", "1")]), PathKind::Nvb);
+    }
+}
+
+#[test]
+fn ports_are_spread_as_the_policy_says() {
+    let net = "<net dev=\"0\" speed=\"40000\" guid=\"0x0\" gdr=\"1\"/>";
+    let more: String =
+        (0..4).map(|it| net.replace("dev=\"0\"", &format!("dev=\"{it}\""))).collect();
+    let server = server(INTEL, 2, 80, no_links).replace(net, &more);
+    let ports = |env: &[(&str, &str)]| {
+        let view = view(&server, V2_30_7, env);
+        let net = |channel| view.local_net(view.gpus()[0], channel).expect("ports are left");
+        [0, 1, 2, 3].map(|it| view.graph.net(net(it)).dev)
+    };
+    assert_eq!(ports(&[]), [0, 1, 0, 1]);
+    assert_eq!(ports(&[("NCCL_NETDEVS_POLICY", "ALL")]), [0, 1, 2, 3]);
+    assert_eq!(ports(&[("NCCL_NETDEVS_POLICY", "MAX:1")]), [0, 0, 0, 0]);
+}
+
+#[test]
+fn a_network_faster_than_the_bus_is_used_inside_the_server() {
+    let slow = server(INTEL, 2, 80, no_links).replace("\"40000\"", "\"200000\"");
+    for profile in [V2_27_7, V2_30_7] {
+        let prefers = |env: &[(&str, &str)]| {
+            let view = view(&slow, profile, env);
+            let gpu = |it| view.graph.gpu_of_rank(it);
+            gpu(0).zip(gpu(2)).map(|(a, b)| view.prefers_net(a, b))
+        };
+        // Across the CPUs 10 GB/s, to the ports 24: rank 2 is left to the network.
+        assert_eq!(prefers(&[]), None, "{profile}");
+        assert_eq!(prefers(&[("NCCL_NET_DISABLE_INTRA", "1")]), Some(false), "{profile}");
+    }
+}
+
+#[test]
+fn a_variable_of_another_version_is_named_and_an_unknown_one_refused() {
+    let settings = Settings::read(V2_7_8, [("NCCL_PXN_DISABLE", "1")]).expect("known to others");
+    assert_eq!(settings.unread, ["NCCL_PXN_DISABLE"]);
+    let refused =
+        |name: &str, value| Settings::read(V2_30_7, [(name, value)]).expect_err("refused");
+    let name = "NCCL_P2P_LEVL".to_owned();
+    assert_eq!(refused("NCCL_P2P_LEVL", "PHB"), SettingError::Unknown { name });
+    let name = "NCCL_NET_MERGE_LEVEL".to_owned();
+    assert_eq!(refused("NCCL_NET_MERGE_LEVEL", "LOC"), SettingError::NotReproduced { name });
+    assert!(matches!(refused("NCCL_P2P_LEVEL", "near"), SettingError::Value { .. }));
+    assert!(matches!(refused("NCCL_NETDEVS_POLICY", "MAX:0"), SettingError::Value { .. }));
+}
+
+#[test]
+fn a_link_that_one_end_does_not_know_is_refused() {
+    let text = server(INTEL, 1, 80, |it| if it == 0 { nvlink(1) } else { String::new() });
+    let document = read(&text, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+    for profile in Profile::ALL {
+        let settings = Settings::defaults(profile);
+        let broken = Default::default();
+        let ask = Ask { profile, nodes: 1, rank: 0, settings, broken, shm_pairs: false };
+        let error = View::of(&document.root, ask).expect_err("one way").to_string();
+        assert!(error.contains("leads one way only; name it at both ends"), "{error}");
+    }
+}
+
+#[test]
+fn behind_an_nvlink_to_a_power_cpu_the_next_cpu_is_near() {
+    let to_cpu = "<nvlink target=\"0000:00:00.0\" count=\"3\" tclass=\"0x068001\"/>".to_owned();
+    let view = view(&server(POWER, 1, 70, |_| to_cpu.clone()), V2_7_8, &[]);
+    let (gpu, cpu) = (view.gpus()[0], view.graph.kind(NodeKind::Cpu)[1]);
+    // Seed 002: the rule looks from the GPU outwards, so it holds one way only.
+    assert_eq!(view.path(gpu, cpu).kind, PathKind::Sys);
+    let far = view.path(cpu, gpu);
+    assert_eq!((far.kind, far.width, far.count), (PathKind::Nvl, Width(32.0), 2));
+}
