@@ -5,13 +5,15 @@
 //! that is killed finds it as it was; a machine that loses power takes its simulated plant back a
 //! moment, which the core finds out as it would of any plant.
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use selvedge_control::input::Input;
 use selvedge_control::output::Command;
+use selvedge_driver::files::FILE_MODE;
 use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::Target;
 use selvedge_model::id::PortId;
@@ -169,7 +171,9 @@ impl Bench {
             return Ok(());
         }
         let scratch = self.path.with_extension("new");
-        fs::write(&scratch, self.plant.save())?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(FILE_MODE);
+        options.open(&scratch)?.write_all(&self.plant.save())?;
         fs::rename(&scratch, &self.path)?;
         self.dirty = false;
         Ok(())

@@ -380,13 +380,10 @@ fn first_inputs(
     started: &start::Start,
 ) -> Result<(Vec<Input>, String), UpError> {
     let state = started.core.state();
+    let scenario = options.scenario.as_ref();
+    let plant = plant.or_else(|| Some(("the scenario's".to_owned(), scenario?.plant.clone())));
     let Some(current) = state.plants.last() else {
-        let scenario = options.scenario.as_ref();
-        let text = match (plant, scenario) {
-            (Some((_, text)), _) => text,
-            (None, Some(scenario)) => scenario.plant.clone(),
-            (None, None) => default_plant(),
-        };
+        let text = plant.map_or_else(default_plant, |(_, text)| text);
         let mut settings = match scenario {
             _ if has_real_device(&text) => Settings::observing(),
             Some(scenario) => scenario.settings.clone(),

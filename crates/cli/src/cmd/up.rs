@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use selvedge_server::clock::Speed;
 use selvedge_server::{PlantFile, Running, UpError, UpOptions};
-use selvedge_sim::scenario::{self, PlantFrom};
+use selvedge_sim::scenario;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -37,7 +37,7 @@ pub(crate) struct Up {
     /// Seconds of plant time that pass in a real second, on simulated plants.
     #[arg(long, value_name = "X", default_value_t = 60.0)]
     speed: f64,
-    /// A scenario whose plant, seed and fault rates the simulated plant has.
+    /// A scenario: its plant, settings, seed, fault rates, jobs and events.
     #[arg(long, value_name = "FILE", conflicts_with = "plant")]
     scenario: Option<PathBuf>,
     /// What may be done without being asked; without, `repair` on simulated plants and `observe`
@@ -58,15 +58,7 @@ pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
     options.plant = args.plant.as_ref().map(|it| plant_file(it)).transpose()?;
     if let Some(path) = &args.scenario {
         let scenario = read_scenario(path)?;
-        options.plant = Some(PlantFile {
-            name: path.display().to_string(),
-            text: match scenario.plant {
-                PlantFrom::Text(text) => text,
-                PlantFrom::Pods { pods, cubes } => scenario::pods(pods, cubes),
-                PlantFrom::File(file) => return Err(Failure::new(format!("{file} was not read"))),
-            },
-        });
-        (options.seed, options.rates) = (scenario.seed, scenario.rates);
+        options.scenario = Some(scenario::setup(&scenario)?);
     }
     options.speed = Speed::new(args.speed)?;
     options.level = args.act.map(Level::to_control);

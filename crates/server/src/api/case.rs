@@ -9,6 +9,7 @@ use selvedge_control::input::Ask;
 use selvedge_control::note::CaseState;
 use selvedge_control::state::Case;
 use selvedge_model::id::{CaseId, PlanId};
+use selvedge_model::job::Place;
 
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody};
@@ -117,6 +118,39 @@ pub struct Numbered {
     pub id: u32,
 }
 
+/// Running jobs that would be moved so that one that waits fits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MovesView {
+    /// The plan's number.
+    pub id: u32,
+    /// The job that waits.
+    pub job: u32,
+    /// What it costs.
+    pub lost_chip_hours: f64,
+    /// Who goes where.
+    pub moves: Vec<MoveView>,
+}
+
+/// One job's move.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MoveView {
+    /// Which job.
+    pub job: u32,
+    /// How many chips it holds.
+    pub chips: u32,
+    /// Where it is.
+    pub from: Vec<String>,
+    /// Where it goes.
+    pub to: Vec<String>,
+}
+
+/// The proposed defragmentation.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MovesAnswer {
+    /// None where nothing is proposed.
+    pub proposal: Option<MovesView>,
+}
+
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -217,6 +251,34 @@ pub(crate) async fn maintain(
         u32::try_from(n - 1).unwrap_or(u32::MAX)
     });
     Ok(Answer(Numbered { id: id.await? }))
+}
+
+/// The proposed defragmentation, with what it costs.
+#[utoipa::path(get, path = "/v1/moves", tag = "repair",
+    responses((status = 200, body = MovesAnswer), (status = "default", body = ErrorBody)))]
+pub(crate) async fn moves(State(house): State<House>) -> Result<Answer<MovesAnswer>, ApiError> {
+    let proposal = house.look(|shell| {
+        let proposal = shell.core().state().proposal.as_ref()?;
+        let state = shell.core().state();
+        let moves = proposal.moves.iter().map(|(job, to)| MoveView {
+            job: job.number(),
+            chips: to.n_seats(),
+            from: state.jobs[*job].place.as_ref().map_or_else(Vec::new, |it| names(shell, it)),
+            to: names(shell, to),
+        });
+        Some(MovesView {
+            id: proposal.id.number(),
+            job: proposal.job.number(),
+            lost_chip_hours: proposal.lost.as_secs_f64() / 3600.0,
+            moves: moves.collect(),
+        })
+    });
+    Ok(Answer(MovesAnswer { proposal: proposal.await? }))
+}
+
+fn names(shell: &Shell, place: &Place) -> Vec<String> {
+    let fabric = shell.core().fabric();
+    place.holds.iter().map(|it| fabric.part(it.part).name.to_string()).collect()
 }
 
 /// Accepts a proposed defragmentation.
