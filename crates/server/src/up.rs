@@ -107,7 +107,8 @@ impl UpOptions {
 pub enum UpError {
     /// Anything wider than loopback needs more than a token.
     #[error(
-        "{listen} can be reached from other machines, which needs TLS and roles; listen on 127.0.0.1"
+        "{listen} can be reached from other machines, which needs TLS and roles; \
+         listen on 127.0.0.1"
     )]
     NotLoopback {
         /// The address asked for.
@@ -148,7 +149,8 @@ pub enum UpError {
     },
     /// The data directory is of another plant.
     #[error(
-        "{data} runs another plant; change it with `selvedge plant apply {name}`, or name another data directory"
+        "{data} runs another plant; change it with `selvedge plant apply {name}`, \
+         or name another data directory"
     )]
     OtherPlant {
         /// The data directory.
