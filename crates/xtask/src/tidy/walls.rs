@@ -62,8 +62,8 @@ const MAY_NAME_HTTP: [(&str, &[&str]); 3] = [
 /// The kinds of machines in crates/family.
 const FAMILIES: [&str; 6] = ["torus", "board", "clos", "hypersquare", "host", "hosts"];
 
-/// The room in crates/family that all families use and that knows none.
-const FAMILIES_SHARED: [&str; 1] = ["grid"];
+/// The rooms in crates/family that all families use and that know none.
+const FAMILIES_SHARED: [&str; 2] = ["grid", "graph"];
 
 /// Crates whose modules look only backwards in the order of their lib.rs.
 const CRATES_ORDERED: [&str; 2] = ["model", "control"];

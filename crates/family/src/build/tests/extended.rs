@@ -40,9 +40,13 @@ fn draw(dice: &mut Dice) -> Plant {
     let cubes = 6;
     let deployed: std::collections::BTreeSet<u16> =
         (0..cubes).filter(|_| dice.below(3) != 0).collect();
-    let last = match dice.below(3) {
+    let last = match dice.below(4) {
         0 => Family::Hosts { hosts: 1 + dice.below(4) as u32 },
         1 => Family::tpuv4(1 + dice.below(3) as u16),
+        2 => {
+            let groups = [1 + dice.below(3) as u16, 1 + dice.below(3) as u16];
+            Family::HyperSquare(HyperSquare::of_groups(groups))
+        }
         _ => {
             let sides = [4, 2 + 2 * dice.below(3) as u16];
             Family::Grid { chip: GridChip::Tpuv2, sides, wraps: [true, dice.below(2) == 0] }
