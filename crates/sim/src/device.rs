@@ -135,6 +135,11 @@ impl Plant {
         self.truth.tasks.take_clashes()
     }
 
+    /// Writes that a switch carried out after a newer one: there must be none.
+    pub fn n_stale_writes(&self) -> u64 {
+        self.truth.n_stale_writes
+    }
+
     /// The circuit switches, as they really are.
     pub fn switches(&self) -> impl Iterator<Item = (PartId, &Ocs)> {
         self.truth.switches.iter().map(|(&part, ocs)| (part, ocs))

@@ -32,6 +32,8 @@ pub enum Violation {
     Forgotten { name: String, job: JobId, found: Option<JobId> },
     #[error("after record {number} a replay comes to another state than the core was in")]
     ReplayDiffers { number: u64 },
+    #[error("{n} writes were carried out after newer ones")]
+    StaleWrites { n: u64 },
     #[error("{job} was accepted twice under one key")]
     JobTwice { job: JobId },
     #[error("{job} is {word}, and stands in the wrong lists for that: nothing will move it on")]
@@ -72,6 +74,7 @@ pub struct Rules {
     n_found: u64,
     /// Jobs that have to leave their place, each with the first check that saw it so.
     leaving: BTreeMap<JobId, Moment>,
+    n_stale_writes: u64,
 }
 
 /// What answers and syncs may take beyond the times that the core promises.
@@ -159,6 +162,10 @@ impl Rules {
     pub(crate) fn check(&mut self, now: Moment, core: &Core, plant: &Plant) {
         for violation in core.check() {
             self.found(now, Violation::State { rule: violation.to_string() });
+        }
+        if self.n_stale_writes < plant.n_stale_writes() {
+            self.n_stale_writes = plant.n_stale_writes();
+            self.found(now, Violation::StaleWrites { n: self.n_stale_writes });
         }
         self.check_tasks(now, core, plant);
         self.check_jobs(now, core);

@@ -140,8 +140,20 @@ impl Tasks {
         std::mem::take(&mut self.clashes)
     }
 
-    /// Begins an attempt.
-    pub(crate) fn begin(&mut self, job: JobId, attempt: u32, place: Place, work: &Work, kept: u64) {
+    /// A number for the next attempt that no drawn end of an earlier one carries.
+    fn next_token(&self, job: JobId) -> u32 {
+        self.all.get(&job).map_or(0, |it| it.token + 1)
+    }
+
+    /// Begins an attempt; returns the number under which its start is drawn.
+    pub(crate) fn begin(
+        &mut self,
+        job: JobId,
+        attempt: u32,
+        place: Place,
+        work: &Work,
+        kept: u64,
+    ) -> u32 {
         if let Some(task) = self.all.get(&job)
             && task.is_live()
         {
@@ -159,8 +171,7 @@ impl Tasks {
             *busy |= hold.seats;
         }
         let Work::Simulated { duration, step, checkpoint_every } = *work;
-        // Tokens run on over the attempts, or an end drawn for one would end the next.
-        let token = self.all.get(&job).map_or(0, |it| it.token + 1);
+        let token = self.next_token(job);
         let task = Task {
             attempt,
             place: Some(place),
@@ -173,6 +184,7 @@ impl Tasks {
         };
         self.all.insert(job, task);
         self.live.insert(job, ());
+        token
     }
 
     /// Ends the newest attempt of a job; its hardware is free.
@@ -201,7 +213,7 @@ impl Tasks {
             checkpoint_every: Span::secs(1),
             kept,
             phase: Phase::Over { exit: Exit::Told },
-            token: 0,
+            token: self.next_token(job),
         };
         self.all.insert(job, task);
         kept

@@ -114,8 +114,12 @@ impl Plant {
         }
         let ocs = self.truth.switches.get_mut(&switch)?;
         let before = if echoed { ocs.pairs() } else { Vec::new() };
+        let newest = ocs.generation;
         let outcome = ocs.set(generation, remove, add, &broken);
         if outcome == selvedge_control::input::SetOutcome::Done {
+            if generation < newest {
+                self.truth.n_stale_writes += 1;
+            }
             if echoed && ocs.pairs() != before {
                 // Nobody waits for this answer: the change is told by the next poll.
                 self.truth.meddled = Some(self.truth.now);
@@ -422,8 +426,7 @@ impl Plant {
                 return self.repeat(job, attempt, phase, kept);
             }
         }
-        self.truth.tasks.begin(job, attempt, place.clone(), work, kept);
-        let token = self.truth.tasks.of(job).expect("begun above").token;
+        let token = self.truth.tasks.begin(job, attempt, place.clone(), work, kept);
         self.after_drawn(limits::START, Event::TasksStart { job, token });
     }
 

@@ -163,6 +163,8 @@ pub(super) struct Truth {
     pub(super) poll_at: Option<Moment>,
     /// When mirrors last moved by no order, or a fault ended.
     pub(super) meddled: Option<Moment>,
+    /// Writes that a switch carried out after a newer one.
+    pub(super) n_stale_writes: u64,
     pub(super) faults: BTreeMap<u32, Fault>,
     pub(super) fault_id: u32,
     pub(super) n_faults: [u64; FaultKind::ALL.len()],
@@ -190,6 +192,7 @@ impl Truth {
             unpolled: BTreeSet::new(),
             poll_at: None,
             meddled: None,
+            n_stale_writes: 0,
             faults: BTreeMap::new(),
             fault_id: 0,
             n_faults: [0; FaultKind::ALL.len()],

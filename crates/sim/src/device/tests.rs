@@ -250,6 +250,33 @@ fn tasks_run_their_time_and_answers_are_repeated_when_told_again() {
 }
 
 #[test]
+fn the_end_drawn_for_one_attempt_does_not_end_the_next() {
+    let mut bench = bench();
+    let job = JobId::new(0);
+    bench.start(0, Span::mins(30));
+    bench.ask(Command::Kill { job, attempt: 1 });
+    let (place, work) = (
+        Place { pool: PoolId::new(0), holds: vec![bench.hold(0)] },
+        Work::Simulated {
+            duration: Span::mins(30),
+            step: Span::secs(1),
+            checkpoint_every: Span::mins(1),
+        },
+    );
+    bench.wait();
+    let begun = bench.now;
+    bench.plant.tell(bench.now, &Command::Start { job, attempt: 2, place, work, kept: 0 });
+    let ended = loop {
+        let at = bench.plant.next_at().unwrap();
+        let heard = bench.plant.advance(at);
+        if heard.iter().any(|it| matches!(it, Input::Answer(Answer::Stopped { .. }))) {
+            break at;
+        }
+    };
+    assert!(Span::mins(30) <= ended - begun, "after {}", ended - begun);
+}
+
+#[test]
 fn a_noticed_job_saves_what_it_has_if_the_grace_is_long_enough() {
     // It has run for some 3:55; three minutes of that are in checkpoints.
     for (grace, kept) in [(Span::secs(60), 181..=290), (Span::secs(1), 180..=180)] {
