@@ -175,7 +175,7 @@ fn pair_table(pairs: &[Pair]) -> String {
         let (mirrors, colour) = match (pair.intended, pair.actual) {
             (true, true) => ("as intended", style::GOOD),
             (true, false) => ("missing", style::WAIT),
-            (false, true) => ("not intended", style::BAD),
+            (false, true) => ("left over", style::PLAIN),
             (false, false) => ("-", style::PLAIN),
         };
         let name = |it: &Option<String>| it.clone().unwrap_or_else(|| "-".to_owned());

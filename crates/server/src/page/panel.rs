@@ -58,7 +58,7 @@ impl Panel {
             ul.legend {
                 li { span.swatch.right {} "as intended" }
                 li { span.swatch.missing {} "intended, not there" }
-                li { span.swatch.loose {} "there, not intended" }
+                li { span.swatch.loose {} "left over, serves nobody" }
             }
         }
     }
@@ -189,6 +189,6 @@ fn state_of(pair: &PairView) -> &'static str {
     match (pair.intended, pair.actual) {
         (true, true) => "as intended",
         (true, false) => "intended, not there",
-        (false, _) => "there, not intended",
+        (false, _) => "left over, serves nobody",
     }
 }
