@@ -43,3 +43,6 @@ pub const GENERATION_MAX: u64 = 1 << 62;
 
 /// Targets of one maintenance.
 pub const MAINTENANCE_MAX: usize = 4096;
+
+/// How long before a machine is missed its links may have gone down for the same reason.
+pub const ABSORB_MAX: Span = Span::secs(60);

@@ -12,15 +12,15 @@ use std::collections::BTreeSet;
 
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Severity, Symptom, Target};
-use selvedge_model::id::{CaseId, JobId, PartId};
+use selvedge_model::id::{CaseId, JobId, NodeId, PartId};
 use selvedge_model::job::Hold;
 use selvedge_model::unit::{Moment, Span};
 
 use crate::capacity;
 use crate::core::jobs::Haste;
-use crate::core::{Accepted, Core, Refused};
+use crate::core::{Accepted, Core, Refused, count};
 use crate::input::{Errand, Readings};
-use crate::limits::{EVIDENCE_MAX, SIGHTINGS_MAX};
+use crate::limits::{ABSORB_MAX, EVIDENCE_MAX, SIGHTINGS_MAX};
 use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::output::Command;
 use crate::settings::Level;
@@ -43,6 +43,35 @@ impl Core {
         }
         let case = self.open(target, symptom, severity, value);
         self.act(case, self.state.settings.level);
+        self.absorb(case);
+    }
+
+    /// A dead machine's links went down before it was missed: their cases were this one.  Only
+    /// what was seen lately, and what nobody has begun to repair.
+    fn absorb(&mut self, case: CaseId) {
+        let target = self.state.cases[case].target;
+        if !matches!(target, Target::Node(_) | Target::Part(_)) {
+            return;
+        }
+        let since = self.state.now;
+        let is_its = |it: &CaseId| {
+            let other = &self.state.cases[*it];
+            *it != case
+                && other.symptom == Symptom::LinkDown
+                && matches!(other.state, CaseState::Draining | CaseState::Waiting)
+                && (other.n_repairs, &other.taken_by) == (0, &None)
+                && since.since(other.opened) <= ABSORB_MAX
+                && self.concerns(target, other.target)
+        };
+        let open = self.state.open_cases.values().copied();
+        for other in open.filter(is_its).collect::<Vec<_>>() {
+            let evidence = self.state.cases[other].evidence.clone();
+            let known = &mut self.state.cases[case];
+            known.n_seen += count(evidence.len());
+            let room = EVIDENCE_MAX.saturating_sub(known.evidence.len());
+            known.evidence.extend(evidence.into_iter().take(room));
+            self.close(other);
+        }
     }
 
     /// The open case of `target`, or of what holds it: a dead machine's chips are no news.
@@ -51,14 +80,29 @@ impl Core {
         if let Some(case) = open(&target) {
             return Some(case);
         }
-        let Target::Node(mut node) = target else { return None };
-        while let Some(parent) = self.fabric.parent_of(node) {
-            node = parent;
+        match target {
+            Target::Node(node) => self.case_around(node),
+            Target::Link(link) => {
+                let link = self.fabric.link(link);
+                let ends = [link.source, link.target].into_iter();
+                ends.map(|port| self.fabric.node_of_port(port)).find_map(|it| self.case_around(it))
+            }
+            Target::Part(_) | Target::Port(_) => None,
+        }
+    }
+
+    /// The open case of a node, or of what holds it.
+    fn case_around(&self, mut node: NodeId) -> Option<CaseId> {
+        let open = |it: &Target| self.state.open_cases.get(it).copied();
+        loop {
             if let Some(case) = open(&Target::Node(node)) {
                 return Some(case);
             }
+            let Some(parent) = self.fabric.parent_of(node) else {
+                return open(&Target::Part(self.fabric.part_of_node(node)));
+            };
+            node = parent;
         }
-        open(&Target::Part(self.fabric.part_of_node(node)))
     }
 
     pub(super) fn open(
