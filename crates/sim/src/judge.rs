@@ -152,7 +152,8 @@ impl Drawn {
         };
         let dials = dials(dice);
         let text = format!(
-            "{n_pods} pods of {n_cubes} cubes, {n_jobs} jobs until {end}, {:?}, {syncs:?}, {dials:?}",
+            "{n_pods} pods of {n_cubes} cubes, {n_jobs} jobs until {end}, {:?}, {syncs:?}, \
+             {dials:?}",
             settings.level
         );
         let setup = Setup {

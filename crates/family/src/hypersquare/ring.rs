@@ -73,7 +73,11 @@ pub enum RingError {
     #[error("a ring goes through at least one group; name some, such as 0,0")]
     NoGroup,
     /// A group beyond the machine.
-    #[error("there is no group {group}; rows are 0 to {}, columns 0 to {}", .groups[0] - 1, .groups[1] - 1)]
+    #[error(
+        "there is no group {group}; rows are 0 to {}, columns 0 to {}",
+        .groups[0] - 1,
+        .groups[1] - 1
+    )]
     Outside {
         /// The group.
         group: Group,

@@ -1,8 +1,8 @@
 //! Jobs drawn from the published TPUv4 slice mix.
 //!
 //! Shapes and times between arrivals come from the published tables, durations from the
-//! percentiles of a production GPU cluster.  The mix is normalised, as its shares add up to 97.5 %; 1x1x2 and
-//! 1x2x2 are let as the machine that they lie in.
+//! percentiles of a production GPU cluster.  The mix is normalised, as its shares add up to
+//! 97.5 %; 1x1x2 and 1x2x2 are let as the machine that they lie in.
 
 use selvedge_family::torus::shape::Shape;
 use selvedge_model::unit::{Ppm, Span};

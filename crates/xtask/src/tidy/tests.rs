@@ -256,6 +256,10 @@ fn lengths_are_held_at_their_limits() {
     assert_eq!(found_in("line_length", &"x".repeat(100)), Vec::<String>::new());
     let golden = format!("const A: &str = \"\n{}\n\";", "x".repeat(101));
     assert_eq!(found_in("line_length", &golden), Vec::<String>::new());
+    let filled = format!("        r#\"{}\"#,", "x".repeat(101));
+    assert_eq!(found_in("line_length", &filled), Vec::<String>::new());
+    let two = format!("f(\"{}\", \"b\");", "x".repeat(101));
+    assert_eq!(found_in("line_length", &two).len(), 1);
 
     let file_rule = rules().find(|it| it.name == "file_length").unwrap();
     let weights = [800, 801, 1000, 1001].map(|n_lines| {

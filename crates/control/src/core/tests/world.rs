@@ -121,7 +121,8 @@ impl World {
     /// cancel|hold|release|requeue NAME     run 10m     level repair     restart
     /// drain|undrain WHO PATH     take|finish WHO CASE     report PATH SYMPTOM     move PORT PORT
     /// maintain N WORK PATH …     defragment PLAN     show     stages on|off     crew 10m
-    /// broken PORT   refuses SWITCH   silent PART   dark PORT   bad CHIP   sick CHIP   cross END END
+    /// broken PORT   refuses SWITCH   silent PART   dark PORT   bad CHIP   sick CHIP
+    /// cross END END
     /// heal PATH     ahead SWITCH GENERATION     fails NAME STATUS 1m     stubborn NAME
     /// ```
     pub(super) fn play(&mut self, script: &str) {

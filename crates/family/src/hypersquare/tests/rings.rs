@@ -214,7 +214,9 @@ fn a_ring_goes_round_what_is_missing() {
     check_ring(&live, &ring, &links);
     let pair = [Group::at(0, 0), Group::at(0, 1)];
     let error = through_all([3, 3], &pair, |a, b| machine.is_joined(a, b)).unwrap_err();
-    expect!["the groups are 2 pieces that no cables join: (0,0), (0,1); add the groups between them, or take one piece"]
+    expect![
+        "the groups are 2 pieces that no cables join: (0,0), (0,1); add the groups between them, or take one piece"
+    ]
         .assert_eq(&error.to_string());
 }
 
@@ -229,6 +231,8 @@ fn sets_without_a_ring_are_refused_with_their_place() {
     expect!["there is no group 2,0; rows are 0 to 1, columns 0 to 3"]
         .assert_eq(&refused(&[[0, 0], [2, 0]]));
     expect!["group 0,1 is named twice; name each once"].assert_eq(&refused(&[[0, 1], [0, 1]]));
-    expect!["the groups are 3 pieces that no cables join: (0,0 0,1), (1,2), (0,3); add the groups between them, or take one piece"]
+    expect![
+        "the groups are 3 pieces that no cables join: (0,0 0,1), (1,2), (0,3); add the groups between them, or take one piece"
+    ]
         .assert_eq(&refused(&[[0, 0], [1, 2], [0, 1], [0, 3]]));
 }
