@@ -1,7 +1,7 @@
 //! The HTTP API: every type that is sent is written down here and converted by hand.
 //!
-//! In reading order: what a client is told when it cannot be served ([`error`]), how a body is
-//! read ([`body`]), who may come in ([`guard`]), then the routes by what they are about.
+//! In reading order: what a client is told when it cannot be served (`error`), how a body is
+//! read (`body`), who may come in (`guard`), then the routes by what they are about.
 
 pub mod error;
 
