@@ -129,7 +129,10 @@ impl Plant {
             self.turn(switch, remove.iter().chain(add));
             // Removing light from under a task is the controller's fault, and it shows.
             if !remove.is_empty() {
-                self.lose_broken();
+                let parts = self.parts_behind(switch, remove);
+                self.lose_broken_among(|_, place| {
+                    place.holds.iter().any(|it| parts.binary_search(&it.part).is_ok())
+                });
             }
         }
         Some(Answer::SwitchSet { switch, generation, outcome })
@@ -450,7 +453,7 @@ impl Plant {
             (remaining, End::Done)
         };
         self.after(wait, Event::TasksEnd { job, token, how });
-        self.lose_broken();
+        self.lose_broken_among(|it, _| it == job);
         Some(Answer::Started { job, attempt })
     }
 
@@ -514,13 +517,29 @@ impl Plant {
         }
     }
 
+    /// The parts whose ends these pairs of a switch join, ascending.
+    fn parts_behind(&self, switch: PartId, pairs: &[Xconnect]) -> Vec<PartId> {
+        let ports = pairs.iter().flat_map(|it| [it.north, it.south]);
+        let ends = ports
+            .filter_map(|local| self.light.end(self.fabric.port_at(switch, usize::from(local))));
+        let mut parts: Vec<PartId> = ends.map(|end| self.fabric.part_of_port(end)).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        parts
+    }
+
     /// Tasks that have lost a chip or a link notice after a while.
     pub(super) fn lose_broken(&mut self) {
+        self.lose_broken_among(|_, _| true);
+    }
+
+    /// The same for those tasks only that something was done to.
+    fn lose_broken_among(&mut self, concerned: impl Fn(JobId, &Place) -> bool) {
         let broken: Vec<JobId> = (self.truth.tasks.live())
             .filter(|(_, task)| matches!(task.phase, Phase::Running { .. }))
-            .filter(|(_, task)| {
+            .filter(|(job, task)| {
                 let place = task.place.as_ref().expect("live tasks hold hardware");
-                place.holds.iter().any(|&hold| self.is_broken(hold))
+                concerned(*job, place) && place.holds.iter().any(|&hold| self.is_broken(hold))
             })
             .map(|(job, _)| job)
             .collect();
