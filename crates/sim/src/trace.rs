@@ -57,6 +57,18 @@ pub enum TraceError {
         /// What would be right.
         right: &'static str,
     },
+    /// Two jobs of one number: the second would pass for the first, asked for again.
+    #[error("{file}, line {line}: job id {number} stands on line {first} already; number it anew")]
+    Twice {
+        /// Which file.
+        file: String,
+        /// Which line.
+        line: usize,
+        /// The number.
+        number: u64,
+        /// Where it stands first.
+        first: usize,
+    },
     /// Nothing to do.
     #[error("{file} holds no job; its lines ought to be: {COLUMNS}")]
     Empty {
@@ -80,6 +92,7 @@ const COLUMNS: &str = "job id,arrival time (sec),topology,shape,size,duration (s
 pub fn parse(file: &str, text: &str) -> Result<Vec<TraceJob>, TraceError> {
     let mut jobs = Vec::new();
     let mut shapes = BTreeMap::new();
+    let mut lines: BTreeMap<u64, usize> = BTreeMap::new();
     for (idx, line) in text.lines().enumerate() {
         if limits::TRACE_LINES_MAX < idx {
             return Err(TraceError::TooLong { file: file.to_owned() });
@@ -88,7 +101,12 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<TraceJob>, TraceError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        jobs.push(job(file, idx + 1, line, &mut shapes)?);
+        let job = job(file, idx + 1, line, &mut shapes)?;
+        if let Some(first) = lines.insert(job.number, idx + 1) {
+            let (file, number) = (file.to_owned(), job.number);
+            return Err(TraceError::Twice { file, line: idx + 1, number, first });
+        }
+        jobs.push(job);
     }
     if jobs.is_empty() {
         return Err(TraceError::Empty { file: file.to_owned() });
@@ -310,6 +328,10 @@ mod tests {
             expect![[
                 r#"a.csv, line 1: size is "NaN"; write how many chips or GPUs, more than 0 and at most a million"#
             ]],
+        );
+        check(
+            "#h\n5,50,CLOS,4,4,10\n5,100,CLOS,4,4,10\n",
+            expect!["a.csv, line 3: job id 5 stands on line 2 already; number it anew"],
         );
         check(
             "x,2,CLOS,4,4,5\n",

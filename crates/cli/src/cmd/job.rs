@@ -441,7 +441,7 @@ fn explanation_page(id: u32, explained: &Explained) -> String {
         None => facts.add("to start now", "nothing that can be done is enough"),
         Some(steps) => {
             let steps = steps.iter().map(|it| it.text.clone()).collect();
-            facts.add_list("all of this would start it now", steps);
+            facts.add_list("it starts once all of this is done", steps);
         }
     }
     facts.to_string()

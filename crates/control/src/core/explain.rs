@@ -152,6 +152,14 @@ impl Core {
             explain::steps(view, &waiting, &outages, &candidates)
         })?;
         itself.extend(steps);
+        // In the order in which they are best done: what is brought back is tested first, and
+        // whoever waits behind would take what is freed meanwhile.
+        itself.sort_by_key(|step| match step {
+            Step::Return { .. } => 0,
+            Step::Release { .. } | Step::Wait { .. } => 1,
+            Step::Hold { .. } => 2,
+            Step::End { .. } => 3,
+        });
         Some(itself)
     }
 

@@ -233,13 +233,23 @@ impl Core {
 
     /// Gives the job's parts back and lets it wait in the queue.
     pub(super) fn requeue(&mut self, job: JobId, why: StopWhy, not_before: Moment) {
-        self.release(job);
         // Whoever was preempted waits anew, or it would age past the job that it made room for.
         let preempted = matches!(why, StopWhy::Preempted { .. } | StopWhy::Moved { .. });
         let since = if preempted { self.state.now } else { self.state.jobs[job].submitted };
-        self.state.jobs[job].state = JobState::Queued { since, not_before, held: false };
+        self.wait_anew(job, since, not_before);
         self.event(job, Event::Requeued);
         self.note(Note::JobRequeued { job, why, not_before });
+    }
+
+    /// A job that kept its place, and for which there is no spare, gives it up.
+    pub(super) fn give_up_place(&mut self, job: JobId) {
+        let (since, now) = (self.state.jobs[job].submitted, self.state.now);
+        self.wait_anew(job, since, now);
+    }
+
+    fn wait_anew(&mut self, job: JobId, since: Moment, not_before: Moment) {
+        self.release(job);
+        self.state.jobs[job].state = JobState::Queued { since, not_before, held: false };
         self.enqueue(job);
     }
 

@@ -58,7 +58,7 @@ impl Core {
         for Swap { job, place } in swaps {
             match place {
                 Some(place) => self.start(job, place),
-                None => self.requeue(job, StopWhy::Lost, self.state.now),
+                None => self.give_up_place(job),
             }
         }
     }

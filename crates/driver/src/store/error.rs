@@ -35,7 +35,7 @@ pub enum StoreError {
     #[error(
         "the journal in {dir} is damaged after row {last_good}, the last good one; \
          see what is wrong: selvedge journal verify {dir}; \
-         copy what is good: selvedge journal salvage {dir} OUT"
+         copy what is good: selvedge journal salvage {dir} --out NEW"
     )]
     Damaged {
         /// The data directory.

@@ -73,7 +73,6 @@ fn without_a_spare_the_job_gives_its_place_up_and_waits() {
             906s JobStopped job: job0 attempt: 1 exit: Told kept: 600
             906s JobRequeued job: job0 why: Fault case: case0 not_before: 906.000s
             906s CaseMoved case: case0 state: Waiting
-            906s JobRequeued job: job0 why: Lost not_before: 906.000s
             966s CaseMoved case: case0 state: UnderRepair
               a attempt 1 Queued since: 5.000s not_before: 906.000s held: false
               out cube1 by Case(case0)
@@ -180,7 +179,6 @@ fn a_refused_undo_leaves_its_ports_at_fault() {
             310s CaseMoved case: case3 state: Draining
             311s JobRequeued job: job1 why: Fault case: case3 not_before: 311.000s
             311s CaseMoved case: case3 state: Waiting
-            311s JobRequeued job: job1 why: Lost not_before: 311.000s
               a attempt 3 Queued since: 305.000s not_before: 311.000s held: false
               z attempt 1 Finished
               out cube1/x/out/3 by Case(case0)
@@ -232,7 +230,6 @@ fn a_silent_switch_is_at_fault_after_three_asks() {
             95s JobNotified job: job0 attempt: 1 why: Fault case: case0
             95s JobRequeued job: job0 why: Fault case: case0 not_before: 95.000s
             95s CaseMoved case: case0 state: Waiting
-            95s JobRequeued job: job0 why: Lost not_before: 95.000s
               a attempt 1 Queued since: 5.000s not_before: 95.000s held: false
               out z5 by Case(case0)
               case0 z5 Silent Waiting

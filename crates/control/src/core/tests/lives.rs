@@ -620,7 +620,6 @@ fn a_job_that_lost_what_was_freed_for_it_keeps_nobody_waiting() {
             908s JobStopped job: job0 attempt: 1 exit: Told kept: 884
             908s JobRequeued job: job0 why: Fault case: case0 not_before: 908.000s
             908s CaseMoved case: case0 state: Waiting
-            908s JobRequeued job: job0 why: Lost not_before: 908.000s
             1027s JobSubmitted job: job2
             1027s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
             1027s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 16 n_removed: 32 n_added: 16
