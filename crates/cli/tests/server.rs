@@ -120,7 +120,10 @@ fn a_job_is_submitted_shown_waited_for_and_found_again() {
     }
     let huge = up.json("job submit --shape 16x16x16 --name huge")["id"].as_u64().unwrap();
     let why = up.text(&format!("job explain {huge}"));
-    assert!(why.contains("before it") && why.contains("it starts once all of this is done"), "{why}");
+    assert!(
+        why.contains("before it") && why.contains("it starts once all of this is done"),
+        "{why}"
+    );
     up.text(&format!("job cancel {huge}"));
     let page = up.text(&format!("job show {id}"));
     assert!(page.contains("8x8x8, 512 chips") && page.contains("timeline"), "{page}");
