@@ -8,7 +8,7 @@ use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
 use selvedge_model::job::JobSpec;
 use selvedge_model::spec::plant::{Named, Patch};
 use selvedge_model::spec::{At, Plant};
-use selvedge_model::unit::{Moment, Span};
+use selvedge_model::unit::Span;
 
 use crate::core::jobs::{Haste, is_nothing};
 use crate::core::{Accepted, Core, Refused, count, replay};
@@ -442,13 +442,5 @@ impl Core {
             }
         }
         self.resend_cases();
-    }
-
-    /// When a waiting job may be looked at again, for reports.
-    pub fn not_before(&self, job: JobId) -> Option<Moment> {
-        match self.state.jobs.get(job)?.state {
-            JobState::Queued { not_before, .. } => Some(not_before),
-            _ => None,
-        }
     }
 }

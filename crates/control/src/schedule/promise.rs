@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use selvedge_model::id::{PartId, PoolId};
+use selvedge_model::id::PoolId;
 use selvedge_model::job::{Demand, Hold, Need, Place};
 use selvedge_model::unit::Moment;
 
@@ -171,10 +171,4 @@ impl<'a> Guard<'a> {
             self.n_then = self.then.free_parts(self.promise.pool).len();
         }
     }
-}
-
-/// The parts that hold somebody without a limit, so that nobody knows when they are free.
-pub fn without_limit<'a>(view: &'a View<'_>) -> impl Iterator<Item = PartId> + 'a {
-    let endless = view.busy.iter().filter(|it| it.release_by == Moment::NEVER);
-    endless.flat_map(|it| it.holds.iter().map(|hold| hold.part))
 }
