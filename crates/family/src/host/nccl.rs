@@ -2,7 +2,8 @@
 //! decides.  Facts and constants: notes/nccl.md and seed 002.
 //!
 //! [`xml`] reads the file, [`graph`] is what is built from it, [`path`] finds the ways, [`view`]
-//! takes the decisions under [`settings`], [`dump`] writes them down.
+//! takes the decisions under [`settings`], [`verdict`] holds the two that are asked about most,
+//! [`dump`] writes them down.
 
 mod build;
 
@@ -19,6 +20,8 @@ pub mod profile;
 pub mod settings;
 
 mod summary;
+
+pub mod verdict;
 
 pub mod view;
 

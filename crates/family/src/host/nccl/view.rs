@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::host::nccl::build::{TopoError, build};
-use crate::host::nccl::graph::{Arch, Facts, Graph, LinkKind, NodeIdx, NodeKind, Vendor};
+use crate::host::nccl::graph::{Facts, Graph, LinkKind, NodeIdx, NodeKind};
 use crate::host::nccl::path::{Path, PathKind, Paths, SearchRules};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::settings::{NetDevs, Settings};
@@ -66,17 +66,6 @@ pub enum RefusedView {
     },
 }
 
-/// A P2P decision about two GPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct P2p {
-    /// Whether they may reach each other's memory.
-    pub usable: bool,
-    /// Whether reading is preferred to writing.
-    pub read: bool,
-    /// The GPU between them.
-    pub via: Option<NodeIdx>,
-}
-
 /// A server as one rank sees it.
 #[derive(Clone, Debug)]
 pub struct View {
@@ -102,6 +91,17 @@ impl View {
     /// # Errors
     /// Where NCCL would give up, says where and why.
     pub fn of(root: &Element, ask: Ask) -> Result<View, RefusedView> {
+        let mut view = View::whole(root, ask)?;
+        view.trim();
+        view.compute()?;
+        Ok(view)
+    }
+
+    /// The same before anything is trimmed: every GPU and port of the file is there.
+    ///
+    /// # Errors
+    /// As [`View::of`].
+    pub fn whole(root: &Element, ask: Ask) -> Result<View, RefusedView> {
         let graph = build(root, ask.profile)?;
         if graph.gpu_of_rank(ask.rank).is_none() {
             let ranks = graph.kind(NodeKind::Gpu).iter().map(|it| graph.gpu(*it).rank.to_string());
@@ -112,8 +112,6 @@ impl View {
         let paths = Paths::new(&graph);
         let (direct, local_gpus) = (Width::ZERO, Vec::new());
         let mut view = View { ask, graph, paths, n_ranks, inter: true, direct, local_gpus };
-        view.compute()?;
-        view.trim();
         view.compute()?;
         Ok(view)
     }
@@ -299,68 +297,8 @@ impl View {
         }
     }
 
-    /// Whether `a` may reach the memory of `b`.
-    ///
-    /// # Errors
-    /// If the driver contradicts NVLink and nobody said to ignore it.
-    pub fn check_p2p(&self, a: NodeIdx, b: NodeIdx) -> Result<P2p, RefusedView> {
-        let profile = self.ask.profile;
-        let path = self.path(a, b);
-        let mut p2p = P2p { usable: false, read: false, via: None };
-        if !profile.is_seed() && !self.same_shm(a, b) {
-            return Ok(p2p);
-        }
-        p2p.via = self.bridge(path).filter(|_| a != b);
-        p2p.usable = path.kind <= self.p2p_limit();
-        if p2p.usable && !profile.is_seed() && a != b && self.ask.settings.ignore_disabled_p2p != 2
-        {
-            let stations = [Some(a), p2p.via, Some(b)];
-            let stations: Vec<i32> =
-                stations.into_iter().flatten().map(|it| self.graph.gpu(it).dev).collect();
-            for pair in stations.windows(2) {
-                let (a, b) = (pair[0], pair[1]);
-                if !self.ask.broken.contains(&(a.min(b), a.max(b))) {
-                    continue;
-                }
-                if self.ask.settings.ignore_disabled_p2p == 0 && path.kind <= PathKind::Nvb {
-                    return Err(RefusedView::BrokenP2p { a, b });
-                }
-                p2p.usable = false;
-            }
-        }
-        let (near, far) = (self.graph.gpu(a), self.graph.gpu(b));
-        p2p.read = path.kind == PathKind::Nvl && near.sm == far.sm && near.sm == 80;
-        Ok(p2p)
-    }
-
-    /// The farthest path over which GPUs reach each other's memory.
-    pub fn p2p_limit(&self) -> PathKind {
-        if let Some(level) = self.ask.settings.p2p_level {
-            return level;
-        }
-        // NCCL asks the first CPU alone.
-        let cpu = self.graph.kind(NodeKind::Cpu).first().map(|it| self.graph.cpu(*it));
-        let arch = cpu.and_then(|it| it.arch);
-        let vendor = cpu.and_then(|it| it.vendor);
-        if self.ask.profile.is_seed() {
-            return match (arch, vendor) {
-                (Some(Arch::Arm), _) => PathKind::Pxb,
-                (Some(Arch::X86), Some(Vendor::Intel)) => {
-                    if cpu.is_some_and(|it| it.model == 1) {
-                        PathKind::Pxb
-                    } else {
-                        PathKind::Phb
-                    }
-                }
-                _ => PathKind::Sys,
-            };
-        }
-        let amd = arch == Some(Arch::X86) && vendor == Some(Vendor::Amd);
-        if amd && self.gpus().len() <= 2 { PathKind::Sys } else { PathKind::Pxb }
-    }
-
     /// The GPU in the middle of an NVLink path.
-    fn bridge(&self, path: Path) -> Option<NodeIdx> {
+    pub(crate) fn bridge(&self, path: Path) -> Option<NodeIdx> {
         let (count, at) = match self.ask.profile {
             Profile::V2_7_8 => return None,
             Profile::V2_27_7 => (2, 0),
@@ -408,46 +346,9 @@ impl View {
         !self.ask.settings.shm_disabled && !self.prefers_net(a, b) && self.same_shm(a, b)
     }
 
-    fn same_shm(&self, a: NodeIdx, b: NodeIdx) -> bool {
+    pub(crate) fn same_shm(&self, a: NodeIdx, b: NodeIdx) -> bool {
         let pair = |it| self.graph.gpu(it).rank / 2;
         !self.ask.shm_pairs || pair(a) == pair(b)
-    }
-
-    /// Whether the port reaches the GPU's memory; `send` asks for reading it.
-    pub fn check_gdr(&self, gpu: NodeIdx, net: NodeIdx, send: bool) -> bool {
-        let (facts, profile) = (self.graph.gpu(gpu), self.ask.profile);
-        // NCCL finds the port by its number: twins are judged by the first.
-        let net = self.graph.find(NodeKind::Net, self.graph.node(net).id).unwrap_or(net);
-        if !self.graph.net(net).gdr || !facts.gdr {
-            return false;
-        }
-        if send && !self.may_read(gpu) {
-            return false;
-        }
-        let limit = match (self.ask.settings.gdr_level, self.ask.settings.gdr_c2c) {
-            (Some(level), _) => level,
-            (None, true) if !profile.is_seed() => PathKind::P2c,
-            (None, _) => PathKind::Pxb,
-        };
-        let path = self.path(gpu, net);
-        let proxy = self.proxy(gpu, net);
-        let distance = if proxy == gpu { path.kind } else { self.path(proxy, net).kind };
-        distance <= limit
-    }
-
-    /// Whether ports may read that GPU's memory at all.
-    fn may_read(&self, gpu: NodeIdx) -> bool {
-        match self.ask.settings.gdr_read {
-            Some(0) => return false,
-            Some(it) if it > 0 => return true,
-            _ => {}
-        }
-        // From 2.19 on only older GPUs ask for an NVLink peer.
-        if !self.ask.profile.is_seed() && self.graph.gpu(gpu).sm >= 80 {
-            return true;
-        }
-        let peer = |it: &NodeIdx| *it != gpu && self.path(gpu, *it).kind == PathKind::Nvl;
-        self.gpus().len() == 1 || self.gpus().iter().any(peer)
     }
 
     /// The GPU that sends in this one's place: its NVLink peer under PXN, else itself.
