@@ -218,7 +218,7 @@ impl Pod {
                 vec![Answer::Discovered { errand, part: hold.part, peers }]
             }
             Command::Program { errand, hold, .. } => {
-                vec![Answer::Programmed { errand, part: hold.part }]
+                vec![Answer::Programmed { errand, part: hold.part, newer: None }]
             }
             Command::Start { job, attempt, .. } => vec![Answer::Started { job, attempt }],
             Command::Notify { job, attempt, .. } | Command::Kill { job, attempt } => {

@@ -118,8 +118,8 @@ pub enum Refused {
     Stale,
     #[error(transparent)]
     Readings(#[from] ReadingsError),
-    #[error("{switch} answers with {what}, which it cannot have; look at the switch")]
-    SwitchAnswer { switch: String, what: String },
+    #[error("{part} answers with {what}, which it cannot have; look at the device")]
+    DeviceAnswer { part: String, what: String },
     #[error("nothing is due")]
     NothingDue,
 }

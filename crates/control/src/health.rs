@@ -5,6 +5,7 @@
 //! its sticky window (notes of operators: flap, drop, sticky and auto-clear windows).
 
 use selvedge_model::fault::{Severity, Symptom};
+use selvedge_model::hardware::Thresholds;
 use selvedge_model::unit::{Moment, Span};
 
 /// One row of the table.
@@ -34,8 +35,8 @@ pub const RULES: [Rule; 14] = [
     rule(Symptom::ChipFailed, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::PcieDegraded, Severity::Critical, 2, Span::hours(24)),
     rule(Symptom::LinkDown, Severity::Fatal, 1, Span::hours(1)),
-    // gpud: a flap is three returns within the window of its history.
-    rule(Symptom::LinkFlapped, Severity::Degraded, 3, Span::mins(10)),
+    // How many flaps within which window are one too many stands in the plant's thresholds.
+    rule(Symptom::LinkFlapped, Severity::Degraded, u32::MAX, Span::ZERO),
     rule(Symptom::LinkDegraded, Severity::Degraded, 3, Span::hours(1)),
     rule(Symptom::SwitchDown, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::PortFailed, Severity::Critical, 2, Span::hours(24)),
@@ -54,11 +55,15 @@ pub fn rule_of(symptom: Symptom) -> &'static Rule {
 }
 
 /// How bad `symptom` is, seen at these moments (the newest last).
-pub fn grade(symptom: Symptom, sightings: &[Moment]) -> Severity {
+pub fn grade(symptom: Symptom, sightings: &[Moment], thresholds: &Thresholds) -> Severity {
     let rule = rule_of(symptom);
+    let (n_repeats, window) = match symptom {
+        Symptom::LinkFlapped => (u32::from(thresholds.flaps_max) + 1, thresholds.flap_window),
+        _ => (rule.n_repeats, rule.window),
+    };
     let Some(&newest) = sightings.last() else { return rule.severity };
-    let n_seen = sightings.iter().filter(|&&at| newest.since(at) <= rule.window).count();
-    if rule.n_repeats as usize <= n_seen { worse(rule.severity) } else { rule.severity }
+    let n_seen = sightings.iter().filter(|&&at| newest.since(at) <= window).count();
+    if n_repeats as usize <= n_seen { worse(rule.severity) } else { rule.severity }
 }
 
 fn worse(severity: Severity) -> Severity {
@@ -102,8 +107,21 @@ mod tests {
     #[test]
     fn a_third_flap_within_ten_minutes_is_critical_and_a_late_one_is_not() {
         let at = |mins| Moment::START + Span::mins(mins);
-        assert_eq!(grade(Symptom::LinkFlapped, &[at(0), at(5)]), Severity::Degraded);
-        assert_eq!(grade(Symptom::LinkFlapped, &[at(0), at(5), at(9)]), Severity::Critical);
-        assert_eq!(grade(Symptom::LinkFlapped, &[at(0), at(5), at(11)]), Severity::Degraded);
+        let flaps = |mins: &[u64]| {
+            let at: Vec<Moment> = mins.iter().map(|&it| at(it)).collect();
+            grade(Symptom::LinkFlapped, &at, &Thresholds::GOLDEN)
+        };
+        assert_eq!(flaps(&[0, 5]), Severity::Degraded);
+        assert_eq!(flaps(&[0, 5, 9]), Severity::Critical);
+        assert_eq!(flaps(&[0, 5, 11]), Severity::Degraded);
+    }
+
+    #[test]
+    fn a_plant_says_itself_how_many_flaps_are_too_many() {
+        let at = [Moment::START, Moment::START + Span::mins(5)];
+        let strict = Thresholds { flaps_max: 1, ..Thresholds::GOLDEN };
+        assert_eq!(grade(Symptom::LinkFlapped, &at, &strict), Severity::Critical);
+        let short = Thresholds { flap_window: Span::mins(4), ..strict };
+        assert_eq!(grade(Symptom::LinkFlapped, &at, &short), Severity::Degraded);
     }
 }

@@ -202,12 +202,14 @@ pub enum Answer {
         /// other end; the part's other ports (PCIe) come after and are not asked.
         peers: Vec<Option<PortId>>,
     },
-    /// A part's forwarding tables are set.
+    /// How a write of forwarding tables ended.
     Programmed {
         /// Whom it is for.
         errand: Errand,
         /// Which part.
         part: PartId,
+        /// The newer generation that a chip has taken, because of which nothing was written.
+        newer: Option<Generation>,
     },
     /// All tasks of a job run.
     Started {

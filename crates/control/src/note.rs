@@ -179,6 +179,8 @@ pub enum Note {
     SwitchDiffered { switch: PartId, n_pairs: u32 },
     /// A switch answered that a newer write has come before.
     SwitchStale { switch: PartId, newest: Generation },
+    /// A chip of this part has taken a table of a newer generation than was written.
+    TableStale { part: PartId, newer: Generation },
     /// What the chips saw is not what was asked for.
     DiscoveryDiffered { job: JobId, n_ports: u32 },
     /// A fault has a case.

@@ -72,12 +72,15 @@ pub enum Command {
         /// Which part and seats.
         hold: Hold,
     },
-    /// Set the forwarding tables of a part's chips; answered by `Programmed`.
+    /// Set the forwarding tables of a part's chips, of all held ones or of none; answered by
+    /// `Programmed`.  A write of an older generation than one of the chips has taken is refused.
     Program {
         /// Whom for.
         errand: Errand,
         /// Which part and seats.
         hold: Hold,
+        /// The write's number, from the same count as those of the switches.
+        generation: Generation,
         /// The digest of the job's table, which the family computes from the job's demand.
         table: u64,
     },

@@ -1,12 +1,12 @@
 //! The intent check: every chip, PCIe link and link end against its golden threshold
 //! (seed 000 §3.6.2).
 
-use selvedge_model::fabric::{Fabric, LinkKind};
+use selvedge_model::fabric::{Fabric, LinkKind, Template};
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{PartId, PortId};
+use selvedge_model::unit::CentiDb;
 
 use crate::input::Readings;
-use crate::settings::Golden;
 
 /// One thing that is not up to its specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn n_network_ports(fabric: &Fabric, part: PartId) -> usize {
     (0..template.ports().len()).find(|&port| is_pcie(port)).unwrap_or(template.ports().len())
 }
 
-/// Holds the readings of `part` against the thresholds; only what a job on `seats` uses counts,
+/// Holds the readings of `part` against the thresholds of its plant; only what a job on `seats` uses counts,
 /// its outer links only if `outer`.
 ///
 /// # Errors
@@ -57,7 +57,6 @@ pub fn judge(
     seats: u64,
     outer: bool,
     readings: &Readings,
-    golden: &Golden,
 ) -> Result<Vec<Finding>, ReadingsError> {
     let template = fabric.template_of(part);
     let n_ports = n_network_ports(fabric, part);
@@ -71,6 +70,8 @@ pub fn judge(
     check("network ports", n_ports, readings.link_errors.len())?;
     check("network ports", n_ports, readings.loss.len())?;
 
+    let golden = &fabric.thresholds;
+    let pcie_min = pcie_gbps(golden.pcie_lanes_min, golden.pcie_generation_min);
     let mut findings = Vec::new();
     for (seat, &node) in template.seats().iter().enumerate() {
         if seats >> seat & 1 == 0 {
@@ -78,21 +79,23 @@ pub fn judge(
         }
         let target = Target::Node(fabric.node_at(part, node as usize));
         let errors = readings.chip_errors[seat];
-        if golden.chip_errors_max < errors {
+        if golden.chip_errors_per_hour_max < errors {
             findings.push(Finding { target, symptom: Symptom::ChipFailed, value: errors.into() });
         }
         let rate = readings.pcie_gbps[seat];
-        if rate < golden.pcie_gbps_min {
+        if rate < pcie_min && rate < planned_gbps(template, node as usize) {
             findings.push(Finding { target, symptom: Symptom::PcieDegraded, value: rate.into() });
         }
     }
     for port in 0..n_ports {
         let (errors, loss) = (readings.link_errors[port], readings.loss[port]);
-        if errors <= golden.errors_max && loss <= golden.loss_max.centi() {
+        let is_noisy = errors != 0 && errors_max(fabric, part, port) < u64::from(errors);
+        let is_dim = loss != 0 && loss_max(fabric, part, port) < loss;
+        if !is_noisy && !is_dim {
             continue;
         }
         let Some(target) = link_in_use(fabric, part, seats, outer, port) else { continue };
-        let (symptom, value) = match (errors, golden.errors_max < errors) {
+        let (symptom, value) = match (errors, is_noisy) {
             (u16::MAX, _) => (Symptom::LinkDown, u32::from(errors)),
             (_, true) => (Symptom::LinkDegraded, u32::from(errors)),
             (_, false) => (Symptom::PortLossHigh, u32::from(loss)),
@@ -100,6 +103,44 @@ pub fn judge(
         findings.push(Finding { target, symptom, value });
     }
     Ok(findings)
+}
+
+/// What so many lanes of a PCIe generation carry in one direction, in whole Gb/s (PCI Express
+/// Base Specification: 2.5 and 5 GT/s at 8b/10b, then 8 GT/s at 128b/130b, doubling).
+fn pcie_gbps(lanes: u8, generation: u8) -> u16 {
+    let mbps_of_lane: u32 = match generation {
+        0 | 1 => 2_000,
+        2 => 4_000,
+        newer => 7_877 << u32::from(newer - 3).min(6),
+    };
+    u16::try_from(u32::from(lanes) * mbps_of_lane / 1_000).unwrap_or(u16::MAX)
+}
+
+/// What the PCIe lanes of a node carry as planned, in whole Gb/s: a machine that is built with
+/// fewer lanes is not at fault for it.
+fn planned_gbps(template: &Template, node: usize) -> u16 {
+    let ports = template.ports_on(node).iter();
+    let links = ports.filter_map(|&port| Some(template.link(template.link_from(port as usize)?).2));
+    let rates = links.filter(|it| it.kind == LinkKind::Pcie).map(|it| it.capacity.bps());
+    u16::try_from(rates.max().unwrap_or(0) / 1_000_000_000).unwrap_or(u16::MAX)
+}
+
+/// The most symbol errors a minute at a network port that keep its link within the plant's bits
+/// for each error.
+fn errors_max(fabric: &Fabric, part: PartId, port: usize) -> u64 {
+    let link = fabric.link_from(fabric.port_at(part, port));
+    let bps = link.map_or(0, |it| fabric.link(it).attrs.capacity.bps());
+    bps.saturating_mul(60) / fabric.thresholds.bits_per_error_min.max(1)
+}
+
+/// The most light that may be lost at a network port, in 0.01 dB: what no fibre of the plant may
+/// lose, and what this one may lose more than it did when it was installed.
+fn loss_max(fabric: &Fabric, part: PartId, port: usize) -> u16 {
+    let golden = &fabric.thresholds;
+    let cable = fabric.cable_at(fabric.port_at(part, port));
+    let excess = |installed: CentiDb| installed.centi() + golden.loss_excess_max.centi();
+    let max = golden.loss_max.centi();
+    cable.map_or(max, |it| max.min(excess(it.loss_expected)))
 }
 
 /// Holds the number of peers that the chips of `part` name against its network ports.
@@ -140,4 +181,75 @@ fn link_in_use(
 /// The direction of a link by which the pair is named.
 pub fn even(link: selvedge_model::id::LinkId) -> selvedge_model::id::LinkId {
     selvedge_model::id::LinkId::new(link.number() & !1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_model::spec::Plant;
+
+    #[test]
+    fn lanes_and_generation_give_the_rate_of_their_standard() {
+        // PCI Express Base Specification: x16 of generations 1 to 5, in Gb/s.
+        let rates = [1, 2, 3, 4, 5].map(|generation| pcie_gbps(16, generation));
+        assert_eq!(rates, [32, 64, 126, 252, 504]);
+        assert_eq!(pcie_gbps(8, 3), 63);
+    }
+
+    /// A cube with its switches, whose plant is as `change` says.
+    fn cube(change: &str) -> Fabric {
+        let text = format!(
+            "format = 1\nname = \"demo\"\n[[pod]]\nfamily = \"tpuv4\"\ncubes = 1\n{change}"
+        );
+        let plant = Plant::parse("demo.toml", &text).expect("a plant");
+        selvedge_family::build(&plant).expect("a fabric")
+    }
+
+    fn findings(fabric: &Fabric, change: impl FnOnce(&mut Readings)) -> Vec<(Symptom, u32)> {
+        let part = fabric.part_named("cube0").expect("a cube");
+        let template = fabric.template_of(part);
+        let mut readings = Readings {
+            chip_errors: vec![0; 64],
+            pcie_gbps: vec![126; 64],
+            link_errors: vec![0; n_network_ports(fabric, part)],
+            loss: vec![0; n_network_ports(fabric, part)],
+        };
+        change(&mut readings);
+        let found = judge(fabric, part, template.all_seats(), true, &readings);
+        found.expect("the right lengths").iter().map(|it| (it.symptom, it.value)).collect()
+    }
+
+    #[test]
+    fn a_plants_own_thresholds_decide_what_preflight_finds() {
+        let golden = cube("");
+        let outer = selvedge_family::torus::hardware::face_port(0, true, 3);
+        // 400 Gb/s and one error in 10^12 bits are 24 a minute.
+        let noisy = |n| move |it: &mut Readings| it.link_errors[outer] = n;
+        assert_eq!(findings(&golden, noisy(24)), []);
+        assert_eq!(findings(&golden, noisy(25)), [(Symptom::LinkDegraded, 25)]);
+        let lax = cube("[thresholds]\nbits_per_error_min = 100000000000\n");
+        assert_eq!(findings(&lax, noisy(240)), []);
+
+        // Installed with 1.00 dB, half a decibel more is allowed, and never above 2.00 dB.
+        let dim = |n| move |it: &mut Readings| it.loss[outer] = n;
+        assert_eq!(findings(&golden, dim(150)), []);
+        assert_eq!(findings(&golden, dim(151)), [(Symptom::PortLossHigh, 151)]);
+        let lax = cube("[thresholds]\nloss_excess_max_db = 9.0\n");
+        assert_eq!(findings(&lax, dim(200)), []);
+        assert_eq!(findings(&lax, dim(201)), [(Symptom::PortLossHigh, 201)]);
+
+        let tired = |n| move |it: &mut Readings| it.chip_errors[7] = n;
+        assert_eq!(findings(&golden, tired(51)), [(Symptom::ChipFailed, 51)]);
+        let lax = cube("[thresholds]\nchip_errors_per_hour_max = 60\n");
+        assert_eq!(findings(&lax, tired(51)), []);
+
+        let narrow = |n| move |it: &mut Readings| it.pcie_gbps[9] = n;
+        assert_eq!(findings(&golden, narrow(125)), [(Symptom::PcieDegraded, 125)]);
+        let lax = cube("[thresholds]\npcie_lanes_min = 8\n");
+        assert_eq!(findings(&lax, narrow(63)), []);
+        assert_eq!(findings(&lax, narrow(62)), [(Symptom::PcieDegraded, 62)]);
+        // The machines are planned with generation 3: no more can be asked of them.
+        let strict = cube("[thresholds]\npcie_generation_min = 5\n");
+        assert_eq!(findings(&strict, |_| ()), []);
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use selvedge_model::unit::{CentiDb, Ppm, Span};
+use selvedge_model::unit::{Ppm, Span};
 
 /// What Selvedge may do by itself when a part fails (DESIGN.md §5); each level includes those
 /// before it.
@@ -17,19 +17,6 @@ pub enum Level {
     Drain,
     /// Call a crew, requalify and return it.
     Repair,
-}
-
-/// Golden thresholds of the intent check (seed 000 §3.6.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Golden {
-    /// An optical end loses at most this much.
-    pub loss_max: CentiDb,
-    /// A link end counts at most so many symbol errors a minute.
-    pub errors_max: u16,
-    /// A chip's PCIe lanes carry at least so many Gb/s.
-    pub pcie_gbps_min: u16,
-    /// A chip counts at most so many corrected memory errors an hour.
-    pub chip_errors_max: u16,
 }
 
 /// Which of the scheduler's means are in use.
@@ -48,8 +35,6 @@ pub struct Means {
 pub struct Settings {
     /// What may be done without being asked.
     pub level: Level,
-    /// Thresholds of the intent check.
-    pub golden: Golden,
     /// The scheduler's means.
     pub means: Means,
     /// How long a job waits to rise by one priority.
@@ -86,14 +71,6 @@ impl Settings {
     pub const fn simulated() -> Self {
         Self {
             level: Level::Repair,
-            golden: Golden {
-                // Urata et al.: the switch loses less than 2 dB; the rest is connectors, assumed.
-                loss_max: CentiDb::new(300),
-                // Assumed, as no source gives TPUv4's thresholds: the next three.
-                errors_max: 100,
-                pcie_gbps_min: 100,
-                chip_errors_max: 50,
-            },
             means: Means { backfill: true, preempt: true, defragment: true },
             aging: Span::hours(6),
             notice: Span::secs(60),

@@ -16,10 +16,12 @@ pub struct Thresholds {
     pub pcie_lanes_min: u8,
     /// The oldest PCIe generation that each chip may run at.
     pub pcie_generation_min: u8,
-    /// The longest that a switch may take over one change of its mirrors.
-    pub switch_time_max: Span,
-    /// How often a link may lose its signal within an hour and still be called healthy.
-    pub flaps_per_hour_max: u16,
+    /// How many corrected memory errors a chip may count within an hour.
+    pub chip_errors_per_hour_max: u16,
+    /// How often a link may lose its signal within `flap_window` and still be called healthy.
+    pub flaps_max: u16,
+    /// The window in which flaps are counted.
+    pub flap_window: Span,
 }
 
 impl Thresholds {
@@ -34,23 +36,25 @@ impl Thresholds {
         // Assumed, as the lanes of the modelled machines are: 16 lanes of generation 3.
         pcie_lanes_min: 16,
         pcie_generation_min: 3,
-        // Calient S320 manual: a change of all ports takes up to 500 ms.
-        switch_time_max: Span::millis(500),
-        // Assumed.
-        flaps_per_hour_max: 2,
+        // Assumed, as no source gives a TPUv4's.
+        chip_errors_per_hour_max: 50,
+        // gpud: a flap is three returns within ten minutes.
+        flaps_max: 2,
+        flap_window: Span::mins(10),
     };
 }
 
 impl Thresholds {
     /// Where each of [`Thresholds::GOLDEN`] comes from, in the order of the fields.
-    pub const SOURCES: [&'static str; 7] = [
+    pub const SOURCES: [&'static str; 8] = [
         "Urata et al. 2022: a Palomar switch loses less than 2 dB",
         "assumed: what a dirty connector adds",
         "assumed: one error in 10^12 bits",
         "assumed: the modelled machines have 16 lanes",
         "assumed: the modelled machines have generation 3",
-        "Calient S320 manual: all ports within 500 ms",
-        "assumed",
+        "assumed: no source gives a TPUv4's",
+        "gpud: a flap is three returns",
+        "gpud: within ten minutes",
     ];
 }
 

@@ -207,7 +207,7 @@ impl From<Refused> for ApiError {
             | Refused::JobState { .. }
             | Refused::DrainsFull { .. }
             | Refused::NotYours { .. }
-            | Refused::SwitchAnswer { .. }
+            | Refused::DeviceAnswer { .. }
             | Refused::CaseState { .. }
             | Refused::CaseTaken { .. }
             | Refused::Move { .. }

@@ -226,6 +226,7 @@ pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
         | Note::SwitchRefused { .. }
         | Note::SwitchDiffered { .. }
         | Note::SwitchStale { .. }
+        | Note::TableStale { .. }
         | Note::DiscoveryDiffered { .. }
         | Note::MovesProposed { .. }
         | Note::MovesAdopted { .. } => plan_note(note, fabric),
@@ -294,6 +295,12 @@ fn plan_note(note: &Note, fabric: &Fabric) -> String {
         }
         Note::SwitchStale { switch, newest } => {
             format!("{} has seen {newest}, newer than it was told", part(fabric, *switch))
+        }
+        Note::TableStale { part: it, newer } => {
+            format!(
+                "{} has chips with tables of {newer}, newer than it was told",
+                part(fabric, *it)
+            )
         }
         Note::DiscoveryDiffered { job, n_ports } => {
             format!("{job}: {n_ports} ports lead elsewhere than asked for")

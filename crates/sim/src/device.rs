@@ -15,10 +15,12 @@ mod light;
 mod ocs;
 mod sense;
 mod state;
+mod tables;
 mod target;
 
 pub use ocs::Ocs;
 pub use state::{Dials, PlantError};
+pub use tables::Table;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -143,6 +145,11 @@ impl Plant {
     /// The circuit switches, as they really are.
     pub fn switches(&self) -> impl Iterator<Item = (PartId, &Ocs)> {
         self.truth.switches.iter().map(|(&part, ocs)| (part, ocs))
+    }
+
+    /// The forwarding table that a chip has, by its part and seat.
+    pub fn table_at(&self, part: PartId, seat: usize) -> Option<Table> {
+        self.truth.tables.at(part, seat)
     }
 
     /// Whether a part answers what it is asked.
@@ -270,8 +277,9 @@ impl Plant {
                 let event = Event::Discover { errand: *errand, hold: *hold };
                 self.after_drawn(limits::DISCOVER, event);
             }
-            Command::Program { errand, hold, table: _ } => {
-                let event = Event::Program { errand: *errand, part: hold.part };
+            Command::Program { errand, hold, generation, table } => {
+                let table = Table { generation: *generation, digest: *table };
+                let event = Event::Program { errand: *errand, hold: *hold, table };
                 self.after_drawn(limits::PROGRAM, event);
             }
             Command::Start { job, attempt, place, work, kept } => {

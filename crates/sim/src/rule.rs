@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_control::core::Core;
+use selvedge_control::input::Errand;
 use selvedge_control::state::{JobState, Timer};
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::Place;
@@ -44,6 +45,8 @@ pub enum Violation {
     MirrorsDiffer { switch: PartId },
     #[error("{job} was started with an end that leads nowhere or to another job")]
     Misjoined { job: JobId },
+    #[error("{job} was started with another's forwarding table at seat {seat} of {part}")]
+    Tableless { job: JobId, part: PartId, seat: usize },
     #[error("record {number} is a submit that made {made}")]
     NotAJob { number: u64, made: String },
     #[error("the state breaks a rule: {rule}")]
@@ -75,6 +78,8 @@ pub struct Rules {
     /// Jobs that have to leave their place, each with the first check that saw it so.
     leaving: BTreeMap<JobId, Moment>,
     n_stale_writes: u64,
+    /// The table that each start of a job was to have.
+    tables: BTreeMap<JobId, (u32, u64)>,
 }
 
 /// What answers and syncs may take beyond the times that the core promises.
@@ -110,6 +115,13 @@ impl Rules {
         }
     }
 
+    /// The chips of a start are told their table.
+    pub(crate) fn programs(&mut self, errand: Errand, table: u64) {
+        if let Errand::Job(job, attempt) = errand {
+            self.tables.insert(job, (attempt, table));
+        }
+    }
+
     /// Tasks are being started: the place must be sound, as far as the core knew.
     pub(crate) fn starts(
         &mut self,
@@ -131,6 +143,7 @@ impl Rules {
         {
             self.found(now, Violation::StartOnOut { job, since: out_since });
         }
+        self.check_tables(now, plant, (job, attempt), place);
         let parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
         let told = plant.tasks().of(job).is_some_and(|it| it.attempt == attempt);
         if known.generation.is_some()
@@ -139,6 +152,19 @@ impl Rules {
             && plant.misjoined(&parts).is_some()
         {
             self.found(now, Violation::Misjoined { job });
+        }
+    }
+
+    /// Every chip of a start has the table that it was told for this start.
+    fn check_tables(&mut self, now: Moment, plant: &Plant, start: (JobId, u32), place: &Place) {
+        let (job, attempt) = start;
+        let wanted = self.tables.get(&job).filter(|it| it.0 == attempt).map(|it| it.1);
+        for hold in &place.holds {
+            let seats = (0..64).filter(|seat| hold.seats >> seat & 1 == 1);
+            let has = |seat: usize| plant.table_at(hold.part, seat).map(|it| it.digest);
+            if let Some(seat) = seats.clone().find(|&seat| has(seat) != wanted) {
+                self.found(now, Violation::Tableless { job, part: hold.part, seat });
+            }
         }
     }
 

@@ -482,9 +482,15 @@ impl World {
         while let Some(output) = self.commit.release() {
             match output {
                 Output::Do(command) => {
-                    if let Command::Start { job, attempt, place, .. } = &command {
-                        let core = self.commit.core();
-                        self.rules.starts(self.now, core, &self.plant, *job, *attempt, place);
+                    match &command {
+                        Command::Program { errand, table, .. } => {
+                            self.rules.programs(*errand, *table);
+                        }
+                        Command::Start { job, attempt, place, .. } => {
+                            let core = self.commit.core();
+                            self.rules.starts(self.now, core, &self.plant, *job, *attempt, place);
+                        }
+                        _ => (),
                     }
                     self.tally.n_commands += 1;
                     self.plant.tell(self.now, &command);

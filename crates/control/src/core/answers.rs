@@ -3,13 +3,14 @@
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{JobId, PartId, PortId};
+use selvedge_model::unit::Generation;
 
 use crate::capacity;
 use crate::core::{Accepted, Core, Refused, count};
 use crate::input::{Answer, Errand, Readings};
 use crate::note::{Note, Stage};
 use crate::state::{Event, JobState, Timer};
-use crate::{family, preflight};
+use crate::{family, limits, preflight};
 
 impl Core {
     pub(super) fn answer(&mut self, answer: Answer) -> Result<Accepted, Refused> {
@@ -35,14 +36,7 @@ impl Core {
                 self.discovered(job, part, &peers);
                 Ok(Accepted::Done)
             }
-            Answer::Programmed { errand, part } => {
-                let job = self.job_at(errand, Stage::Programming)?;
-                self.awaits(errand, part)?;
-                if self.answered(job, part) {
-                    self.advance(job, Stage::Programming);
-                }
-                Ok(Accepted::Done)
-            }
+            Answer::Programmed { errand, part, newer } => self.programmed(errand, part, newer),
             Answer::Started { job, attempt } => self.started(job, attempt),
             Answer::Stopped { job, attempt, exit, kept } => {
                 let known = self.known_job(job)?;
@@ -97,8 +91,7 @@ impl Core {
         let outer = family::is_outer(self.need_of(job));
         let hold = self.place_of(job).holds.iter().find(|it| it.part == part).copied();
         let hold = hold.expect("awaited parts are the job's");
-        let golden = self.state.settings.golden;
-        let findings = preflight::judge(&self.fabric, part, hold.seats, outer, readings, &golden)?;
+        let findings = preflight::judge(&self.fabric, part, hold.seats, outer, readings)?;
         for found in &findings {
             self.see(self.named(found.target), found.symptom, Some(found.value));
         }
@@ -129,6 +122,30 @@ impl Core {
         if self.job_at(errand, Stage::Exercising).is_ok() {
             self.state.awaited.remove(&errand);
             self.advance(job, Stage::Exercising);
+        }
+        Ok(Accepted::Done)
+    }
+
+    fn programmed(
+        &mut self,
+        errand: Errand,
+        part: PartId,
+        newer: Option<Generation>,
+    ) -> Result<Accepted, Refused> {
+        let job = self.job_at(errand, Stage::Programming)?;
+        self.awaits(errand, part)?;
+        match newer {
+            None if self.answered(job, part) => self.advance(job, Stage::Programming),
+            None => (),
+            Some(newer) if limits::GENERATION_MAX < newer.number() => {
+                let part = self.fabric.part(part).name.to_string();
+                return Err(Refused::DeviceAnswer { part, what: format!("generation {newer}") });
+            }
+            Some(newer) => {
+                // Somebody wrote after us.  The stage's deadline asks again, with a newer number.
+                self.state.generation = self.state.generation.max(newer);
+                self.note(Note::TableStale { part, newer });
+            }
         }
         Ok(Accepted::Done)
     }

@@ -36,7 +36,7 @@ impl Core {
             seen.remove(0);
         }
         seen.push(now);
-        let severity = health::grade(symptom, seen);
+        let severity = health::grade(symptom, seen, &self.fabric.thresholds);
         if let Some(case) = self.case_over(target) {
             self.grow(case, severity, symptom, value);
             return;
@@ -385,9 +385,8 @@ impl Core {
     ) -> Result<Accepted, Refused> {
         self.case_awaits(case, errand)?;
         self.awaits(errand, part)?;
-        let golden = self.state.settings.golden;
         let all = self.fabric.template_of(part).all_seats();
-        let findings = preflight::judge(&self.fabric, part, all, true, readings, &golden)?;
+        let findings = preflight::judge(&self.fabric, part, all, true, readings)?;
         let target = self.state.cases[case].target;
         let failed = findings.iter().find(|it| {
             let another = self.case_over(it.target).is_some_and(|other| other != case);

@@ -94,7 +94,12 @@ impl Core {
             Stage::Programming => {
                 let demand = self.state.jobs[job].spec.demand.clone();
                 let table = *self.tables.entry(demand).or_insert_with_key(family::table_digest);
-                waiting.for_each(|hold| self.send(Command::Program { errand, hold, table }));
+                // Each ask is a new write: one that comes late changes nothing.
+                self.state.generation = self.state.generation.next();
+                let generation = self.state.generation;
+                waiting.for_each(|hold| {
+                    self.send(Command::Program { errand, hold, generation, table })
+                });
             }
             Stage::Dispatching => self.send_start(job),
         }

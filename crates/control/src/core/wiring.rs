@@ -156,8 +156,8 @@ impl Core {
         let Some((&job, wiring)) = found else { return Err(Refused::Stale) };
         let n_ports = self.fabric.template_of(switch).ports().len();
         let wrong = |what: String| {
-            let switch = self.fabric.part(switch).name.to_string();
-            Err(Refused::SwitchAnswer { switch, what })
+            let part = self.fabric.part(switch).name.to_string();
+            Err(Refused::DeviceAnswer { part, what })
         };
         match outcome {
             SetOutcome::Done => {
@@ -335,8 +335,8 @@ impl Core {
             return Err(Refused::NoTarget { target: Target::Part(switch) });
         }
         let wrong = |what: String| {
-            let switch = self.fabric.part(switch).name.to_string();
-            Err(Refused::SwitchAnswer { switch, what })
+            let part = self.fabric.part(switch).name.to_string();
+            Err(Refused::DeviceAnswer { part, what })
         };
         if limits::GENERATION_MAX < generation.number() {
             return wrong(format!("generation {generation}"));

@@ -42,8 +42,9 @@ const THRESHOLDS: &[&str] = &[
     "bits_per_error_min",
     "pcie_lanes_min",
     "pcie_generation_min",
-    "switch_time_max",
-    "flaps_per_hour_max",
+    "chip_errors_per_hour_max",
+    "flaps_max",
+    "flap_window",
 ];
 const POWER: &[&str] = &["cubes_per_rack", "boards_per_rack", "hosts_per_rack", "racks_per_feed"];
 const CABLE: &[&str] = &["end", "port", "a", "b", "kind", "gbps", "latency_ns", "loss_db"];
@@ -364,10 +365,12 @@ fn read_thresholds(reader: &mut Reader, root: &Table<'_>) -> Thresholds {
         reader.number(&table, "pcie_lanes_min", 1, 32).map_or(it.pcie_lanes_min, small);
     it.pcie_generation_min =
         reader.number(&table, "pcie_generation_min", 1, 9).map_or(it.pcie_generation_min, small);
-    it.switch_time_max = reader.span(&table, "switch_time_max").unwrap_or(it.switch_time_max);
-    it.flaps_per_hour_max = reader
-        .number(&table, "flaps_per_hour_max", 0, 3600)
-        .map_or(it.flaps_per_hour_max, |n| u16::try_from(n).expect("at most 3600"));
+    let medium = |n: u64| u16::try_from(n).expect("bounded by the reader");
+    it.chip_errors_per_hour_max = reader
+        .number(&table, "chip_errors_per_hour_max", 0, 60_000)
+        .map_or(it.chip_errors_per_hour_max, medium);
+    it.flaps_max = reader.number(&table, "flaps_max", 0, 3600).map_or(it.flaps_max, medium);
+    it.flap_window = reader.span(&table, "flap_window").unwrap_or(it.flap_window);
     it
 }
 

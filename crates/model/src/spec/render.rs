@@ -106,15 +106,16 @@ pub(super) fn slots(slots: &BTreeSet<u16>) -> String {
 }
 
 /// Every threshold by its key, as a value of TOML.
-pub fn threshold_values(it: &Thresholds) -> [(&'static str, String); 7] {
+pub fn threshold_values(it: &Thresholds) -> [(&'static str, String); 8] {
     [
         ("loss_max_db", db(it.loss_max)),
         ("loss_excess_max_db", db(it.loss_excess_max)),
         ("bits_per_error_min", it.bits_per_error_min.to_string()),
         ("pcie_lanes_min", it.pcie_lanes_min.to_string()),
         ("pcie_generation_min", it.pcie_generation_min.to_string()),
-        ("switch_time_max", quoted(&span(it.switch_time_max))),
-        ("flaps_per_hour_max", it.flaps_per_hour_max.to_string()),
+        ("chip_errors_per_hour_max", it.chip_errors_per_hour_max.to_string()),
+        ("flaps_max", it.flaps_max.to_string()),
+        ("flap_window", quoted(&span(it.flap_window))),
     ]
 }
 
@@ -241,6 +242,7 @@ pub(super) fn span(span: Span) -> String {
     let nanos = span.as_nanos();
     let (millis, rest) = (nanos / 1_000_000, nanos % 1_000_000);
     match rest {
+        0 if millis != 0 && millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
         0 if millis.is_multiple_of(1000) => format!("{}s", millis / 1000),
         0 => format!("{millis}ms"),
         _ => format!("{millis}.{rest:06}ms"),

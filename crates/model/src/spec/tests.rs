@@ -71,7 +71,7 @@ hosts = 2
 
 [thresholds]
 loss_max_db = 1.80
-switch_time_max = "250ms"
+flap_window = "5m"
 
 [optics]
 loss_db = 0.90

@@ -27,8 +27,12 @@ impl Plant {
                 Event::Discover { errand, hold } => self.answers(hold.part).then(|| {
                     Answer::Discovered { errand, part: hold.part, peers: self.discover(hold) }
                 }),
-                Event::Program { errand, part } => {
-                    self.answers(part).then_some(Answer::Programmed { errand, part })
+                Event::Program { errand, hold, table } => {
+                    let part = hold.part;
+                    self.answers(part).then(|| {
+                        let newer = self.truth.tables.set(hold, table).err();
+                        Answer::Programmed { errand, part, newer }
+                    })
                 }
                 Event::TasksStart { job, token } => self.tasks_start(job, token),
                 Event::TasksEnd { job, token, how } => self.tasks_end(job, token, how),

@@ -14,6 +14,7 @@ use selvedge_model::unit::{Generation, Moment, Ppm};
 
 use crate::crew::Crew;
 use crate::device::light::Light;
+use crate::device::tables::{Table, Tables};
 use crate::device::{Ocs, Plant};
 use crate::dice::Dice;
 use crate::fault::{Fault, FaultKind, Rates};
@@ -82,7 +83,8 @@ pub(super) enum Event {
     },
     Program {
         errand: Errand,
-        part: PartId,
+        hold: Hold,
+        table: Table,
     },
     TasksStart {
         job: JobId,
@@ -158,6 +160,7 @@ pub(super) struct Truth {
     pub(super) seq: u64,
     pub(super) queue: BinaryHeap<Reverse<Queued>>,
     pub(super) switches: BTreeMap<PartId, Ocs>,
+    pub(super) tables: Tables,
     /// Switches whose pairs have changed by no order since the last poll.
     pub(super) unpolled: BTreeSet<PartId>,
     pub(super) poll_at: Option<Moment>,
@@ -189,6 +192,7 @@ impl Truth {
             seq: 0,
             queue: BinaryHeap::new(),
             switches: BTreeMap::new(),
+            tables: Tables::default(),
             unpolled: BTreeSet::new(),
             poll_at: None,
             meddled: None,
@@ -211,7 +215,7 @@ impl Truth {
 }
 
 /// The format that is written.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Why a plant's file cannot be read back.
 #[derive(Debug, thiserror::Error)]

@@ -31,7 +31,7 @@ fn a_lost_machine_costs_one_cube_and_only_its_mirrors_move() {
             906s JobRequeued job: job0 why: Fault case: case0 not_before: 906.000s
             906s CaseMoved case: case0 state: Waiting
             906s JobPlaced job: job0 attempt: 2 n_parts: 3 kept_parts: 2
-            906s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 48 n_removed: 32 n_added: 64
+            906s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 48 n_removed: 32 n_added: 64
             907s BlueprintDone plan: plan1 job: job0
             927s JobStarted job: job0 attempt: 2 waited: 922s
               a attempt 2 Running since: 927.000s on cube0 cube3 cube2
@@ -82,7 +82,7 @@ fn without_a_spare_the_job_gives_its_place_up_and_waits() {
             2718s Undrained target: cube1 by: Case(case0)
             2718s CaseMoved case: case0 state: Closed
             2718s JobPlaced job: job0 attempt: 2 n_parts: 4 kept_parts: 0
-            2718s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            2718s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
             2718s BlueprintDone plan: plan1 job: job0
             2738s JobStarted job: job0 attempt: 2 waited: 2733s
             5738s JobStopped job: job0 attempt: 2 exit: Done kept: 3600
@@ -145,9 +145,9 @@ fn a_refused_undo_leaves_its_ports_at_fault() {
             86s JobFinished job: job0
             305s JobSubmitted job: job1
             305s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-            305s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 16 n_added: 64
+            305s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 48 n_removed: 16 n_added: 64
             306s SwitchRefused switch: x3 plan: plan1 n_ports: 1
-            306s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g3 job: job1 n_switches: 47 n_removed: 63 n_added: 16
+            306s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g4 job: job1 n_switches: 47 n_removed: 63 n_added: 16
             306s JobNotified job: job1 attempt: 1 why: StartFailed stage: Wiring
             306s CaseOpened case: case0 target: cube1/x/out/3 symptom: PortFailed severity: Critical
             306s Drained target: cube1/x/out/3 by: Case(case0)
@@ -160,9 +160,9 @@ fn a_refused_undo_leaves_its_ports_at_fault() {
             307s CaseMoved case: case0 state: Waiting
             307s CaseMoved case: case1 state: Waiting
             307s JobPlaced job: job1 attempt: 2 n_parts: 2 kept_parts: 1
-            307s BlueprintAdopted plan: plan3 parent: None generation: g4 job: job1 n_switches: 48 n_removed: 16 n_added: 64
+            307s BlueprintAdopted plan: plan3 parent: None generation: g5 job: job1 n_switches: 48 n_removed: 16 n_added: 64
             308s SwitchRefused switch: y5 plan: plan3 n_ports: 1
-            308s BlueprintAdopted plan: plan4 parent: Some(plan3) generation: g5 job: job1 n_switches: 47 n_removed: 63 n_added: 16
+            308s BlueprintAdopted plan: plan4 parent: Some(plan3) generation: g6 job: job1 n_switches: 47 n_removed: 63 n_added: 16
             308s JobNotified job: job1 attempt: 2 why: StartFailed stage: Wiring
             308s CaseOpened case: case2 target: cube2/y/out/5 symptom: PortFailed severity: Critical
             308s Drained target: cube2/y/out/5 by: Case(case2)
@@ -170,9 +170,9 @@ fn a_refused_undo_leaves_its_ports_at_fault() {
             309s JobRequeued job: job1 why: Fault case: case2 not_before: 309.000s
             309s CaseMoved case: case2 state: Waiting
             309s JobPlaced job: job1 attempt: 3 n_parts: 2 kept_parts: 1
-            309s BlueprintAdopted plan: plan5 parent: None generation: g6 job: job1 n_switches: 48 n_removed: 16 n_added: 64
+            309s BlueprintAdopted plan: plan5 parent: None generation: g7 job: job1 n_switches: 48 n_removed: 16 n_added: 64
             310s SwitchRefused switch: y5 plan: plan5 n_ports: 1
-            310s BlueprintAdopted plan: plan6 parent: Some(plan5) generation: g7 job: job1 n_switches: 47 n_removed: 63 n_added: 16
+            310s BlueprintAdopted plan: plan6 parent: Some(plan5) generation: g8 job: job1 n_switches: 47 n_removed: 63 n_added: 16
             310s JobNotified job: job1 attempt: 3 why: StartFailed stage: Wiring
             310s CaseOpened case: case3 target: cube3/y/out/5 symptom: PortFailed severity: Critical
             310s Drained target: cube3/y/out/5 by: Case(case3)
@@ -472,7 +472,7 @@ fn observing_places_on_what_only_warns_and_says_so() {
             186s CaseMoved case: case1 state: Waiting
             186s CaseMoved case: case0 state: Waiting
             186s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-            186s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            186s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 48 n_removed: 0 n_added: 48
             187s BlueprintDone plan: plan1 job: job0
             207s JobStarted job: job0 attempt: 2 waited: 202s
               b attempt 2 Running since: 207.000s on cube1

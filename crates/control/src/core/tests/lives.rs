@@ -190,7 +190,7 @@ fn the_limit_counts_anew_after_each_interruption() {
             490s JobStopped job: job0 attempt: 1 exit: Told kept: 464
             490s JobRequeued job: job0 why: Requeued not_before: 490.000s
             490s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-            490s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            490s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
             490s BlueprintDone plan: plan1 job: job0
             510s JobStarted job: job0 attempt: 2 waited: 505s
             946s JobStopped job: job0 attempt: 2 exit: Done kept: 900
@@ -241,7 +241,7 @@ fn a_job_whose_tasks_are_lost_goes_on_from_its_last_checkpoint() {
             1526s JobStopped job: job0 attempt: 1 exit: Lost kept: 1200
             1526s JobRequeued job: job0 why: Lost not_before: 1526.000s
             1526s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 1
-            1526s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            1526s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
             1526s BlueprintDone plan: plan1 job: job0
             1546s JobStarted job: job0 attempt: 2 waited: 1541s
               a attempt 2 Running since: 1546.000s on cube0
@@ -314,7 +314,7 @@ fn orders_are_obeyed_while_a_job_runs_or_stops() {
             70s JobStopped job: job0 attempt: 1 exit: Told kept: 44
             70s JobRequeued job: job0 why: Requeued not_before: 70.000s
             70s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-            70s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            70s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
             70s BlueprintDone plan: plan1 job: job0
             90s JobStarted job: job0 attempt: 2 waited: 85s
             125s JobNotified job: job0 attempt: 2 why: Requeued
@@ -322,7 +322,7 @@ fn orders_are_obeyed_while_a_job_runs_or_stops() {
             130s JobStopped job: job0 attempt: 2 exit: Told kept: 84
             130s JobRequeued job: job0 why: Requeued not_before: 130.000s
             130s JobPlaced job: job0 attempt: 3 n_parts: 1 kept_parts: 0
-            130s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            130s BlueprintAdopted plan: plan2 parent: Some(plan1) generation: g5 job: job0 n_switches: 0 n_removed: 0 n_added: 0
             130s BlueprintDone plan: plan2 job: job0
             150s JobStarted job: job0 attempt: 3 waited: 145s
             425s JobNotified job: job0 attempt: 3 why: Cancelled
@@ -368,13 +368,13 @@ fn nothing_that_would_delay_the_promised_head_passes_it() {
             1826s JobStopped job: job0 attempt: 1 exit: Done kept: 1800
             1826s JobFinished job: job0
             1826s JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
-            1826s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job1 n_switches: 48 n_removed: 32 n_added: 80
+            1826s BlueprintAdopted plan: plan2 parent: None generation: g5 job: job1 n_switches: 48 n_removed: 32 n_added: 80
             1827s BlueprintDone plan: plan2 job: job1
             1847s JobStarted job: job1 attempt: 1 waited: 1842s
             2447s JobStopped job: job1 attempt: 1 exit: Done kept: 600
             2447s JobFinished job: job1
             2447s JobPlaced job: job3 attempt: 1 n_parts: 1 kept_parts: 0
-            2447s BlueprintAdopted plan: plan3 parent: None generation: g4 job: job3 n_switches: 16 n_removed: 32 n_added: 16
+            2447s BlueprintAdopted plan: plan3 parent: None generation: g7 job: job3 n_switches: 16 n_removed: 32 n_added: 16
             2447s JobPlaced job: job4 attempt: 1 n_parts: 1 kept_parts: 0
             2448s BlueprintDone plan: plan3 job: job3
             2462s JobStarted job: job4 attempt: 1 waited: 2457s
@@ -411,7 +411,7 @@ fn nothing_passes_a_head_that_waits_for_a_job_without_limit() {
             1826s JobStopped job: job0 attempt: 1 exit: Done kept: 1800
             1826s JobFinished job: job0
             1826s JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
-            1826s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 16 n_added: 112
+            1826s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 48 n_removed: 16 n_added: 112
             1827s BlueprintDone plan: plan1 job: job1
             1847s JobStarted job: job1 attempt: 1 waited: 1842s
             2447s JobStopped job: job1 attempt: 1 exit: Done kept: 600
@@ -447,13 +447,13 @@ fn aging_lets_an_old_job_pass_a_new_one_of_higher_priority() {
             25226s JobStopped job: job0 attempt: 1 exit: Done kept: 25200
             25226s JobFinished job: job0
             25226s JobPlaced job: job1 attempt: 1 n_parts: 4 kept_parts: 0
-            25226s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 0 n_removed: 0 n_added: 0
+            25226s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 0 n_removed: 0 n_added: 0
             25226s BlueprintDone plan: plan1 job: job1
             25246s JobStarted job: job1 attempt: 1 waited: 25241s
             25306s JobStopped job: job1 attempt: 1 exit: Done kept: 60
             25306s JobFinished job: job1
             25306s JobPlaced job: job2 attempt: 1 n_parts: 4 kept_parts: 0
-            25306s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
+            25306s BlueprintAdopted plan: plan2 parent: None generation: g5 job: job2 n_switches: 0 n_removed: 0 n_added: 0
             25306s BlueprintDone plan: plan2 job: job2
             25326s JobStarted job: job2 attempt: 1 waited: 721s
             25386s JobStopped job: job2 attempt: 1 exit: Done kept: 60
@@ -486,7 +486,7 @@ fn a_preempted_job_does_not_come_back_before_whom_it_made_room_for() {
             910s JobStopped job: job0 attempt: 1 exit: Told kept: 884
             910s JobRequeued job: job0 why: Preempted by: job1 not_before: 910.000s
             910s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-            910s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 16 n_removed: 32 n_added: 16
+            910s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 16 n_removed: 32 n_added: 16
             911s BlueprintDone plan: plan1 job: job1
             931s JobStarted job: job1 attempt: 1 waited: 26s
               high attempt 1 Running since: 931.000s on cube0 cube3
@@ -494,7 +494,7 @@ fn a_preempted_job_does_not_come_back_before_whom_it_made_room_for() {
             1531s JobStopped job: job1 attempt: 1 exit: Done kept: 600
             1531s JobFinished job: job1
             1531s JobPlaced job: job0 attempt: 2 n_parts: 4 kept_parts: 0
-            1531s BlueprintAdopted plan: plan2 parent: Some(plan0) generation: g3 job: job0 n_switches: 16 n_removed: 16 n_added: 32
+            1531s BlueprintAdopted plan: plan2 parent: Some(plan0) generation: g5 job: job0 n_switches: 16 n_removed: 16 n_added: 32
             1532s BlueprintDone plan: plan2 job: job0
             1552s JobStarted job: job0 attempt: 2 waited: 1547s
             4268s JobStopped job: job0 attempt: 2 exit: Done kept: 3600
@@ -622,7 +622,7 @@ fn a_job_that_lost_what_was_freed_for_it_keeps_nobody_waiting() {
             908s CaseMoved case: case0 state: Waiting
             1027s JobSubmitted job: job2
             1027s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-            1027s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job2 n_switches: 16 n_removed: 32 n_added: 16
+            1027s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job2 n_switches: 16 n_removed: 32 n_added: 16
             1028s BlueprintDone plan: plan1 job: job2
             1048s JobStarted job: job2 attempt: 1 waited: 21s
               high attempt 0 Queued since: 905.000s not_before: 905.000s held: false

@@ -46,7 +46,7 @@ fn two_hosts_serve_and_heal_like_any_plant() {
             306s JobRequeued job: job0 why: Fault case: case0 not_before: 306.000s
             306s CaseMoved case: case0 state: Waiting
             306s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-            306s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            306s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
             306s BlueprintDone plan: plan1 job: job0
             326s JobStarted job: job0 attempt: 2 waited: 321s
             366s CaseMoved case: case0 state: UnderRepair
@@ -61,7 +61,7 @@ fn two_hosts_serve_and_heal_like_any_plant() {
             2126s JobStopped job: job0 attempt: 2 exit: Done kept: 1800
             2126s JobFinished job: job0
             2126s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-            2126s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job1 n_switches: 0 n_removed: 0 n_added: 0
+            2126s BlueprintAdopted plan: plan2 parent: None generation: g5 job: job1 n_switches: 0 n_removed: 0 n_added: 0
             2126s BlueprintDone plan: plan2 job: job1
             2146s JobStarted job: job1 attempt: 1 waited: 1541s
             2746s JobStopped job: job1 attempt: 1 exit: Done kept: 600
@@ -110,7 +110,7 @@ fn jobs_within_cubes_are_packed_so_that_a_whole_cube_fits() {
             130s JobRequeued job: job1 why: Moved plan: plan0 not_before: 130.000s
             130s JobPlaced job: job1 attempt: 2 n_parts: 1 kept_parts: 0
             130s JobPlaced job: job3 attempt: 1 n_parts: 1 kept_parts: 0
-            130s BlueprintAdopted plan: plan1 parent: None generation: g1 job: job3 n_switches: 48 n_removed: 0 n_added: 48
+            130s BlueprintAdopted plan: plan1 parent: None generation: g4 job: job3 n_switches: 48 n_removed: 0 n_added: 48
             131s BlueprintDone plan: plan1 job: job3
             145s JobStarted job: job1 attempt: 2 waited: 140s
             151s JobStarted job: job3 attempt: 1 waited: 26s
@@ -192,9 +192,9 @@ fn a_whole_job_is_moved_to_another_pod_when_it_may() {
             430s JobStopped job: job2 attempt: 1 exit: Told kept: 404
             430s JobRequeued job: job2 why: Moved plan: plan3 not_before: 430.000s
             430s JobPlaced job: job2 attempt: 2 n_parts: 1 kept_parts: 0
-            430s BlueprintAdopted plan: plan4 parent: Some(plan2) generation: g4 job: job2 n_switches: 48 n_removed: 0 n_added: 48
+            430s BlueprintAdopted plan: plan4 parent: Some(plan2) generation: g7 job: job2 n_switches: 48 n_removed: 0 n_added: 48
             430s JobPlaced job: job3 attempt: 1 n_parts: 4 kept_parts: 0
-            430s BlueprintAdopted plan: plan5 parent: None generation: g5 job: job3 n_switches: 16 n_removed: 32 n_added: 32
+            430s BlueprintAdopted plan: plan5 parent: None generation: g8 job: job3 n_switches: 16 n_removed: 32 n_added: 32
             431s BlueprintDone plan: plan4 job: job2
             431s BlueprintDone plan: plan5 job: job3
             451s JobStarted job: job2 attempt: 2 waited: 446s
@@ -243,7 +243,7 @@ fn a_plant_is_changed_by_whoever_saw_the_newest_version() {
         65s PlantApplied version: 2 n_parts: 51 n_added: 1 n_retired: 0
         65s JobSubmitted job: job1
         65s JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
-        65s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 48
+        65s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 48 n_removed: 0 n_added: 48
         66s BlueprintDone plan: plan1 job: job1
         86s JobStarted job: job1 attempt: 1 waited: 21s
           a attempt 1 Running since: 26.000s on cube0 cube1
@@ -266,7 +266,7 @@ fn a_plant_is_changed_by_whoever_saw_the_newest_version() {
         3725s PlantApplied version: 4 n_parts: 52 n_added: 1 n_retired: 0
         3725s JobSubmitted job: job2
         3725s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-        3725s BlueprintAdopted plan: plan2 parent: None generation: g3 job: job2 n_switches: 0 n_removed: 0 n_added: 0
+        3725s BlueprintAdopted plan: plan2 parent: None generation: g5 job: job2 n_switches: 0 n_removed: 0 n_added: 0
         3725s BlueprintDone plan: plan2 job: job2
         3745s JobStarted job: job2 attempt: 1 waited: 20s
           a attempt 1 Finished
@@ -337,7 +337,7 @@ fn a_moved_fibre_takes_its_drains_with_it_and_is_wired_anew() {
               a attempt 1 Finished
             1925s JobSubmitted job: job1
             1925s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-            1925s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 1 n_removed: 1 n_added: 1
+            1925s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 1 n_removed: 1 n_added: 1
             1926s BlueprintDone plan: plan1 job: job1
             1946s JobStarted job: job1 attempt: 1 waited: 21s
               a attempt 1 Finished

@@ -63,7 +63,7 @@ fn a_drained_link_holds_while_its_machine_serves_shapes_that_do_not_use_it() {
             737s Undrained target: cube0/chip0.0.0/+x by: Case(case0)
             737s CaseMoved case: case0 state: Closed
             737s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-            737s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            737s BlueprintAdopted plan: plan0 parent: None generation: g3 job: job0 n_switches: 48 n_removed: 0 n_added: 48
             738s BlueprintDone plan: plan0 job: job0
             758s JobStarted job: job0 attempt: 1 waited: 753s
               flat attempt 1 Finished
@@ -258,7 +258,7 @@ fn maintenance_goes_in_waves_within_its_budget() {
             70s JobRequeued job: job0 why: Fault case: case0 not_before: 70.000s
             70s CaseMoved case: case0 state: UnderRepair
             70s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-            70s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            70s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 48 n_removed: 0 n_added: 48
             71s BlueprintDone plan: plan1 job: job0
             91s JobStarted job: job0 attempt: 2 waited: 86s
               a attempt 2 Running since: 91.000s on cube2
@@ -321,7 +321,7 @@ fn a_drain_evicts_with_notice_and_the_job_goes_on_elsewhere() {
             910s JobStopped job: job0 attempt: 1 exit: Told kept: 884
             910s JobRequeued job: job0 why: Drained target: cube1 not_before: 910.000s
             910s JobPlaced job: job0 attempt: 2 n_parts: 2 kept_parts: 1
-            910s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 48 n_removed: 32 n_added: 64
+            910s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 48 n_removed: 32 n_added: 64
             911s BlueprintDone plan: plan1 job: job0
             931s JobStarted job: job0 attempt: 2 waited: 926s
               a attempt 2 Running since: 931.000s on cube0 cube2

@@ -59,7 +59,7 @@ fn job_inputs(world: &World) -> Vec<(&'static str, Input)> {
         ("exercised", Input::Answer(Answer::Exercised { errand, failed: Vec::new() })),
         ("discovered", peers(384)),
         ("few peers", peers(3)),
-        ("programmed", Input::Answer(Answer::Programmed { errand, part })),
+        ("programmed", Input::Answer(Answer::Programmed { errand, part, newer: None })),
         ("started", Input::Answer(Answer::Started { job, attempt })),
         ("stopped", stopped(attempt)),
         ("stopped before", stopped(attempt.wrapping_sub(1))),

@@ -232,7 +232,11 @@ impl Drawn<'_> {
                 let peer = Some(self.port());
                 Answer::Discovered { errand, part, peers: vec![peer; n] }
             }
-            6 => Answer::Programmed { errand, part },
+            6 => {
+                let newer = Generation::new(self.draws.number());
+                let newer = self.draws.one_of(&[None, None, Some(newer)]);
+                Answer::Programmed { errand, part, newer }
+            }
             7 => Answer::Started { job, attempt: self.attempt(job) },
             _ => {
                 let exits = [Exit::Done, Exit::Told, Exit::Failed(1), Exit::Lost];

@@ -433,7 +433,7 @@ impl World {
             }
             Command::Program { errand, hold, .. } => {
                 if !self.silent.contains(&hold.part) {
-                    self.answer(1, Answer::Programmed { errand, part: hold.part });
+                    self.answer(1, Answer::Programmed { errand, part: hold.part, newer: None });
                 }
             }
             Command::Start { job, attempt, work, kept, .. } => {

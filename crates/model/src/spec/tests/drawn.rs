@@ -64,7 +64,8 @@ fn draw_plant(dice: &mut Dice) -> Plant {
         plant.pods[0].control = Control::Address(format!("[::1]:{}", 1 + dice.below(65_535)));
     }
     plant.thresholds.loss_max = CentiDb::new(dice.below(10_001) as u16);
-    plant.thresholds.switch_time_max = Span::nanos(dice.below(3_000_000_000));
+    plant.thresholds.flap_window = Span::nanos(dice.below(3_000_000_000));
+    plant.thresholds.flaps_max = dice.below(3601) as u16;
     plant.thresholds.bits_per_error_min = 1 + dice.below(1 << 60);
     plant.optics.loss = CentiDb::new(dice.below(300) as u16);
     plant.power.boards_per_rack = 1 + dice.below(40) as u16;

@@ -448,12 +448,12 @@ name = "demo"
 [[pod]]
 family = "tpuv4"
 [thresholds]
-switch_time_max = "3 weeks"
+flap_window = "3 weeks"
 "#,
         expect![[r#"
-            demo.toml:6:19: switch_time_max "3 weeks" cannot be read
-             6 | switch_time_max = "3 weeks"
-               |                   ^^^^^^^^^
+            demo.toml:6:15: flap_window "3 weeks" cannot be read
+             6 | flap_window = "3 weeks"
+               |               ^^^^^^^^^
                right: a time such as "500ms", "2s" or "15m"
         "#]],
     );
