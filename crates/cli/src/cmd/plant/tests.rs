@@ -137,14 +137,15 @@ fn a_plant_is_shown_with_its_counts_thresholds_and_shares() {
         power domains            5
         rack domains            20
 
-        threshold                    value  source
-        loss_max_db                   1.50  the plant file
-        loss_excess_max_db            0.50  assumed: what a dirty connector adds
-        bits_per_error_min   1000000000000  assumed: one error in 10^12 bits
-        pcie_lanes_min                  16  assumed: the modelled machines have 16 lanes
-        pcie_generation_min              3  assumed: the modelled machines have generation 3
-        switch_time_max              500ms  Calient S320 manual: all ports within 500 ms
-        flaps_per_hour_max               2  assumed
+        threshold                         value  source
+        loss_max_db                        1.50  the plant file
+        loss_excess_max_db                 0.50  assumed: what a dirty connector adds
+        bits_per_error_min        1000000000000  assumed: one error in 10^12 bits
+        pcie_lanes_min                       16  assumed: the modelled machines have 16 lanes
+        pcie_generation_min                   3  assumed: the modelled machines have generation 3
+        chip_errors_per_hour_max             50  assumed: no source gives a TPUv4's
+        flaps_max                             2  gpud: a flap is three returns
+        flap_window                         10m  gpud: within ten minutes
 
         pod   share of                     capital     power  basis
         pod0  optical switches and fibre  < 17.4 %  < 11.0 %  assumed for 16 cubes, all switches bought; from Zu et al. 2024 (NSDI), section 2.2: under 5 % of a pod's capital cost and under 3 % of its power
