@@ -46,3 +46,6 @@ pub const MAINTENANCE_MAX: usize = 4096;
 
 /// How long before a machine is missed its links may have gone down for the same reason.
 pub const ABSORB_MAX: Span = Span::secs(60);
+
+/// How long a case waits for a crew until it is called again.
+pub const CALL_AGAIN: Span = Span::hours(6);

@@ -2,9 +2,10 @@
 //!
 //! In reading order: seeded [`dice`]; what can go wrong ([`fault`]); what runs ([`task`]) and who
 //! repairs ([`crew`]); the [`device`]s as they really are; jobs to submit ([`trace`]); a journal
-//! that loses what was not synced ([`store`]); what must never be ([`rule`]) and what is counted
-//! ([`tally`]); the [`world`] that drives them all; its [`summary`]; a [`scenario`] is how people
-//! ask for one; the [`judge`] draws worlds from seeds and tries to break them.
+//! that loses what was not synced ([`store`]); what must never be ([`rule`]), what people
+//! [`order`] and what is counted ([`tally`]); the [`world`] that drives them all; its
+//! [`summary`]; a [`scenario`] is how people ask for one; the [`judge`] draws worlds from seeds
+//! and tries to break them.
 //!
 //! The same seed gives the same world, event by event.
 #![warn(missing_docs)]
@@ -26,6 +27,8 @@ pub mod trace;
 pub mod store;
 
 pub mod rule;
+
+pub mod order;
 
 pub mod tally;
 

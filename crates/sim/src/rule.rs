@@ -75,8 +75,8 @@ impl std::fmt::Display for Found {
 pub struct Rules {
     found: Vec<Found>,
     n_found: u64,
-    /// Jobs that have to leave their place, each with the first check that saw it so.
-    leaving: BTreeMap<JobId, Moment>,
+    /// Starts of jobs that have to leave their place, each with the first check that saw it so.
+    leaving: BTreeMap<(JobId, u32), Moment>,
     n_stale_writes: u64,
     /// The table that each start of a job was to have.
     tables: BTreeMap<JobId, (u32, u64)>,
@@ -202,7 +202,7 @@ impl Rules {
     fn check_tasks(&mut self, now: Moment, core: &Core, plant: &Plant) {
         let state = core.state();
         let mut leaving = BTreeMap::new();
-        for (job, _) in plant.tasks().live() {
+        for (job, task) in plant.tasks().live() {
             let Some(known) = state.jobs.get(job) else { continue };
             if known.state.is_over() {
                 self.found(now, Violation::Orphan { job, word: known.state.word() });
@@ -212,11 +212,11 @@ impl Rules {
                 continue;
             }
             // From when we saw it: a drain may have stood for long before it came to evict.
-            let since = self.leaving.get(&job).copied().unwrap_or(now);
+            let since = self.leaving.get(&(job, task.attempt)).copied().unwrap_or(now);
             if since + core.leave_max() + SLACK < now {
                 self.found(now, Violation::Stayed { job, since });
             }
-            leaving.insert(job, since);
+            leaving.insert((job, task.attempt), since);
         }
         self.leaving = leaving;
     }

@@ -7,6 +7,8 @@ use selvedge_control::note::{CaseState, Note, StopWhy};
 use selvedge_model::fabric::Role;
 use selvedge_model::unit::{Moment, Span};
 
+use crate::order::OrderKind;
+
 /// For how much of the time a slice of so many whole parts could have been placed, had they all
 /// been free, on parts that the core knew to be sound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -30,6 +32,8 @@ pub struct Tally {
     pub n_refused: u64,
     /// Inputs that came while the process was down.
     pub n_lost_inputs: u64,
+    /// Orders of each kind that were accepted, in the order of [`OrderKind::ALL`].
+    pub n_orders: [u64; OrderKind::ALL.len()],
     /// Jobs handed in.
     pub n_submitted: u64,
     /// Jobs in the core.

@@ -22,6 +22,7 @@ use selvedge_model::unit::{Moment, Span};
 use crate::device::{Dials, Plant};
 use crate::dice::Dice;
 use crate::fault::{FaultKind, FaultSpec, Rates};
+use crate::order::OrderKind;
 use crate::rule::{Rules, Violation};
 use crate::store::Store;
 use crate::tally::Tally;
@@ -171,6 +172,8 @@ pub struct World {
     rules: Rules,
     tally: Tally,
     check_in: u64,
+    /// Versions of the plant file that the hardware has followed.
+    n_plants: usize,
 }
 
 /// Where the power fails at every sync, the world goes on from each so many of them: more often,
@@ -212,6 +215,7 @@ impl World {
             rules: Rules::new(),
             tally: Tally::default(),
             check_in: setup.check_every,
+            n_plants: 1,
             setup,
         };
         world.begin()?;
@@ -298,9 +302,9 @@ impl World {
         Ok(true)
     }
 
-    /// Asks the core as a person would.
-    pub fn ask(&mut self, by: &str, what: Ask) {
-        self.offer(Input::Ask { by: by.to_owned(), what });
+    /// Asks the core as a person would; what was accepted, if it was.
+    pub fn ask(&mut self, by: &str, what: Ask) -> Option<Accepted> {
+        self.offer(Input::Ask { by: by.to_owned(), what }).map(|it| it.1)
     }
 
     /// How many jobs are submitted in all.
@@ -339,15 +343,15 @@ impl World {
     }
 
     fn offer(&mut self, input: Input) -> Option<(u64, Accepted)> {
-        let changes_plant = matches!(
-            &input,
-            Input::Ask { what: Ask::ApplyPlant { .. } | Ask::MovePort { .. }, .. }
-        );
+        let order = match &input {
+            Input::Ask { what, .. } => Some(OrderKind::of(what)),
+            _other => None,
+        };
         match self.commit.offer(self.now, input) {
             Ok(accepted) => {
                 self.tally.n_inputs += 1;
-                if changes_plant {
-                    self.plant.adopt(Arc::new(self.commit.core().fabric().clone()));
+                if let Some(kind) = order {
+                    self.tally.n_orders[kind as usize] += 1;
                 }
                 Some(accepted)
             }
@@ -366,6 +370,7 @@ impl World {
             Ok((number, Accepted::Job(job))) => {
                 self.tally.n_inputs += 1;
                 self.tally.n_accepted += 1;
+                self.tally.n_orders[OrderKind::Submit as usize] += 1;
                 self.pending.push(Pending { number, job, spec });
             }
             Ok((number, other)) => {
@@ -456,12 +461,22 @@ impl World {
         }
         self.store.sync();
         self.commit.synced(self.commit.next_number() - 1);
+        self.build();
         self.acknowledge();
         self.carry_out();
         if self.setup.crashes != Crashes::Never && SNAPSHOT_EVERY <= self.store.n_kept() {
             self.store.snapshot(self.commit.next_number() - 1, self.commit.core().snapshot());
         }
         Ok(())
+    }
+
+    /// What the plant file has come to say is built, once that is certain.
+    fn build(&mut self) {
+        let n_plants = self.commit.core().state().plants.len();
+        if self.n_plants < n_plants {
+            self.n_plants = n_plants;
+            self.plant.adopt(Arc::new(self.commit.core().fabric().clone()));
+        }
     }
 
     fn acknowledge(&mut self) {
@@ -519,6 +534,7 @@ impl World {
         // Clients without an answer ask again, under the same key.
         self.again.extend(self.pending.drain(..).map(|it| it.spec));
         self.recount();
+        self.build();
         self.now = self.now + down;
         let mut lost = Vec::new();
         self.plant.advance_into(self.now, &mut lost);

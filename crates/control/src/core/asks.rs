@@ -235,6 +235,7 @@ impl Core {
             // A person decides what the level would not: the part is emptied first.
             self.force_out(case);
         } else {
+            self.clear_timer(Timer::Case(case));
             self.move_case(case, CaseState::UnderRepair);
         }
         Ok(Accepted::Case(case))

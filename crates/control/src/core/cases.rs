@@ -20,7 +20,7 @@ use crate::capacity;
 use crate::core::jobs::Haste;
 use crate::core::{Accepted, Core, Refused, count};
 use crate::input::{Errand, Readings};
-use crate::limits::{ABSORB_MAX, EVIDENCE_MAX, SIGHTINGS_MAX};
+use crate::limits::{ABSORB_MAX, CALL_AGAIN, EVIDENCE_MAX, SIGHTINGS_MAX};
 use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::output::Command;
 use crate::settings::Level;
@@ -326,6 +326,10 @@ impl Core {
         }
         let known = &self.state.cases[case];
         let (target, symptom) = (known.target, known.symptom);
+        if known.state == CaseState::Waiting {
+            // A crew that found somebody else at work has left, and nobody says so.
+            self.set_timer(Timer::Case(case), self.state.now + CALL_AGAIN);
+        }
         self.send(Command::CallCrew { case, target, symptom });
     }
 
@@ -512,7 +516,8 @@ impl Core {
             CaseState::UnderRepair => self.verify(case),
             // No answer: what does not answer is not verified.
             CaseState::Verifying => self.grow(case, Severity::Transient, Symptom::Silent, None),
-            CaseState::Draining | CaseState::Waiting | CaseState::Closed => (),
+            CaseState::Waiting => self.call_crew(case),
+            CaseState::Draining | CaseState::Closed => (),
         }
     }
 

@@ -4,6 +4,7 @@ use super::*;
 fn check(first: u64) {
     let mut n_inputs = 0;
     let mut n_faults = [0u64; FaultKind::ALL.len()];
+    let mut n_orders = [0u64; OrderKind::ALL.len()];
     let mut failed = Vec::new();
     for number in first..first + 50 {
         let outcome = match seed(number) {
@@ -16,6 +17,9 @@ fn check(first: u64) {
         };
         n_inputs += outcome.n_inputs;
         for (sum, n) in n_faults.iter_mut().zip(outcome.n_faults) {
+            *sum += n;
+        }
+        for (sum, n) in n_orders.iter_mut().zip(outcome.n_orders) {
             *sum += n;
         }
         if !outcome.violations.is_empty() {
@@ -31,6 +35,10 @@ fn check(first: u64) {
     }
     println!("{n_inputs} inputs in seeds {first}..{}", first + 50);
     for (kind, n) in FaultKind::ALL.into_iter().zip(n_faults) {
+        println!("{n:6} {kind}");
+        assert!(13 <= n, "only {n} times {kind}");
+    }
+    for (kind, n) in OrderKind::ALL.into_iter().zip(n_orders) {
         println!("{n:6} {kind}");
         assert!(13 <= n, "only {n} times {kind}");
     }

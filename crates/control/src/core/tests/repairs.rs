@@ -331,3 +331,25 @@ fn a_drain_evicts_with_notice_and_the_job_goes_on_elsewhere() {
         "#]],
     );
 }
+
+#[test]
+fn a_crew_that_did_not_come_is_called_again() {
+    check(
+        "report cube0/m00 machine_down
+         run 1h
+         crew 10m
+         run 7h
+         show",
+        expect![[r#"
+            5s CaseOpened case: case0 target: cube0/m00 symptom: MachineDown severity: Fatal
+            5s Drained target: cube0/m00 by: Case(case0)
+            5s CaseMoved case: case0 state: Draining
+            5s CaseMoved case: case0 state: Waiting
+            21665s CaseMoved case: case0 state: UnderRepair
+            22205s CaseMoved case: case0 state: Verifying
+            22217s CaseMoved case: case0 state: Probation until: 22817.000s
+            22817s Undrained target: cube0/m00 by: Case(case0)
+            22817s CaseMoved case: case0 state: Closed
+        "#]],
+    );
+}

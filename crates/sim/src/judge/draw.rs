@@ -1,0 +1,218 @@
+//! What is drawn from a seed: how large the world is, what runs in it, how it misbehaves.
+
+use std::collections::BTreeSet;
+
+use selvedge_control::settings::{Level, Settings};
+use selvedge_family::torus::shape::Shape;
+use selvedge_model::job::{Demand, JobSpec, Work};
+use selvedge_model::unit::{Moment, Ppm, Span};
+
+use crate::device::Dials;
+use crate::dice::Dice;
+use crate::fault::{FaultKind, Rates};
+use crate::judge::people;
+use crate::world::{Crashes, Happening, Setup, Syncs, World};
+
+/// Of so many seeds, one crashes at every sync.
+const ALWAYS_EVERY: u64 = 40;
+
+/// How often the power fails in each other seed.
+const N_CRASHES: usize = 20;
+
+/// What is drawn from a seed.
+pub(super) struct Drawn {
+    pub(super) setup: Setup,
+    /// What people will want.
+    pub(super) wishes: Vec<people::Wished>,
+    /// When all is healed.
+    pub(super) end: Moment,
+    /// How long after the end everything must be over.
+    pub(super) bound: Span,
+    /// For people.
+    pub(super) text: String,
+}
+
+impl Drawn {
+    pub(super) fn draw(seed: u64, dice: &mut Dice) -> Self {
+        let size = Size::draw(seed, dice);
+        let mut happenings = jobs(dice, &size);
+        let wishes = people::draw(seed, &size);
+        happenings.sort_by_key(|it| it.0);
+        let work = happenings.iter().fold(Span::ZERO, |sum, (_, it)| match it {
+            Happening::Submit(spec) => {
+                let Work::Simulated { duration, .. } = spec.work;
+                sum + duration + Span::hours(1)
+            }
+            Happening::Ask { .. }
+            | Happening::Fault { .. }
+            | Happening::Clear { .. }
+            | Happening::Drain { .. } => sum,
+        });
+        let settings = settings(dice, size.reviews);
+        let syncs = match dice.below(3) {
+            0 => Syncs::AtOnce,
+            1 => Syncs::After(Span::nanos(100_000), Span::millis(5)),
+            _ => Syncs::After(Span::millis(1), Span::millis(400)),
+        };
+        let crashes = if size.always {
+            Crashes::Always
+        } else {
+            let reach = 40 * size.n_jobs as u64;
+            Crashes::At((0..N_CRASHES).map(|_| 1 + dice.below(reach)).collect::<BTreeSet<_>>())
+        };
+        let dials = dials(dice);
+        let Size { n_pods, n_cubes, n_jobs, end, .. } = size;
+        let text = format!(
+            "{n_pods} pods of {n_cubes} cubes, {n_jobs} jobs until {end}, {:?}, {syncs:?}, \
+             {dials:?}",
+            settings.level
+        );
+        let setup = Setup {
+            plant: pods(n_pods, n_cubes, dice),
+            settings,
+            seed,
+            rates: Rates::NONE,
+            dials,
+            happenings,
+            syncs,
+            crashes,
+            check_every: 32,
+        };
+        Self { setup, wishes, end, bound: Span::days(3) + work.times(2), text }
+    }
+
+    /// A third of the kinds is off; the others come a few times in the run.
+    pub(super) fn rates(&self, world: &World, dice: &mut Dice) -> Rates {
+        let days_ppm = self.end.since(Moment::START).as_secs() * 1_000_000 / 86_400;
+        FaultKind::ALL.into_iter().fold(Rates::NONE, |rates, kind| {
+            let n_wanted = if dice.below(3) == 0 { 0 } else { 1 + dice.below(6) };
+            let n_things = world.plant().n_prone(kind) as u64;
+            if n_things == 0 || n_wanted == 0 {
+                return rates;
+            }
+            let per_day = n_wanted * 1_000_000_000_000 / (days_ppm * n_things);
+            rates.with(kind, Ppm::new(u32::try_from(per_day).unwrap_or(u32::MAX)))
+        })
+    }
+}
+
+/// Pods whose cubes stand on slots with some room beside them, so that others may come.
+fn pods(n_pods: usize, n_cubes: usize, dice: &mut Dice) -> String {
+    let n_slots = n_cubes + dice.index(3);
+    let pod = format!(
+        "\n[[pod]]\nfamily = \"tpuv4\"\ncubes = {n_slots}\ndeployed = \"0-{}\"\n",
+        n_cubes - 1
+    );
+    format!("format = 1\nname = \"judged\"\n{}", pod.repeat(n_pods))
+}
+
+fn dials(dice: &mut Dice) -> Dials {
+    let mut up_to = |most: u64| {
+        let off = dice.below(3) == 0;
+        let value = if off { 0 } else { dice.below(most) };
+        Ppm::new(u32::try_from(value).expect("shares lie below a million"))
+    };
+    Dials {
+        lose: up_to(30_000),
+        echo: up_to(50_000),
+        untrained: up_to(300),
+        stubborn: up_to(400_000),
+        fail: up_to(100_000),
+        botch: up_to(300_000),
+    }
+}
+
+/// How large a seed's world is, and how crowded.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    /// The power fails at every sync.
+    pub(super) always: bool,
+    /// Jobs are moved only once a person has looked at who goes where; such worlds are crowded,
+    /// or nobody would have to move.
+    pub(super) reviews: bool,
+    pub(super) n_pods: usize,
+    pub(super) n_cubes: usize,
+    pub(super) n_jobs: usize,
+    pub(super) end: Moment,
+}
+
+impl Size {
+    fn draw(seed: u64, dice: &mut Dice) -> Self {
+        let always = seed.is_multiple_of(ALWAYS_EVERY);
+        let reviews = !always && dice.below(2) == 0;
+        let n_pods = if reviews || dice.below(5) == 0 { 2 } else { 1 };
+        let (most, n_jobs, n_hours) = match (always, reviews) {
+            (true, _) => (2, 16, 72),
+            (false, true) => (5, 200 + dice.index(100), 36),
+            (false, false) => (15 / n_pods, 60 + dice.index(50), 72),
+        };
+        let n_cubes = 2 + dice.index(most);
+        let end = Moment::START + Span::hours(24 + dice.below(n_hours));
+        Self { always, reviews, n_pods, n_cubes, n_jobs, end }
+    }
+}
+
+fn settings(dice: &mut Dice, reviews: bool) -> Settings {
+    let mut settings = Settings::simulated();
+    settings.level = match dice.below(10) {
+        0 => Level::Quarantine,
+        1 => Level::Drain,
+        _ => Level::Repair,
+    };
+    settings.means.backfill = dice.below(4) != 0;
+    settings.means.preempt = dice.below(4) != 0;
+    settings.means.defragment = dice.below(4) != 0;
+    if reviews {
+        settings.level = Level::Drain;
+        settings.means.preempt = false;
+        settings.means.defragment = true;
+    }
+    settings
+}
+
+fn jobs(dice: &mut Dice, size: &Size) -> Vec<(Moment, Happening)> {
+    let Size { n_jobs, n_cubes, end, reviews, .. } = *size;
+    let per_cent = |share: u32| Ppm::new(10_000 * share);
+    let (small_share, preemptible_share) = match reviews {
+        true => (per_cent(80), per_cent(95)),
+        false => (per_cent(50), per_cent(50)),
+    };
+    let (small, large): (Vec<Shape>, Vec<Shape>) =
+        Shape::all().into_iter().partition(|it| it.cubes().is_none());
+    let large: Vec<Shape> = large.into_iter().filter(|it| it.n_cubes() <= n_cubes).collect();
+    let room = end.since(Moment::START);
+    (0..n_jobs)
+        .map(|number| {
+            // Bursts and lulls: half of the jobs come in the first quarter.
+            let share = if dice.below(2) == 0 { 4 } else { 1 };
+            let at = Moment::START + dice.span(Span::secs(1), Span::nanos(room.as_nanos() / share));
+            let shapes = if dice.chance(small_share) { &small } else { &large };
+            let duration = match dice.below(12) {
+                0 => Span::ZERO,
+                _ => dice.exponential(Span::hours(2)).min(Span::hours(24)),
+            };
+            let limit = match dice.below(8) {
+                0 => None,
+                // Too short: the job ends at its limit.
+                1 => Some(Span::nanos(duration.as_nanos() / 2) + Span::secs(1)),
+                _ => Some(duration.times(1 + dice.below(3)) + Span::mins(1)),
+            };
+            let spec = JobSpec {
+                name: format!("job-{number}"),
+                owner: format!("owner{}", dice.below(4)),
+                project: "judge".to_owned(),
+                demand: Demand::Shape(shapes[dice.index(shapes.len())].to_string()),
+                priority: u8::try_from(dice.below(10)).expect("below 10"),
+                preemptible: dice.chance(preemptible_share),
+                limit,
+                retries: u32::try_from(dice.below(4)).expect("below 4"),
+                work: Work::Simulated {
+                    duration,
+                    step: Span::millis(1 + dice.below(10_000)),
+                    checkpoint_every: Span::mins(1 + dice.below(30)),
+                },
+            };
+            (at, Happening::Submit(spec))
+        })
+        .collect()
+}
