@@ -55,9 +55,9 @@ struct Show {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The file is read as that NCCL reads it: no XML declaration, no tabs, one \
                         line per tag.\n\
-                        Computed: nodes, paths, P2P and GPUDirect RDMA decisions, PXN, ports per \
-                        GPU and channel.  Not computed yet, so without a key: rings, trees and \
-                        other graphs (`graphs`), timings and log lines.\n\
+                        Printed: nodes, paths, P2P and GPUDirect RDMA decisions, PXN, ports per \
+                        GPU and channel, rings, trees and NVLS or chains.  Without a key: timings \
+                        and log lines.\n\
                         Exit status: 0 done, 1 NCCL would refuse (the object then has `error` \
                         and `why`), 2 the file cannot be read or the request has no meaning.")]
 struct Dump {

@@ -305,7 +305,10 @@ impl Builder {
             let Some(dev) = child.attr("dev").map(int) else { continue };
             let mbps = or(child, "speed", 0);
             let mbps = if mbps <= 0 { 10_000 } else { mbps };
-            let asic = child.attr("guid").map_or(dev as u64, hex);
+            let id = self.id(system, dev as u64);
+            // Without a GUID the port itself is told apart, later across hosts too.
+            let own = if self.profile.has_devices() { id } else { dev as u64 };
+            let asic = child.attr("guid").map_or(own, hex);
             let net = Net {
                 dev,
                 asic,
@@ -322,7 +325,6 @@ impl Builder {
                     busid => digest(busid.as_bytes()),
                 },
             };
-            let id = self.id(system, dev as u64);
             let node = self.node(child, NodeKind::Net, id, Facts::Net(net), Some(nic))?;
             self.join(nic, node, LinkKind::Net, net.width);
         }

@@ -7,11 +7,9 @@ use std::fmt::{self, Display, Write as _};
 use crate::host::nccl::graph::{Facts, Graph, NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
+use crate::host::nccl::search::{self, Found, Graphs};
 use crate::host::nccl::view::{RefusedView, View};
 use crate::host::nccl::width::Width;
-
-/// Keys of the fixed form that are not written, because what they hold is not computed yet.
-pub const NOT_BUILT: [&str; 1] = ["graphs"];
 
 /// Channels whose port is listed.
 const CHANNELS: usize = 8;
@@ -43,6 +41,7 @@ pub fn dump(view: &View, file: &str) -> Result<String, RefusedView> {
     if profile.has_devices() {
         summary(view, &mut out)?;
     }
+    graphs(&search::graphs(view)?, profile, &mut out);
     if !view.ask.settings.unread.is_empty() {
         out.key("unread");
         out.open('[');
@@ -311,6 +310,58 @@ fn summary(view: &View, out: &mut Json) -> Result<(), RefusedView> {
     out.field("minNetBw", view.narrowest_net().nine_digits());
     out.field("p2pnChannelsPerPeer", view.channels_per_peer());
     Ok(())
+}
+
+/// What the search found; the fourth place is that of graphs that nothing asks for here.
+fn graphs(graphs: &Graphs, profile: Profile, out: &mut Json) {
+    out.key("graphs");
+    out.open('[');
+    for found in &graphs.found {
+        out.next();
+        graph(found, profile, out);
+    }
+    out.item("null");
+    out.close(']');
+}
+
+fn graph(found: &Found, profile: Profile, out: &mut Json) {
+    out.open('{');
+    out.field("name", Quoted(found.kind.name()));
+    out.field("id", found.kind.id());
+    out.field("pattern", found.pattern as u32);
+    out.field("crossNic", found.cross_nic);
+    out.field("collNet", u8::from(found.collnet));
+    out.field("minChannels", found.channels_min);
+    out.field("maxChannels", found.channels_max);
+    out.field("nChannels", found.channels.len());
+    out.field("bwIntra", found.intra.nine_digits());
+    out.field("bwInter", found.inter.nine_digits());
+    if !profile.is_seed() {
+        out.field("latencyInter", Width(found.latency).nine_digits());
+    }
+    out.field("typeIntra", Quoted(found.kind_intra.name()));
+    out.field("typeInter", Quoted(found.kind_inter.name()));
+    out.field("sameChannels", u8::from(found.same_channels));
+    out.field("nHops", found.hops);
+    out.key("channels");
+    out.open('[');
+    for channel in &found.channels {
+        out.next();
+        out.open('{');
+        out.key("intra");
+        out.open('[');
+        channel.ranks.iter().for_each(|it| out.item(it));
+        out.close(']');
+        if let Some(nets) = channel.nets {
+            out.key("inter");
+            out.open('[');
+            nets.iter().for_each(|it| out.item(Hex(*it)));
+            out.close(']');
+        }
+        out.close('}');
+    }
+    out.close(']');
+    out.close('}');
 }
 
 fn place(pos: Option<usize>) -> i64 {

@@ -79,6 +79,12 @@ impl PathKind {
         !profile.is_seed() || !matches!(self, Nvb | C2c | P2c | Pxn | Dis)
     }
 
+    /// The next farther kind that the version knows.
+    pub(crate) fn next(self, profile: Profile) -> PathKind {
+        let farther = PathKind::ALL.into_iter().filter(|it| *it > self && it.exists_in(profile));
+        farther.min().unwrap_or(PathKind::Dis)
+    }
+
     /// Two paths joined.  Chip-to-chip on one side and a CPU's PCI on the other is P2C.
     pub(crate) fn joined(self, other: PathKind) -> PathKind {
         match (self.min(other), self.max(other)) {
@@ -137,7 +143,7 @@ impl Paths {
     pub(crate) fn new(graph: &Graph) -> Paths {
         let mut offset = [0; 7];
         let mut row = 0;
-        for kind in [NodeKind::Gpu, NodeKind::Nvs, NodeKind::Cpu, NodeKind::Net] {
+        for kind in [NodeKind::Gpu, NodeKind::Nvs, NodeKind::Cpu, NodeKind::Net, NodeKind::Dev] {
             offset[kind as usize] = row;
             row += graph.kind(kind).len();
         }
@@ -315,7 +321,7 @@ impl SearchRules {
             (_, NodeKind::Dev) => {
                 let Facts::Dev { gpu, .. } = graph.node(node).facts else { return true };
                 // Its own GPU looks out through it freely.
-                if gpu == Some(base) || gpu == Some(link.peer) {
+                if node == base || gpu == Some(base) || gpu == Some(link.peer) {
                     return true;
                 }
                 let count_max = if graph.node(base).kind == NodeKind::Gpu { 2 } else { 1 };

@@ -1,12 +1,14 @@
 //! What 2.30 asks of a whole server: its NVLink domains, its slowest port, channels per peer.
 
+use std::collections::BTreeSet;
+
 use crate::host::nccl::graph::{NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::view::View;
 use crate::host::nccl::width::Width;
 
 impl View {
-    /// Whether the GPUs fall into several NVLink domains of more than one GPU.  NCCL hands a
+    /// Whether the GPUs fall into two NVLink domains of more than one GPU.  NCCL hands a
     /// domain's number on to every later neighbour, whatever that one had: on a sparse mesh one
     /// domain may show as two, and does here as well.
     pub(crate) fn is_split(&self) -> bool {
@@ -20,62 +22,83 @@ impl View {
             }
         }
         let sizes = (0..gpus.len()).map(|it| domains.iter().filter(|d| **d == it).count());
-        sizes.filter(|it| *it > 1).count() > 1
+        sizes.filter(|it| *it > 1).count() == 2
     }
 
-    /// The narrowest of the ways between a port and the GPU that serves it.
-    pub(crate) fn narrowest_net(&self) -> Width {
-        let mut narrowest: Option<Width> = None;
-        for (net, gpu) in self.nets().iter().zip(&self.local_gpus) {
-            let Some(gpu) = *gpu else { continue };
-            let width = self.path(*net, self.gpus()[gpu]).width;
-            narrowest = Some(narrowest.map_or(width, |it| it.min(width)));
+    /// How many hosts the file describes.
+    pub(crate) fn hosts(&self) -> usize {
+        let hosts = self.graph.kind(NodeKind::Cpu).iter().map(|it| self.graph.node(*it).id >> 56);
+        hosts.collect::<BTreeSet<_>>().len()
+    }
+
+    /// The asking rank's GPU, which trimming keeps.
+    fn own_gpu(&self) -> Option<NodeIdx> {
+        self.graph.gpu_of_rank(self.ask.rank)
+    }
+
+    /// The GPU's ways to the ports of its channels, until the first port comes again.
+    fn ways_out(&self, gpu: NodeIdx) -> Vec<Width> {
+        let Some(spread) = self.spread(gpu) else { return Vec::new() };
+        let ports = (0..CHANNELS).map_while(|it| spread.on(it));
+        let mut ids: Vec<u64> = Vec::new();
+        let mut ways = Vec::new();
+        for port in ports {
+            let id = self.graph.node(port).id;
+            if ids.first() == Some(&id) {
+                break;
+            }
+            ids.push(id);
+            // NCCL finds the port by its id.
+            let first = self.graph.find(NodeKind::Net, id).unwrap_or(port);
+            ways.push(self.path(gpu, first).width);
         }
-        narrowest.unwrap_or(Width::ZERO)
+        ways
     }
 
-    /// How many of its ports a GPU needs to fill its way to the CPU.
-    fn nets_by_width(&self, gpu: NodeIdx) -> i64 {
-        let nets = self.nearest(gpu, NodeKind::Net);
-        let Ok(cpu) = self.local_cpu(gpu) else { return 0 };
+    /// The narrowest of the asking rank's ways to its ports.
+    pub(crate) fn narrowest_net(&self) -> Width {
+        let ways = self.own_gpu().map(|it| self.ways_out(it)).unwrap_or_default();
+        ways.into_iter().reduce(Width::min).unwrap_or(Width::ZERO)
+    }
+
+    /// How many of its ports a GPU needs to fill its way to the CPU, and their widths' sum.
+    fn nets_by_width(&self, gpu: NodeIdx) -> (i64, Width) {
+        let Ok(cpu) = self.local_cpu(gpu) else { return (0, Width::ZERO) };
         let enough = self.path(gpu, cpu).width;
         let (mut sum, mut count) = (Width::ZERO, 0);
-        for net in nets {
-            if sum < enough {
-                sum.0 += self.graph.net(net).width.0;
-                count += 1;
+        for width in self.ways_out(gpu) {
+            sum.0 += width.0;
+            count += 1;
+            if sum >= enough {
+                break;
             }
         }
-        count
+        (count, sum)
     }
 
-    /// Channels that two ranks of the job use for sending to each other.
+    /// Channels that the asking rank uses for sending to any other.
     pub(crate) fn channels_per_peer(&self) -> i64 {
-        /// NCCL's bound on channels.
-        const CHANNELS: i64 = 64;
-        let mut least = CHANNELS;
-        for &gpu in self.gpus() {
-            for &peer in self.gpus() {
-                let path = self.path(peer, gpu);
-                if peer == gpu {
-                    continue;
-                }
-                let links = if path.kind == PathKind::Nvl {
-                    let one = self.ask.profile.nvlink(self.graph.gpu(gpu).sm);
-                    ((path.width.0 / one.0) as i64).max(1)
-                } else {
-                    1
-                };
-                least = least.min(2 * links);
-            }
+        let mut least = CHANNELS as i64;
+        let Some(gpu) = self.own_gpu() else { return least };
+        for &peer in self.gpus().iter().filter(|it| **it != gpu) {
+            let path = self.path(peer, gpu);
+            let links = if matches!(path.kind, PathKind::Nvl | PathKind::Nvb) {
+                let one = self.ask.profile.nvlink(self.graph.gpu(gpu).sm);
+                ((path.width.0 / one.0) as i64).max(1)
+            } else {
+                1
+            };
+            least = least.min(2 * links);
         }
         if self.gpus().len() < self.n_ranks {
-            let each = self.ask.settings.p2p_per_channel_net as f32;
-            let by_width = ((self.narrowest_net().0 / each).ceil() as i64).max(1);
-            for &gpu in self.gpus() {
-                least = least.min(by_width.max(self.nets_by_width(gpu)));
-            }
+            let each = self.ask.settings.p2p_per_channel_net.max(1);
+            let (count, width) = self.nets_by_width(gpu);
+            let width = width.0 as i64;
+            least = least.min(if count == 0 { 2 } else { count.max((width + each - 1) / each) });
         }
         least
     }
 }
+
+/// NCCL's bound on channels.
+const CHANNELS: usize = 64;

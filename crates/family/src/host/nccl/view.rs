@@ -9,6 +9,7 @@ use crate::host::nccl::build::{TopoError, build};
 use crate::host::nccl::graph::{Facts, Graph, LinkKind, NodeIdx, NodeKind};
 use crate::host::nccl::path::{Path, PathKind, Paths, SearchRules};
 use crate::host::nccl::profile::Profile;
+use crate::host::nccl::search::RefusedSearch;
 use crate::host::nccl::settings::{NetDevs, Settings};
 use crate::host::nccl::width::Width;
 use crate::host::nccl::xml::{Element, XmlError};
@@ -58,6 +59,9 @@ pub enum RefusedView {
         /// And of the other.
         b: i32,
     },
+    /// There is no graph to communicate by.
+    #[error(transparent)]
+    Search(#[from] RefusedSearch),
     /// A GPU that no CPU can be reached from.
     #[error("GPU {gpu} reaches no CPU; put its <pci> below a <cpu>")]
     NoCpu {
@@ -79,8 +83,6 @@ pub struct View {
     pub n_ranks: usize,
     /// Whether the network is needed.
     pub inter: bool,
-    /// The widest path between two GPUs before any detour.
-    direct: Width,
     /// From 2.27 on, the GPU that serves each port, by the port's place.
     pub local_gpus: Vec<Option<usize>>,
 }
@@ -110,8 +112,8 @@ impl View {
         }
         let n_ranks = graph.kind(NodeKind::Gpu).len() * ask.nodes as usize;
         let paths = Paths::new(&graph);
-        let (direct, local_gpus) = (Width::ZERO, Vec::new());
-        let mut view = View { ask, graph, paths, n_ranks, inter: true, direct, local_gpus };
+        let local_gpus = Vec::new();
+        let mut view = View { ask, graph, paths, n_ranks, inter: true, local_gpus };
         view.compute()?;
         Ok(view)
     }
@@ -134,7 +136,7 @@ impl View {
     fn compute(&mut self) -> Result<(), RefusedView> {
         self.paths = Paths::new(&self.graph);
         let rules = SearchRules { bridges: !self.ask.settings.nvb_disabled };
-        for kind in [NodeKind::Cpu, NodeKind::Gpu, NodeKind::Net, NodeKind::Nvs] {
+        for kind in [NodeKind::Cpu, NodeKind::Dev, NodeKind::Gpu, NodeKind::Net, NodeKind::Nvs] {
             // In 2.7 a GPU's detours come before the next GPU's search; neither reads the
             // other's slots, save for the CPU's, which come first in both.
             if kind == NodeKind::Nvs && self.ask.profile.is_seed() {
@@ -144,7 +146,6 @@ impl View {
                 self.paths.search(&self.graph, base, rules);
             }
         }
-        self.direct = self.widest_between_gpus();
         self.divert_gpus()?;
         self.divert_nets()?;
         if !self.ask.profile.is_seed() {
@@ -463,34 +464,31 @@ impl View {
         }
     }
 
-    fn widest_between_gpus(&self) -> Width {
-        let pairs = self.gpus().iter().flat_map(|a| self.gpus().iter().map(|b| self.path(*a, *b)));
-        let ways = pairs.filter(|it| it.count > 0);
-        ways.fold(Width::ZERO, |widest, it| widest.max(it.width))
-    }
-
     /// The widest path that the search may hope for, and the widest sum of a GPU's links.
     pub fn widest(&self) -> (Width, Width) {
-        let needs_net =
-            if self.ask.profile.has_devices() { self.inter } else { !self.nets().is_empty() };
+        let devices = self.ask.profile.has_devices();
+        let needs_net = if devices { self.inter } else { !self.nets().is_empty() };
         if !needs_net && self.gpus().len() == 1 {
             return (Width::LOCAL, Width::LOCAL);
         }
+        // From 2.28 on devices are looked at: no detour touches their paths, and they stay when
+        // their GPUs are trimmed.
+        let seats = self.graph.kind(if devices { NodeKind::Dev } else { NodeKind::Gpu });
+        let ends = match (needs_net, devices) {
+            (true, _) => self.nets(),
+            (false, true) => self.graph.kind(NodeKind::Dev),
+            (false, false) => self.gpus(),
+        };
         let (mut max, mut total) = (Width::ZERO, Width::ZERO);
-        if !needs_net {
-            // Recorded: 2.30 hopes for NVLink even where P2P is off and all goes through CPUs.
-            let devices = self.ask.profile.has_devices();
-            max = if devices { self.direct } else { self.widest_between_gpus() };
-        }
-        for &gpu in self.gpus() {
-            for &net in self.nets().iter().filter(|_| needs_net) {
-                let path = self.path(gpu, net);
+        for &seat in seats {
+            for &end in ends {
+                let path = self.path(seat, end);
                 if path.count > 0 {
                     max = max.max(path.width);
                 }
             }
             let (mut nvlink, mut pci) = (Width::ZERO, Width::ZERO);
-            for link in &self.graph.node(self.seat(gpu)).links {
+            for link in &self.graph.node(seat).links {
                 match link.kind {
                     LinkKind::Nvl => nvlink.0 += link.width.0,
                     LinkKind::Pci => pci = link.width,
@@ -512,7 +510,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    fn on(&self, channel: usize) -> Option<NodeIdx> {
+    pub(crate) fn on(&self, channel: usize) -> Option<NodeIdx> {
         let at = self.first + channel % self.share.max(1);
         self.nets.get(at % self.nets.len()).copied()
     }

@@ -1,0 +1,181 @@
+//! The search for rings, trees and NVLS heads.  Notes §5; the versions' constants: [`speeds`].
+//!
+//! NCCL walks depth first through all orders of GPUs, channel upon channel, taking each link's
+//! width as it goes and giving it back on return, under a budget of calls.  What it finds depends
+//! on the order of everything: on which GPU is tried first, on how widths are rounded, on when the
+//! budget ends.  So this is the same walk with the same budget: [`walk`] makes it, [`drive`] sets
+//! the conditions from the strictest to the laxest, [`ledger`] keeps what links have left.
+//!
+//! Time is bounded by the budgets, whatever the server: 2^19 calls and a round per condition for
+//! each graph, 3·2^19 in 2.7.  The stack is the walk's own, on the heap.
+
+mod drive;
+
+mod heads;
+
+mod ledger;
+
+mod orders;
+
+mod ports;
+
+mod routes;
+
+mod speeds;
+
+mod state;
+
+mod walk;
+
+use crate::host::nccl::path::PathKind;
+use crate::host::nccl::view::View;
+use crate::host::nccl::width::Width;
+
+/// What a graph looks like, with NCCL's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pattern {
+    /// The port hangs on the first two GPUs, half on each.
+    BalancedTree = 1,
+    /// The port sends from the first GPU and receives at the second.
+    SplitTree = 2,
+    /// The port hangs on the first GPU.
+    Tree = 3,
+    /// From the first GPU to the last and back.
+    Ring = 4,
+    /// Each channel has a head that the NVSwitches reduce to.
+    Nvls = 5,
+    /// Each channel has a head that all GPUs talk to.
+    CollnetDirect = 6,
+}
+
+impl Pattern {
+    /// All of them, by number.
+    pub const ALL: [Pattern; 6] = [
+        Pattern::BalancedTree,
+        Pattern::SplitTree,
+        Pattern::Tree,
+        Pattern::Ring,
+        Pattern::Nvls,
+        Pattern::CollnetDirect,
+    ];
+}
+
+/// Which graph is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GraphKind {
+    /// Rings.
+    Ring,
+    /// Trees.
+    Tree,
+    /// Chains to a network that reduces.
+    CollnetChain,
+    /// Heads for NVSwitches that reduce.
+    Nvls,
+    /// Heads for a network that reduces.
+    CollnetDirect,
+}
+
+impl GraphKind {
+    /// NCCL's number for it.
+    pub fn id(self) -> u32 {
+        self as u32
+    }
+
+    /// Its name in the fixed form.
+    pub fn name(self) -> &'static str {
+        match self {
+            GraphKind::Ring => "ring",
+            GraphKind::Tree => "tree",
+            GraphKind::CollnetChain => "collnetChain",
+            GraphKind::Nvls => "nvls",
+            GraphKind::CollnetDirect => "collnetDirect",
+        }
+    }
+}
+
+/// One channel of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// Ranks in order.
+    pub ranks: Vec<i32>,
+    /// Ids of the ports at which it begins and ends; none where no port takes part.
+    pub nets: Option<[u64; 2]>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What was looked for.
+    pub kind: GraphKind,
+    /// What it looks like.
+    pub pattern: Pattern,
+    /// Whether channels may begin and end at different ports: 0 no, 1 yes, 2 in pairs.
+    pub cross_nic: i32,
+    /// Whether ports must be able to reduce.
+    pub collnet: bool,
+    /// The fewest channels that were asked for.
+    pub channels_min: usize,
+    /// The most.
+    pub channels_max: usize,
+    /// What each channel carries between GPUs.
+    pub intra: Width,
+    /// What each channel carries to a port.
+    pub inter: Width,
+    /// Latency of the port that was tried last.
+    pub latency: f32,
+    /// The farthest that GPUs in a channel are apart.
+    pub kind_intra: PathKind,
+    /// The farthest that ports are.
+    pub kind_inter: PathKind,
+    /// Whether all channels had to have the first one's order.
+    pub same_channels: bool,
+    /// Hops, as NCCL counts them.
+    pub hops: i32,
+    /// The channels.
+    pub channels: Vec<Channel>,
+}
+
+/// All graphs of one server, and what they cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graphs {
+    /// In NCCL's order: ring, tree, then chains in 2.7 and NVLS later.
+    pub found: Vec<Found>,
+    /// Calls of the walk, as NCCL's budget counts them.
+    pub calls: u64,
+}
+
+/// Why NCCL gives up looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedSearch {
+    /// The job needs the network and no GPU reaches any port.
+    #[error(
+        "the job spans servers and this server has no network port; \
+         name one in the file, or ask for one server"
+    )]
+    NoPort,
+    /// No graph at any speed, and no port to name in the graph that NCCL would then take.
+    #[error(
+        "no order of the GPUs has any width, and this server has no network port to fall back \
+         to; this version gives up here"
+    )]
+    NoWay,
+}
+
+/// The graphs that NCCL looks for when a job starts.
+///
+/// # Errors
+/// Where NCCL would give up.
+pub fn graphs(view: &View) -> Result<Graphs, RefusedSearch> {
+    let profile = view.ask.profile;
+    if profile.has_devices() && view.inter && view.nets().is_empty() {
+        return Err(RefusedSearch::NoPort);
+    }
+    let mut search = state::Search::new(view);
+    let ring = search.find(drive::Goal::ring(profile))?;
+    let channels = ring.channels.len();
+    let tree = search.find(drive::Goal::tree(profile, channels))?;
+    let third =
+        if profile.is_seed() { drive::Goal::collnet_chain(channels) } else { drive::Goal::nvls() };
+    let third = search.find(third)?;
+    Ok(Graphs { found: vec![ring, tree, third], calls: search.calls })
+}

@@ -1,0 +1,557 @@
+//! The walk: channel upon channel, GPU upon GPU, depth first, on a stack of its own.
+//!
+//! ```text
+//!   begin ── by port ──> Ports ──> Starts ──> visit ──> Each ──> visit … ──> solved ──> begin
+//!     └────── inside ──> Firsts ─────────────────^  └──> Back ──> visit …     (next channel)
+//! ```
+//!
+//! Each task on the stack is a loop under way or something to be put back; a task pushes what
+//! comes after it first.  Notes §5.1 to §5.6.
+
+use crate::host::nccl::path::PathKind;
+use crate::host::nccl::search::Pattern;
+use crate::host::nccl::search::orders::{Asking, Sort};
+use crate::host::nccl::search::routes::{Route, Toll};
+use crate::host::nccl::search::state::{Port, Search};
+
+/// Which GPU a walk goes to next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Whichever the order of trying says.
+    Free,
+    /// The next in number.
+    Pci,
+    /// As in the channel before.
+    Replay,
+}
+
+/// A GPU that the walk stands at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    gpu: u16,
+    /// How many GPUs of the channel come before it.
+    step: u16,
+    /// The step at which the channel comes back to a port; -1 for never.
+    back_to_net: i32,
+    /// The step at which it comes back to its first GPU; -1 for never.
+    back_to_first: i32,
+    order: Order,
+}
+
+/// Where the walk came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum From {
+    Nowhere,
+    Gpu(u16),
+    Net(u16),
+}
+
+/// What is still to be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Try the GPUs listed from `next` to `end`; the list began at `base`.
+    Each { at: At, next: u32, end: u32, base: u32 },
+    /// Try the ports that the GPU may come back to.
+    Back { at: At, next: u32 },
+    /// Try the ports to begin at.
+    Ports { next: u32, headed: bool },
+    /// Try the GPUs nearest to a port.
+    Starts { net: u16, next: u32 },
+    /// The same in 2.7, which looks twice.
+    SeedStarts { net: u16, next: u32, again: bool },
+    /// Try each GPU as the first.
+    Firsts { next: u32 },
+    /// The GPU is out of the channel again.
+    LeaveGpu { from: From, gpu: u16 },
+    /// The channel's way back to its first GPU is given up.
+    LeaveFirst { gpu: u16, first: u16 },
+    /// The channel's way back to a port is given up.
+    LeavePort { gpu: u16, net: u16 },
+    /// The port is free again.
+    FreePort { net: u16, width: i32 },
+    /// The heads' ways over the switches are given up.
+    LeaveSwitch { head: u16, down: u32, up: u32 },
+    /// The head's ways to all others are given up.
+    LeaveDirect { head: u16, forth: u32, back: u32 },
+    /// The channel is taken off again.
+    Unsolve,
+    /// The probe is over and had its own budget.
+    ProbeEnd { time: i32 },
+}
+
+impl Search<'_> {
+    /// One walk under the draft's conditions.
+    pub(super) fn walk(&mut self) {
+        self.begin();
+        while let Some(task) = self.tasks.pop() {
+            self.go_on(task);
+        }
+    }
+
+    fn go_on(&mut self, task: Task) {
+        match task {
+            Task::Each { at, next, end, base } => self.each(at, next, end, base),
+            Task::Back { at, next } => self.back(at, next),
+            Task::Ports { next, headed } => self.start_at_ports(next, headed),
+            Task::Starts { net, next } => self.start_near(net, next),
+            Task::SeedStarts { net, next, again } => self.start_near_in_seed(net, next, again),
+            Task::Firsts { next } => {
+                if (next as usize) < self.gpus {
+                    self.tasks.push(Task::Firsts { next: next + 1 });
+                    self.try_gpu(From::Nowhere, self.first(next as usize, Order::Free));
+                }
+            }
+            Task::LeaveGpu { from, gpu } => {
+                self.used[usize::from(gpu)] ^= self.flag();
+                if let Some((route, toll)) = self.way(from, gpu) {
+                    self.unfollow(route, toll);
+                }
+            }
+            Task::LeaveFirst { gpu, first } => {
+                let route = self.routes.gpu_to_gpu(gpu.into(), first.into());
+                self.unfollow(route, self.tolls.intra);
+            }
+            Task::LeavePort { gpu, net } => {
+                let route = self.routes.gpu_to_net(gpu.into(), net.into());
+                self.unfollow(route, self.port_toll());
+            }
+            Task::FreePort { net, width } => {
+                if self.profile.is_seed() {
+                    self.left[usize::from(net)].1 += 1;
+                }
+                self.take_port(net, -width);
+            }
+            Task::LeaveSwitch { head, down, up } => self.leave_switch(head, down, up),
+            Task::LeaveDirect { head, forth, back } => self.leave_direct(head, forth, back),
+            Task::Unsolve => self.draft.channels -= 1,
+            Task::ProbeEnd { time } => {
+                if self.time != -1 {
+                    self.time = time;
+                }
+            }
+        }
+    }
+
+    /// Begins a channel.
+    fn begin(&mut self) {
+        if self.by_port {
+            self.tasks.push(Task::Ports { next: 0, headed: false });
+            return;
+        }
+        let channels = self.draft.channels;
+        if self.draft.pattern == Pattern::Nvls {
+            self.try_gpu(From::Nowhere, self.first(channels, Order::Free));
+            return;
+        }
+        if channels == 0 || !self.draft.same {
+            self.tasks.push(Task::Firsts { next: 0 });
+        }
+        // The order of the bus first, then that of the channel before.
+        if channels == 0 {
+            self.try_gpu(From::Nowhere, self.first(0, Order::Pci));
+        } else {
+            self.try_gpu(From::Nowhere, self.first(self.replayed(0), Order::Replay));
+        }
+    }
+
+    /// The GPU as the first of its channel.
+    fn first(&self, gpu: usize, order: Order) -> At {
+        let last = self.gpus as i32 - 1;
+        let ring = self.draft.pattern == Pattern::Ring;
+        let (back_to_net, back_to_first) = match (self.by_port, self.draft.pattern) {
+            (true, Pattern::Ring) => (last, -1),
+            (true, Pattern::SplitTree) => (1, -1),
+            (true, _) => (0, -1),
+            (false, _) => (-1, if ring { last } else { -1 }),
+        };
+        At { gpu: gpu as u16, step: 0, back_to_net, back_to_first, order }
+    }
+
+    /// The GPU that the channel before has at that step.
+    fn replayed(&self, step: usize) -> usize {
+        self.draft.gpus[(self.draft.channels - 1) * self.gpus + step].into()
+    }
+
+    fn flag(&self) -> u64 {
+        1 << self.draft.channels
+    }
+
+    fn way(&self, from: From, gpu: u16) -> Option<(Route, Toll)> {
+        let gpu = usize::from(gpu);
+        match from {
+            From::Nowhere => None,
+            From::Gpu(it) => Some((self.routes.gpu_to_gpu(it.into(), gpu), self.tolls.intra)),
+            From::Net(it) => Some((self.routes.net_to_gpu(it.into(), gpu), self.tolls.inter)),
+        }
+    }
+
+    /// Goes to a GPU, if the way there is near and wide enough.
+    fn try_gpu(&mut self, from: From, at: At) {
+        if let Some((route, toll)) = self.way(from, at.gpu) {
+            let limit = match from {
+                From::Net(_) => self.draft.kind_inter,
+                _ => self.draft.kind_intra,
+            };
+            if !self.follow(route, toll, limit) {
+                return;
+            }
+        }
+        self.used[usize::from(at.gpu)] ^= self.flag();
+        self.tasks.push(Task::LeaveGpu { from, gpu: at.gpu });
+        self.visit(at);
+    }
+
+    fn follow(&mut self, route: Route, toll: Toll, limit: PathKind) -> bool {
+        if self.profile.is_seed() {
+            if route.hops() > 0 && route.kind > limit {
+                return false;
+            }
+        } else {
+            let both_ways = matches!(
+                self.draft.pattern,
+                Pattern::BalancedTree | Pattern::SplitTree | Pattern::Tree
+            );
+            if route.kind >= PathKind::Dis
+                || route.kind > limit
+                || (both_ways && route.kind_back > limit)
+            {
+                return false;
+            }
+        }
+        if !self.routes.follow(&mut self.ledger, route, toll) {
+            return false;
+        }
+        self.draft.hops += route.hops();
+        true
+    }
+
+    fn unfollow(&mut self, route: Route, toll: Toll) {
+        self.routes.unfollow(&mut self.ledger, route, toll);
+        self.draft.hops -= route.hops();
+    }
+
+    /// A channel of which only the head matters is complete.
+    pub(super) fn visit_end(&mut self, head: u16) {
+        let step = self.gpus as u16;
+        let at = At { gpu: head, step, back_to_net: -1, back_to_first: -1, order: Order::Free };
+        self.visit(at);
+    }
+
+    /// One call, as the budget counts them.
+    fn visit(&mut self, at: At) {
+        if self.time <= 0 {
+            return;
+        }
+        self.time -= 1;
+        self.calls += 1;
+        let step = usize::from(at.step);
+        if step == self.gpus {
+            return self.solved();
+        }
+        let place = self.draft.channels * self.gpus + step;
+        self.draft.gpus[place] = at.gpu;
+        if i32::from(at.step) == at.back_to_net {
+            if self.by_port {
+                self.tasks.push(Task::Back { at, next: 0 });
+            }
+        } else if self.draft.pattern == Pattern::Nvls {
+            self.try_switch(at.gpu);
+        } else if self.draft.pattern == Pattern::CollnetDirect {
+            self.try_direct(at.gpu);
+        } else if step + 1 < self.gpus {
+            self.list_next(at);
+        } else if i32::from(at.step) == at.back_to_first {
+            self.close(at);
+        } else {
+            self.visit(At { step: self.gpus as u16, back_to_net: -1, back_to_first: -1, ..at });
+        }
+    }
+
+    /// The last GPU of a ring goes back to the first.
+    fn close(&mut self, at: At) {
+        let first = self.draft.gpus[self.draft.channels * self.gpus];
+        let route = self.routes.gpu_to_gpu(at.gpu.into(), first.into());
+        if self.follow(route, self.tolls.intra, self.draft.kind_intra) {
+            self.tasks.push(Task::LeaveFirst { gpu: at.gpu, first });
+            self.visit(At { gpu: first, step: at.step + 1, back_to_first: -1, ..at });
+        }
+    }
+
+    fn list_next(&mut self, at: At) {
+        let base = self.orders.len() as u32;
+        match at.order {
+            Order::Pci => self.orders.push(at.step + 1),
+            Order::Replay => {
+                let next = self.replayed(usize::from(at.step) + 1) as u16;
+                self.orders.push(next);
+            }
+            Order::Free => {
+                let sort = match at.back_to_net {
+                    -1 => Sort::Plain,
+                    it if it == i32::from(at.step) + 1 => Sort::Near,
+                    _ => Sort::Far,
+                };
+                let net = (sort != Sort::Plain)
+                    .then(|| self.port_place(self.draft.ports[self.draft.channels][0]));
+                let ask = Asking {
+                    profile: self.profile,
+                    pattern: self.draft.pattern,
+                    routes: &self.routes,
+                    ledger: &self.ledger,
+                    used: &self.used,
+                    flag: 1 << self.draft.channels,
+                    switched: self.switched,
+                    gpu: at.gpu.into(),
+                    net,
+                    sort,
+                };
+                self.known.next(&ask, &mut self.orders);
+            }
+        }
+        let end = self.orders.len() as u32;
+        self.tasks.push(Task::Each { at, next: base, end, base });
+    }
+
+    fn each(&mut self, at: At, next: u32, end: u32, base: u32) {
+        if next == end {
+            self.orders.truncate(base as usize);
+            return;
+        }
+        self.tasks.push(Task::Each { at, next: next + 1, end, base });
+        let gpu = self.orders[next as usize];
+        self.try_gpu(From::Gpu(at.gpu), At { gpu, step: at.step + 1, ..at });
+    }
+
+    /// A channel is complete: is the graph better than the best, and is there room for more?
+    fn solved(&mut self) {
+        self.draft.channels += 1;
+        if self.is_better() {
+            self.best.copy_from(&self.draft, self.gpus);
+            if self.draft.channels == self.draft.channels_max {
+                self.time = -1;
+            }
+        }
+        self.tasks.push(Task::Unsolve);
+        if self.draft.channels < self.draft.channels_max {
+            self.begin();
+        }
+    }
+
+    fn is_better(&self) -> bool {
+        let (draft, best) = (&self.draft, &self.best);
+        if draft.channels < draft.channels_min {
+            return false;
+        }
+        let sum = |channels: usize, width: f32| channels as f32 * width;
+        if draft.pattern == Pattern::Nvls {
+            let more = draft.channels > best.channels && draft.channels <= self.gpus;
+            return more || sum(draft.channels, draft.inter) > sum(best.channels, best.inter);
+        }
+        let (new, old) = (sum(draft.channels, draft.intra), sum(best.channels, best.intra));
+        if new != old {
+            return new > old;
+        }
+        // 2.7 compares hops of different patterns as well.
+        (self.profile.is_seed() || draft.pattern == best.pattern)
+            && draft.cross_nic == best.cross_nic
+            && draft.hops < best.hops
+    }
+
+    /// The toll of the way from a GPU to a port.
+    fn port_toll(&self) -> Toll {
+        if self.draft.pattern == Pattern::BalancedTree { self.tolls.half } else { self.tolls.inter }
+    }
+
+    fn back(&mut self, at: At, next: u32) {
+        let ports = self.ports.of(Some(self.draft.kind_inter), Some(at.gpu.into()));
+        let Some(&net) = ports.get(next as usize) else { return };
+        self.tasks.push(Task::Back { at, next: next + 1 });
+        if !self.may_come_back(net, at.step) {
+            return;
+        }
+        let route = self.routes.gpu_to_net(at.gpu.into(), net);
+        if !self.follow(route, self.port_toll(), self.draft.kind_inter) {
+            return;
+        }
+        self.draft.ports[self.draft.channels][1] = Port::At(net);
+        self.tasks.push(Task::LeavePort { gpu: at.gpu, net: net as u16 });
+        let balanced = self.draft.pattern == Pattern::BalancedTree;
+        let back_to_net = if balanced && at.step == 0 { 1 } else { -1 };
+        self.visit(At { back_to_net, ..at });
+    }
+
+    /// Whether a channel that began at its port may end at `net`.
+    fn may_come_back(&self, net: usize, step: u16) -> bool {
+        let draft = &self.draft;
+        let [start, end] = draft.ports[draft.channels];
+        let (near, far) = (&self.nets[self.port_place(start)], &self.nets[net]);
+        let id = self.ports.id(net);
+        let new = self.profile.has_devices();
+        if new && near.plane != -1 && far.plane != -1 && near.plane != far.plane {
+            return false;
+        }
+        if draft.pattern == Pattern::Tree && id != self.port_id(start) {
+            return false;
+        }
+        let same_card = near.asic == far.asic && near.port == far.port;
+        if self.profile.is_seed() {
+            return draft.cross_nic == 1 || same_card;
+        }
+        if draft.pattern == Pattern::Ring && draft.cross_nic == 2 {
+            let pair = draft.channels & 1 == 1;
+            if pair && id != self.port_id(draft.ports[draft.channels - 1][0]) {
+                return false;
+            }
+        } else if draft.cross_nic == 0 {
+            let railed = new && near.rail != -1 && far.rail != -1;
+            if if railed { near.rail != far.rail } else { !same_card } {
+                return false;
+            }
+        }
+        draft.pattern != Pattern::BalancedTree || step == 0 || id == self.port_id(end)
+    }
+
+    /// Takes the speed from every port that shares the card's port with `net`.
+    fn take_port(&mut self, net: u16, width: i32) {
+        let (asic, port) = (self.nets[usize::from(net)].asic, self.nets[usize::from(net)].port);
+        for (it, left) in self.nets.iter().zip(&mut self.left) {
+            if it.asic == asic && it.port == port {
+                left.0 -= width as f32;
+            }
+        }
+    }
+
+    fn start_at_ports(&mut self, next: u32, headed: bool) {
+        let draft = &self.draft;
+        let heads = matches!(draft.pattern, Pattern::Nvls | Pattern::CollnetDirect);
+        let ports = self.ports.of(Some(draft.kind_inter), None);
+        let count = ports.len();
+        if next as usize >= count || (heads && headed) {
+            return;
+        }
+        let seed = self.profile.is_seed();
+        let turn = if seed { 0 } else { draft.channels };
+        let net = ports[(turn + next as usize) % count];
+        // NCCL keeps whole GB/s here.
+        let width = draft.inter as i32;
+        let pair = draft.pattern == Pattern::Ring && draft.cross_nic == 2;
+        let odd = draft.channels & 1 == 1;
+        let skipped = (draft.collnet && self.nets[net].coll == 0)
+            || self.left[net].0 < width as f32
+            || (seed && self.left[net].1 == 0)
+            || (!seed
+                && pair
+                && odd
+                && self.ports.id(net) != self.port_id(draft.ports[draft.channels - 1][1]));
+        if skipped {
+            self.tasks.push(Task::Ports { next: next + 1, headed });
+            return;
+        }
+        let channels = draft.channels;
+        self.draft.ports[channels][0] = Port::At(net);
+        self.draft.latency = self.nets[net].latency;
+        self.take_port(net as u16, width);
+        if seed {
+            self.left[net].1 -= 1;
+        }
+        let head = if heads { self.head_at(net, count) } else { None };
+        let headed = head.is_some();
+        self.tasks.push(Task::Ports { next: next + 1, headed });
+        self.tasks.push(Task::FreePort { net: net as u16, width });
+        match head {
+            Some(gpu) => self.try_gpu(From::Net(net as u16), self.first(gpu, Order::Free)),
+            None if heads => {}
+            None if seed => self.start_channel_in_seed(net),
+            None => self.start_channel(net),
+        }
+    }
+
+    /// The GPU that heads a channel at the port: the one that the port serves, if it heads no
+    /// other channel yet.
+    fn head_at(&self, net: usize, ports: usize) -> Option<usize> {
+        let gpu = self.view.local_gpus[net].filter(|_| self.draft.channels < ports)?;
+        let heads = (0..self.draft.channels).map(|it| self.draft.gpus[it * self.gpus]);
+        (!heads.map(usize::from).any(|it| it == gpu)).then_some(gpu)
+    }
+
+    fn start_channel(&mut self, net: usize) {
+        let from = From::Net(net as u16);
+        if self.draft.channels > 0 && self.draft.same {
+            return self.try_gpu(from, self.first(self.replayed(0), Order::Replay));
+        }
+        self.tasks.push(Task::Starts { net: net as u16, next: 0 });
+        if self.draft.channels == 0 && !self.switched {
+            self.probe(from);
+        }
+    }
+
+    /// The order of the bus, as a first reference with a small budget of its own.
+    fn probe(&mut self, from: From) {
+        self.tasks.push(Task::ProbeEnd { time: self.time });
+        self.time = 1 << 10;
+        self.try_gpu(from, self.first(0, Order::Pci));
+    }
+
+    /// The GPU that the port serves, then its other nearest ones.
+    fn start_near(&mut self, net: u16, next: u32) {
+        let near = self.ports.near(net.into());
+        let served = self.view.local_gpus[usize::from(net)];
+        if next as usize > near.len() {
+            return;
+        }
+        self.tasks.push(Task::Starts { net, next: next + 1 });
+        let gpu = if next == 0 {
+            served
+        } else {
+            let other = near[next as usize - 1];
+            (Some(other) != served).then_some(other)
+        };
+        if let Some(gpu) = gpu {
+            self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
+        }
+    }
+
+    fn start_channel_in_seed(&mut self, net: usize) {
+        let from = From::Net(net as u16);
+        let (channels, same) = (self.draft.channels, self.draft.same);
+        if channels == 0 || !same {
+            self.tasks.push(Task::SeedStarts { net: net as u16, next: 0, again: false });
+        }
+        if channels == 0 {
+            self.probe(from);
+        } else {
+            self.try_gpu(from, self.first(self.replayed(0), Order::Replay));
+        }
+    }
+
+    /// The GPUs that are widest and then nearest from the port: those with PCI width left, and on
+    /// the second look those without.
+    fn start_near_in_seed(&mut self, net: u16, next: u32, again: bool) {
+        let widest = (0..self.gpus).map(|it| self.routes.net_to_gpu(net.into(), it));
+        let widest = widest.fold((0.0, i32::MAX), |(width, hops), it| {
+            if it.width > width {
+                (it.width, it.hops())
+            } else if it.width == width {
+                (width, hops.min(it.hops()))
+            } else {
+                (width, hops)
+            }
+        });
+        if widest.0 < (self.draft.inter as i32) as f32 {
+            return;
+        }
+        let gpu = next as usize;
+        if gpu == self.gpus {
+            if !again {
+                self.tasks.push(Task::SeedStarts { net, next: 0, again: true });
+            }
+            return;
+        }
+        self.tasks.push(Task::SeedStarts { net, next: next + 1, again });
+        let route = self.routes.net_to_gpu(net.into(), gpu);
+        let full = self.routes.pci_left(&self.ledger, gpu) <= 0;
+        if (route.width, route.hops()) == widest && full == again {
+            self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
+        }
+    }
+}
