@@ -1,10 +1,10 @@
-//! The search for rings, trees and NVLS heads.  Notes §5; the versions' constants: [`speeds`].
+//! The search for rings, trees and NVLS heads.  Notes §5; the versions' constants: `speeds`.
 //!
 //! NCCL walks depth first through all orders of GPUs, channel upon channel, taking each link's
 //! width as it goes and giving it back on return, under a budget of calls.  What it finds depends
 //! on the order of everything: on which GPU is tried first, on how widths are rounded, on when the
-//! budget ends.  So this is the same walk with the same budget: [`walk`] makes it, [`drive`] sets
-//! the conditions from the strictest to the laxest, [`ledger`] keeps what links have left.
+//! budget ends.  So this is the same walk with the same budget: `walk` makes it, `drive` sets
+//! the conditions from the strictest to the laxest, `ledger` keeps what links have left.
 //!
 //! Time is bounded by the budgets, whatever the server: 2^19 calls and a round per condition for
 //! each graph, 3·2^19 in 2.7.  The stack is the walk's own, on the heap.
