@@ -1,0 +1,25 @@
+//! Scalable triple modular redundancy, without IO (seed 003).
+//!
+//! A *cluster* is one process of an MPI program and its replicas: they compute the same, send the
+//! same and receive the same (definition 3).  The replica that leads is the *meta*, the others are
+//! *shadows*.  Replica `s` of every cluster together are *set* `s`: a whole copy of the program.
+//!
+//! In reading order: what identifies the contents of a send ([`digest`]), who is right when
+//! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), one
+//! replica's view of its cluster ([`replica`]), and what the launcher knows of all ([`job`]).
+//! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
+//! carries out what it returns.
+#![warn(missing_docs)]
+
+pub mod digest;
+
+pub mod verdict;
+
+pub mod message;
+
+pub mod replica;
+
+pub mod job;
+
+#[cfg(test)]
+mod explore;

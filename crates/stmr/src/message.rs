@@ -1,0 +1,260 @@
+//! What replicas of one cluster tell each other, and its form on a link.
+//!
+//! A message is a length (u32, little endian), a kind (u8) and fields of fixed width; bytes of the
+//! program come last.  A link keeps order; its end is the death of who held it, unless
+//! [`Message::Bye`] came before.
+
+use crate::digest::{Digest, Shape};
+use crate::verdict::{Offer, REPLICAS_MAX, SetId};
+
+/// The longest message that is read, in bytes: contents of one send or one receive.
+pub const LENGTH_MAX: usize = 1 << 31;
+
+/// Something that came into the program: what a receive brought, or what the meta chose.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Event {
+    /// Its place in the program's order.
+    pub number: u64,
+    /// Who settles it.
+    pub kind: EventKind,
+    /// The call that takes it; one who takes it elsewhere has strayed.
+    pub shape: Shape,
+    /// What came.
+    pub bytes: Vec<u8>,
+}
+
+/// Who settles an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// The meta, for all: a clock, a wildcard's match, whether something is complete.
+    Decision,
+    /// Each set by its own MPI; a replica whose set has lost a member takes it from a twin.
+    Data,
+}
+
+/// What one replica tells another of its cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Message {
+    /// I am at a compare, with this.
+    Offer(Offer),
+    /// The majority's contents for one whose own were wrong.
+    Bytes {
+        /// At which compare.
+        call: u64,
+        /// The contents.
+        bytes: Vec<u8>,
+    },
+    /// Something came in.
+    Event(Event),
+    /// My set has lost a member: I have left MPI, feed me.
+    Left,
+    /// I saw the link to `set` end; before this came all that I had from it.
+    Down {
+        /// Who is gone.
+        set: SetId,
+        /// What it offered last, as far as I know.
+        offers: Vec<Offer>,
+    },
+    /// The event that I should take is not of the call that I make.
+    Accuse {
+        /// Whose event.
+        set: SetId,
+        /// Its number.
+        event: u64,
+    },
+    /// The program is at its end; the link's end is no death.
+    Bye,
+}
+
+/// A message that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// Longer than any message is.
+    #[error("a message of {length} bytes is longer than {LENGTH_MAX}")]
+    TooLong {
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// Not one of the kinds.
+    #[error("a message of kind {kind} with {length} bytes is none that replicas send")]
+    Unknown {
+        /// Its kind.
+        kind: u8,
+        /// Its length in bytes.
+        length: usize,
+    },
+}
+
+impl Message {
+    /// Appends the message's form on a link to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend([0; 4]);
+        match self {
+            Self::Offer(offer) => {
+                out.push(1);
+                write_offer(offer, out);
+            }
+            Self::Bytes { call, bytes } => {
+                out.push(2);
+                out.extend(call.to_le_bytes());
+                out.extend(bytes);
+            }
+            Self::Event(event) => {
+                out.push(3);
+                out.extend(event.number.to_le_bytes());
+                out.push(u8::from(event.kind == EventKind::Data));
+                out.extend(event.shape.0.to_le_bytes());
+                out.extend(&event.bytes);
+            }
+            Self::Left => out.push(4),
+            Self::Down { set, offers } => {
+                out.extend([5, set.idx() as u8]);
+                for offer in offers {
+                    write_offer(offer, out);
+                }
+            }
+            Self::Accuse { set, event } => {
+                out.extend([6, set.idx() as u8]);
+                out.extend(event.to_le_bytes());
+            }
+            Self::Bye => out.push(7),
+        }
+        let length = (out.len() - start - 4) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
+    /// The first message in `bytes` and how many bytes it takes, or nothing if it is not all there.
+    ///
+    /// # Errors
+    /// [`MessageError`] if no message starts like this.
+    pub fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, MessageError> {
+        let Some((length, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length) as usize;
+        if LENGTH_MAX < length {
+            return Err(MessageError::TooLong { length });
+        }
+        let Some(body) = rest.get(..length) else { return Ok(None) };
+        let unknown = MessageError::Unknown { kind: body.first().copied().unwrap_or(0), length };
+        let message = read_body(body).ok_or(unknown)?;
+        Ok(Some((message, 4 + length)))
+    }
+}
+
+fn read_body(body: &[u8]) -> Option<Message> {
+    let (&kind, rest) = body.split_first()?;
+    Some(match kind {
+        1 => Message::Offer(read_offer(rest.try_into().ok()?)),
+        2 => {
+            let (call, bytes) = rest.split_first_chunk()?;
+            Message::Bytes { call: u64::from_le_bytes(*call), bytes: bytes.to_vec() }
+        }
+        3 => {
+            let (number, rest) = rest.split_first_chunk()?;
+            let (&is_data, rest) = rest.split_first()?;
+            let (shape, bytes) = rest.split_first_chunk()?;
+            let kind = if is_data == 1 { EventKind::Data } else { EventKind::Decision };
+            let shape = Shape(u64::from_le_bytes(*shape));
+            let number = u64::from_le_bytes(*number);
+            Message::Event(Event { number, kind, shape, bytes: bytes.to_vec() })
+        }
+        4 if rest.is_empty() => Message::Left,
+        5 => {
+            let (&set, rest) = rest.split_first()?;
+            let (rows, left) = rest.as_chunks();
+            let offers = rows.iter().map(read_offer).collect();
+            left.is_empty().then_some(Message::Down { set: read_set(set)?, offers })?
+        }
+        6 => {
+            let (&set, rest) = rest.split_first()?;
+            let event = u64::from_le_bytes(rest.try_into().ok()?);
+            Message::Accuse { set: read_set(set)?, event }
+        }
+        7 if rest.is_empty() => Message::Bye,
+        _ => return None,
+    })
+}
+
+fn read_set(number: u8) -> Option<SetId> {
+    (usize::from(number) < REPLICAS_MAX).then(|| SetId::new(number.into()))
+}
+
+const OFFER_LENGTH: usize = 48;
+
+fn write_offer(offer: &Offer, out: &mut Vec<u8>) {
+    for word in [offer.call, offer.event, offer.shape.0, offer.length] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend(offer.digest.0.to_le_bytes());
+}
+
+fn read_offer(bytes: &[u8; OFFER_LENGTH]) -> Offer {
+    let word = |idx: usize| {
+        let (row, _) = bytes[idx * 8..].split_first_chunk().expect("an offer has six words");
+        u64::from_le_bytes(*row)
+    };
+    let digest = u128::from(word(4)) | u128::from(word(5)) << 64;
+    Offer {
+        call: word(0),
+        event: word(1),
+        shape: Shape(word(2)),
+        length: word(3),
+        digest: Digest(digest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Message> {
+        let offer =
+            Offer { call: 3, event: 4, shape: Shape(5), digest: Digest(6 << 70 | 7), length: 8 };
+        let event = |kind| Event { number: 9, kind, shape: Shape(10), bytes: vec![1, 2, 3] };
+        vec![
+            Message::Offer(offer),
+            Message::Bytes { call: 3, bytes: vec![7; 40] },
+            Message::Event(event(EventKind::Data)),
+            Message::Event(event(EventKind::Decision)),
+            Message::Left,
+            Message::Down { set: SetId::new(2), offers: vec![offer, offer] },
+            Message::Down { set: SetId::new(0), offers: vec![] },
+            Message::Accuse { set: SetId::new(1), event: 11 },
+            Message::Bye,
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_wherever_it_is_cut() {
+        let mut stream = Vec::new();
+        samples().iter().for_each(|it| it.write(&mut stream));
+        let mut rest = &stream[..];
+        for message in samples() {
+            let (read, length) = Message::read(rest).unwrap().unwrap();
+            assert_eq!(read, message);
+            for cut in 0..length {
+                assert_eq!(Message::read(&rest[..cut]), Ok(None));
+            }
+            rest = &rest[length..];
+        }
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn foreign_bytes_are_refused_and_never_panic() {
+        assert!(Message::read(&[0; 5]).is_err());
+        assert!(Message::read(&[1, 0, 0, 0, 99]).is_err());
+        assert!(Message::read(&[0xff, 0xff, 0xff, 0xff, 1]).is_err());
+        for message in samples() {
+            let mut bytes = Vec::new();
+            message.write(&mut bytes);
+            for idx in 0..bytes.len() {
+                for flip in 0..8 {
+                    let mut bytes = bytes.clone();
+                    bytes[idx] ^= 1 << flip;
+                    let _ = Message::read(&bytes);
+                }
+            }
+        }
+    }
+}

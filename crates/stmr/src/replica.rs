@@ -1,0 +1,614 @@
+//! One replica's view of its cluster.
+//!
+//! ```text
+//! offer ──► (offers of all live siblings) ──► Go          contents leave
+//!                                         ├─► Serve       contents leave, and mend a sibling's
+//!                                         ├─► Replace     the majority's leave for mine
+//!                                         ├─► Leave       I have strayed
+//!                                         └─► Restart     definition 8
+//! begin ──► Do      settle it yourself, then `finish`
+//!       ├─► Take    the cluster has it already
+//!       └─► Wait    for the meta, or for whoever feeds me
+//! ```
+//!
+//! What makes it sound: a replica passes a compare only with the offers of all live siblings.  So
+//! whatever a replica lacks, a sibling took it after the last compare, and keeps it until the next
+//! ([`Replica::log_bytes`] bounds that).  When a link ends, the survivors first tell each other all
+//! that they had from the dead: what one survivor knows binds both.
+//!
+//! Only one replica settles a decision.  It does so if all that are before it in the order (trusted
+//! before marked, then by number) are dead or have said that they left; each of those sent what it
+//! had settled before it said so.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::digest::{Digest, Shape};
+use crate::message::{Event, EventKind, Message};
+use crate::verdict::{Double, Offer, SetId, Verdict, judge};
+
+/// What a replica is.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicaOptions {
+    /// Its number in the cluster.
+    pub own: SetId,
+    /// How many the cluster has: 1 counts, 2 detects, 3 masks.
+    pub replicas: usize,
+    /// After how many equal compares a marked replica is trusted again.
+    pub trust_after: u32,
+}
+
+/// What came to a replica.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A sibling's message.
+    Message(SetId, Message),
+    /// A sibling's link has ended.
+    Closed(SetId),
+    /// Another process of this replica's set is gone: leave MPI.
+    SetBroken,
+}
+
+/// What a replica may do at a compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// Its contents leave.
+    Go,
+    /// Its contents leave; call [`Replica::serve`] with them, for these have wrong ones.
+    Serve(Vec<SetId>),
+    /// These contents leave for its own.
+    Replace(Vec<u8>),
+    /// It has strayed: it ends, without a word to MPI.
+    Leave,
+    /// The program starts again.
+    Restart(Double),
+}
+
+/// What a replica does about something that comes in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Settle it, then call [`Replica::finish`].
+    Do,
+    /// It is settled: this came.
+    Take(Vec<u8>),
+    /// Nothing yet.
+    Wait,
+    /// It has strayed.
+    Leave,
+    /// The program starts again.
+    Restart(Double),
+}
+
+/// What happened to the cluster, for the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A replica's contents were wrong.
+    Marked(SetId),
+    /// A replica made another call.
+    Strayed(SetId),
+    /// A marked replica is trusted again.
+    Trusted(SetId),
+    /// A replica leads that did not before.
+    Promoted(SetId),
+    /// A replica is gone.
+    Died(SetId),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Sibling {
+    /// Equal compares still wanted before it is trusted.
+    marked: u32,
+    /// It has left MPI.
+    left: bool,
+    /// Its link has ended.
+    closed: bool,
+    /// All survivors know that it is gone.
+    dead: bool,
+    /// The verdict was that it strayed.
+    strayed: bool,
+    /// It said that its end is no death.
+    bye: bool,
+    /// What it offered, from the compare before this one on.
+    offers: BTreeMap<u64, Offer>,
+    /// What it sent that is not taken yet.
+    events: BTreeMap<u64, Event>,
+    /// Whose ends it has told of.
+    told: Vec<SetId>,
+    /// It found this event of that sibling to be of another call.
+    accuses: Option<(SetId, u64)>,
+}
+
+/// One replica's view of its cluster.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    own: SetId,
+    trust_after: u32,
+    cluster: Vec<Sibling>,
+    call: u64,
+    event: u64,
+    offered: Option<Offer>,
+    /// The agreed digest of contents that a sibling owes this replica.
+    owed: Option<(u64, Digest)>,
+    /// Contents that siblings sent for this compare, maybe before this replica knew its verdict.
+    bytes: Vec<(u64, Vec<u8>)>,
+    /// Events since the last compare.
+    log: Vec<Event>,
+    log_bytes: usize,
+    out: VecDeque<(SetId, Message)>,
+    notes: VecDeque<Note>,
+    meta: Option<SetId>,
+}
+
+impl Replica {
+    /// A replica before the first call of its program.
+    #[must_use]
+    pub fn new(options: ReplicaOptions) -> Self {
+        assert!(options.own.idx() < options.replicas, "{} of {}", options.own, options.replicas);
+        let mut this = Self {
+            own: options.own,
+            trust_after: options.trust_after,
+            cluster: vec![Sibling::default(); options.replicas],
+            call: 0,
+            event: 0,
+            offered: None,
+            owed: None,
+            bytes: Vec::new(),
+            log: Vec::new(),
+            log_bytes: 0,
+            out: VecDeque::new(),
+            notes: VecDeque::new(),
+            meta: None,
+        };
+        this.meta = this.find_meta();
+        this
+    }
+
+    /// Takes what came.
+    pub fn handle(&mut self, input: Input) {
+        match input {
+            Input::Message(from, message) => self.hear(from, message),
+            Input::Closed(set) => self.close(set),
+            Input::SetBroken => self.leave_mpi(),
+        }
+        self.settle();
+    }
+
+    /// The next message to send, and to whom.
+    pub fn poll(&mut self) -> Option<(SetId, Message)> {
+        self.out.pop_front()
+    }
+
+    /// The next thing that happened to the cluster.
+    pub fn poll_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
+    }
+
+    /// Whether this replica's set has lost a member, so that it must not touch MPI.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.cluster[self.own.idx()].left
+    }
+
+    /// Whether this replica leads its cluster.
+    #[must_use]
+    pub fn is_meta(&self) -> bool {
+        self.meta == Some(self.own)
+    }
+
+    /// Bytes kept for siblings since the last compare; an empty compare lets go of them.  All
+    /// replicas of a cluster have the same at the same place of the program.
+    #[must_use]
+    pub fn log_bytes(&self) -> usize {
+        self.log_bytes
+    }
+
+    /// Compares made so far.
+    #[must_use]
+    pub fn n_calls(&self) -> u64 {
+        self.call
+    }
+
+    /// Who is late: siblings without an offer for this compare while another has one.
+    #[must_use]
+    pub fn late(&self) -> Vec<SetId> {
+        let offered = |it: &SetId| self.cluster[it.idx()].offers.contains_key(&self.call);
+        if self.offered.is_none() || !self.siblings().any(|it| offered(&it)) {
+            return Vec::new();
+        }
+        self.siblings().filter(|it| self.is_awaited(*it) && !offered(it)).collect()
+    }
+
+    /// Comes to a compare with contents of this `digest` and `length`; then ask
+    /// [`Replica::passed`] after every input.
+    ///
+    /// # Panics
+    /// If the last compare is not over.
+    pub fn offer(&mut self, shape: Shape, digest: Digest, length: u64) {
+        assert!(self.offered.is_none(), "a compare begins after the one before is over");
+        let offer = Offer { call: self.call, event: self.event, shape, digest, length };
+        self.offered = Some(offer);
+        self.cluster[self.own.idx()].offers.insert(self.call, offer);
+        self.tell_all(&Message::Offer(offer));
+    }
+
+    /// What the compare came to, or nothing while it lasts.
+    pub fn passed(&mut self) -> Option<Passed> {
+        if self.is_expelled() {
+            return Some(Passed::Leave);
+        }
+        if self.owed.is_none() {
+            let passed = self.pass()?;
+            if passed.is_some() {
+                return passed;
+            }
+        }
+        let (at, digest) = self.owed?;
+        let is_right = |it: &(u64, Vec<u8>)| it.0 == at && Digest::of(&it.1) == digest;
+        if let Some(idx) = self.bytes.iter().position(is_right) {
+            let (_, bytes) = self.bytes.swap_remove(idx);
+            self.bytes.clear();
+            self.owed = None;
+            return Some(Passed::Replace(bytes));
+        }
+        let alone = !self.siblings().any(|it| self.is_there(it));
+        alone.then_some(Passed::Restart(Double::Lone))
+    }
+
+    /// Nothing while the compare lasts; nothing in it if siblings owe the contents.
+    #[allow(clippy::option_option, reason = "the outer one is time, the inner one the answer")]
+    fn pass(&mut self) -> Option<Option<Passed>> {
+        self.offered?;
+        let lacks = |it: &SetId| !self.cluster[it.idx()].offers.contains_key(&self.call);
+        let waits = self.siblings().any(|it| self.is_awaited(it) && lacks(&it));
+        let falls = self.siblings().any(|it| self.is_falling(it));
+        if waits || falls {
+            return None;
+        }
+        if self.siblings().any(|it| self.cluster[it.idx()].bye && lacks(&it)) {
+            // Siblings end only after all agreed to; whoever still computes then has strayed.
+            return Some(Some(Passed::Leave));
+        }
+        let offers: Vec<Option<Offer>> =
+            self.cluster.iter().map(|it| it.offers.get(&self.call).copied()).collect();
+        match judge(&offers, self.cluster.len()) {
+            Verdict::Restart(why) => Some(Some(Passed::Restart(why))),
+            Verdict::Agreed { offer, wrong, strayed } => Some(self.agree(&offer, &wrong, &strayed)),
+        }
+    }
+
+    /// Gives the contents that were agreed on to those whose own were wrong.
+    pub fn serve(&mut self, wrong: &[SetId], bytes: &[u8]) {
+        let call = self.call - 1;
+        for set in wrong {
+            self.out.push_back((*set, Message::Bytes { call, bytes: bytes.to_vec() }));
+        }
+    }
+
+    /// Comes to an event; ask again after every input while the answer is [`Step::Wait`].
+    pub fn begin(&mut self, kind: EventKind, shape: Shape) -> Step {
+        if kind == EventKind::Data && !self.has_left() {
+            return Step::Do;
+        }
+        if let Some(step) = self.accused() {
+            return step;
+        }
+        let number = self.event;
+        let found = self.cluster.iter().position(|it| it.events.contains_key(&number));
+        if let Some(set_idx) = found {
+            let event = &self.cluster[set_idx].events[&number];
+            if event.shape == shape && event.kind == kind {
+                let event = event.clone();
+                let bytes = event.bytes.clone();
+                self.keep(event);
+                return Step::Take(bytes);
+            }
+            return self.accuse(SetId::new(set_idx));
+        }
+        match self.meta {
+            Some(it) if it == self.own => Step::Do,
+            // Whoever should settle it is at a compare that comes after it here.
+            Some(it) if self.offers_before(it, number) => self.accuse(it),
+            Some(_) => Step::Wait,
+            None => Step::Restart(Double::NoWholeSet),
+        }
+    }
+
+    /// Says what came, after [`Step::Do`].
+    pub fn finish(&mut self, kind: EventKind, shape: Shape, bytes: Vec<u8>) {
+        let event = Event { number: self.event, kind, shape, bytes };
+        self.keep(event);
+    }
+
+    /// The program has ended and all have agreed that it has.
+    pub fn end(&mut self) {
+        self.tell_all(&Message::Bye);
+    }
+
+    /// For the explorer: all that the future depends on.
+    #[cfg(test)]
+    pub(crate) fn hash_state(&self, hasher: &mut impl std::hash::Hasher) {
+        use std::hash::Hash;
+        (&self.cluster, self.call, self.event, self.offered, self.owed).hash(hasher);
+        (&self.bytes, &self.log, self.meta).hash(hasher);
+        self.out.hash(hasher);
+    }
+
+    fn siblings(&self) -> impl Iterator<Item = SetId> + use<> {
+        let own = self.own;
+        SetId::all(self.cluster.len()).filter(move |it| *it != own)
+    }
+
+    fn is_there(&self, set: SetId) -> bool {
+        let it = &self.cluster[set.idx()];
+        !it.dead && !it.strayed && !it.bye
+    }
+
+    /// Whether its link has ended, and a survivor has not yet told what it had from it.
+    fn is_falling(&self, set: SetId) -> bool {
+        self.is_there(set) && self.cluster[set.idx()].closed
+    }
+
+    fn is_awaited(&self, set: SetId) -> bool {
+        self.is_there(set) && !self.cluster[set.idx()].closed
+    }
+
+    fn tell_all(&mut self, message: &Message) {
+        for set in self.siblings() {
+            if self.is_awaited(set) {
+                self.out.push_back((set, message.clone()));
+            }
+        }
+    }
+
+    fn hear(&mut self, from: SetId, message: Message) {
+        if from == self.own || self.cluster[from.idx()].strayed {
+            // Down is about a third, and still true.
+            if let Message::Down { .. } = message {
+                self.hear_of_end(from, message);
+            }
+            return;
+        }
+        match message {
+            Message::Offer(offer) => {
+                self.cluster[from.idx()].offers.insert(offer.call, offer);
+            }
+            Message::Bytes { call, bytes } => {
+                if self.owed.map_or(self.call, |(at, _)| at) == call {
+                    self.bytes.push((call, bytes));
+                }
+            }
+            Message::Event(event) => {
+                if self.event <= event.number {
+                    self.cluster[from.idx()].events.insert(event.number, event);
+                }
+            }
+            Message::Left => {
+                self.cluster[from.idx()].left = true;
+                self.find_promotion();
+                if self.is_meta() {
+                    self.feed_log(from);
+                }
+            }
+            Message::Accuse { set, event } => {
+                self.cluster[from.idx()].accuses = Some((set, event));
+            }
+            Message::Bye => self.cluster[from.idx()].bye = true,
+            Message::Down { .. } => self.hear_of_end(from, message),
+        }
+    }
+
+    fn hear_of_end(&mut self, from: SetId, message: Message) {
+        let Message::Down { set, offers } = message else { return };
+        self.cluster[from.idx()].told.push(set);
+        for offer in offers.into_iter().filter(|it| self.call <= it.call) {
+            self.cluster[set.idx()].offers.entry(offer.call).or_insert(offer);
+        }
+    }
+
+    fn close(&mut self, set: SetId) {
+        if set == self.own || self.cluster[set.idx()].closed {
+            return;
+        }
+        self.cluster[set.idx()].closed = true;
+        let sibling = self.cluster[set.idx()].clone();
+        let others: Vec<SetId> =
+            self.siblings().filter(|it| *it != set && self.is_awaited(*it)).collect();
+        for other in others {
+            // What came from the dead may stand in the log or wait to be taken.
+            if !sibling.strayed {
+                let decisions = self.log.iter().filter(|it| it.kind == EventKind::Decision);
+                for event in decisions.chain(sibling.events.values()) {
+                    self.out.push_back((other, Message::Event(event.clone())));
+                }
+            }
+            let offers = sibling.offers.values().copied().collect();
+            self.out.push_back((other, Message::Down { set, offers }));
+        }
+    }
+
+    fn leave_mpi(&mut self) {
+        if self.has_left() {
+            return;
+        }
+        self.cluster[self.own.idx()].left = true;
+        self.tell_all(&Message::Left);
+    }
+
+    /// Draws what follows from what is known.
+    fn settle(&mut self) {
+        for set in self.siblings().filter(|it| self.is_falling(*it)).collect::<Vec<_>>() {
+            let waits = self.siblings().any(|other| {
+                other != set
+                    && self.is_awaited(other)
+                    && !self.cluster[other.idx()].told.contains(&set)
+            });
+            if !waits {
+                self.cluster[set.idx()].dead = true;
+                self.notes.push_back(Note::Died(set));
+            }
+        }
+        self.expel_accused();
+        self.find_promotion();
+    }
+
+    /// The lowest of the trusted, else of the marked, whose set is whole (definition 7).
+    fn find_meta(&self) -> Option<SetId> {
+        let leads = |set: &SetId| {
+            let it = &self.cluster[set.idx()];
+            !it.dead && !it.strayed && !it.left
+        };
+        SetId::all(self.cluster.len())
+            .filter(leads)
+            .min_by_key(|it| (0 < self.cluster[it.idx()].marked, *it))
+    }
+
+    fn find_promotion(&mut self) {
+        let meta = self.find_meta();
+        if meta == self.meta {
+            return;
+        }
+        self.meta = meta;
+        let Some(meta) = meta else { return };
+        self.notes.push_back(Note::Promoted(meta));
+        if meta == self.own {
+            for set in self.siblings() {
+                if self.cluster[set.idx()].left {
+                    self.feed_log(set);
+                }
+            }
+        }
+    }
+
+    fn feed_log(&mut self, set: SetId) {
+        if self.is_awaited(set) {
+            let events = self.log.iter().map(|it| (set, Message::Event(it.clone())));
+            self.out.extend(events);
+        }
+    }
+
+    /// Moves past `event`: keeps it for those that may lack it, and tells those that wait for it.
+    fn keep(&mut self, event: Event) {
+        self.event = event.number + 1;
+        for it in &mut self.cluster {
+            it.events.remove(&event.number);
+        }
+        if self.is_meta() {
+            for set in self.siblings() {
+                let wants = event.kind == EventKind::Decision || self.cluster[set.idx()].left;
+                if wants && self.is_awaited(set) {
+                    self.out.push_back((set, Message::Event(event.clone())));
+                }
+            }
+        }
+        if 1 < self.cluster.len() {
+            self.log_bytes += event.bytes.len() + 64;
+            self.log.push(event);
+        }
+    }
+
+    /// What this replica does after a verdict, or nothing if siblings owe it contents.
+    fn agree(&mut self, offer: &Offer, wrong: &[SetId], strayed: &[SetId]) -> Option<Passed> {
+        for set in SetId::all(self.cluster.len()) {
+            let it = &mut self.cluster[set.idx()];
+            if wrong.contains(&set) {
+                it.marked = self.trust_after;
+                self.notes.push_back(Note::Marked(set));
+            } else if 0 < it.marked {
+                it.marked -= 1;
+                if it.marked == 0 {
+                    self.notes.push_back(Note::Trusted(set));
+                }
+            }
+            it.offers.retain(|call, _| self.call <= *call);
+            it.accuses = None;
+        }
+        for set in strayed {
+            self.expel(*set);
+        }
+        self.offered = None;
+        self.call += 1;
+        self.log.clear();
+        self.log_bytes = 0;
+        if strayed.contains(&self.own) {
+            return Some(Passed::Leave);
+        }
+        self.settle();
+        if wrong.contains(&self.own) {
+            self.owed = Some((offer.call, offer.digest));
+            return None;
+        }
+        self.bytes.clear();
+        let wrong: Vec<SetId> = wrong.iter().copied().filter(|it| self.is_awaited(*it)).collect();
+        Some(if wrong.is_empty() { Passed::Go } else { Passed::Serve(wrong) })
+    }
+
+    fn expel(&mut self, set: SetId) {
+        let it = &mut self.cluster[set.idx()];
+        if !it.strayed {
+            it.strayed = true;
+            it.events.clear();
+            self.notes.push_back(Note::Strayed(set));
+        }
+    }
+
+    /// Whether all siblings found an event of this replica's to be of another call.
+    fn is_expelled(&self) -> bool {
+        let accusers =
+            self.siblings().filter(|it| self.accused_by(*it).is_some_and(|of| of == self.own));
+        1 < accusers.count()
+    }
+
+    fn accused_by(&self, set: SetId) -> Option<SetId> {
+        self.cluster[set.idx()].accuses.map(|(of, _)| of)
+    }
+
+    fn accuse(&mut self, set: SetId) -> Step {
+        let event = self.event;
+        self.cluster[self.own.idx()].accuses = Some((set, event));
+        self.tell_all(&Message::Accuse { set, event });
+        self.settle();
+        self.accused().unwrap_or(Step::Wait)
+    }
+
+    fn offers_before(&self, set: SetId, event: u64) -> bool {
+        let offer = self.cluster[set.idx()].offers.get(&self.call);
+        offer.is_some_and(|it| it.event <= event)
+    }
+
+    /// An event that two find to be of another call than their own was its sender's error.
+    fn expel_accused(&mut self) {
+        let Some(accused) = self.cluster[self.own.idx()].accuses else { return };
+        let it = &self.cluster[accused.0.idx()];
+        if it.dead && !it.events.contains_key(&accused.1) {
+            // It settled nothing; whoever is the meta after it does.
+            self.cluster[self.own.idx()].accuses = None;
+            return;
+        }
+        let agrees = |it: &SetId| self.cluster[it.idx()].accuses == Some(accused);
+        if self.siblings().any(|it| agrees(&it)) {
+            self.expel(accused.0);
+            self.cluster[self.own.idx()].accuses = None;
+        }
+    }
+
+    /// What follows from having found an event to be of another call than one's own.
+    fn accused(&mut self) -> Option<Step> {
+        if self.is_expelled() {
+            return Some(Step::Leave);
+        }
+        let (accused, number) = self.cluster[self.own.idx()].accuses?;
+        let offer = |it: SetId| self.cluster[it.idx()].offers.get(&self.call);
+        let offers: Vec<&Offer> = self.siblings().filter_map(offer).collect();
+        if let [one, other] = offers[..]
+            && one == other
+        {
+            return Some(Step::Leave);
+        }
+        let third = self.siblings().find(|it| *it != accused && self.is_there(*it));
+        let Some(third) = third else { return Some(Step::Restart(Double::NoMajority)) };
+        let went_on = offer(third).is_some_and(|it| number < it.event);
+        if went_on && !self.is_there(accused) {
+            return Some(Step::Restart(Double::NoMajority));
+        }
+        Some(Step::Wait)
+    }
+}
