@@ -1,17 +1,20 @@
 //! `selvedge topo`: NCCL's view of one server, without the server and without NCCL.
 
-use std::collections::BTreeSet;
+mod explain;
+
+mod what_if;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use selvedge_family::host::change::{NoAnswer, Question, parse_pair as parse_pair_of_gpus};
 use selvedge_family::host::nccl::dump::{dump, refusal};
 use selvedge_family::host::nccl::graph::{NodeIdx, NodeKind};
 use selvedge_family::host::nccl::path::PathKind;
 use selvedge_family::host::nccl::profile::Profile;
-use selvedge_family::host::nccl::settings::Settings;
 use selvedge_family::host::nccl::view::{Ask, RefusedView, View};
-use selvedge_family::host::nccl::xml::{self, Document, Strictness};
+use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness};
 
 use crate::Globals;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
@@ -30,6 +33,12 @@ pub(crate) struct Topo {
 enum TopoVerb {
     /// How far apart GPUs and network ports are, as a matrix.
     Show(Show),
+    /// Why two GPUs or a GPU and a port talk as they do, and what would change it.
+    Explain(explain::Explain),
+    /// What changes to a server or to variables would change.
+    WhatIf(what_if::WhatIf),
+    /// What one version decides otherwise than another.
+    UpgradeDiff(what_if::UpgradeDiff),
     /// Everything that NCCL decides, as one JSON object.
     Dump(Dump),
 }
@@ -97,19 +106,16 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn parse_broken(text: &str) -> Result<(i32, i32), String> {
-    let pair = text.split_once('-').and_then(|(i, j)| Some((i.parse().ok()?, j.parse().ok()?)));
-    let pair: (u16, u16) = pair.ok_or("write it as I-J, such as 0-1")?;
-    let (i, j) = (i32::from(pair.0), i32::from(pair.1));
-    if i == j {
-        return Err("a pair is two GPUs".to_owned());
-    }
-    Ok((i.min(j), i.max(j)))
+    parse_pair_of_gpus(text).ok_or_else(|| "write it as I-J, such as 0-1".to_owned())
 }
 
 pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
     match &args.verb {
         Some(TopoVerb::Dump(args)) => print_dump(args),
         Some(TopoVerb::Show(args)) => print_matrix(args, globals),
+        Some(TopoVerb::Explain(args)) => explain::run(args, globals),
+        Some(TopoVerb::WhatIf(args)) => what_if::run(args, globals),
+        Some(TopoVerb::UpgradeDiff(args)) => what_if::run_upgrade(args, globals),
         None => print_matrix(&args.show, globals),
     }
 }
@@ -142,12 +148,7 @@ fn print_matrix(args: &Show, globals: &Globals) -> Outcome {
     let text = read(file)?;
     let ask = args.conditions.ask(args.nccl, args.nodes)?;
     let name = name(file);
-    let strictness = Strictness::Lenient { single_quotes: !args.nccl.is_seed() };
-    let Document { root, tolerated } =
-        xml::read(&text, strictness).within(|| format!("{name} is no topology file"))?;
-    for it in tolerated {
-        anstream::eprintln!("note: {name}:{}: NCCL refuses {}", it.place, it.quirk);
-    }
+    let root = root_of(&text, &name, args.nccl)?;
     let view = View::of(&root, ask).map_err(|refused| {
         Failure::refusal(refused).within(format!("NCCL {} does not take {name}", args.nccl))
     })?;
@@ -164,10 +165,72 @@ fn print_matrix(args: &Show, globals: &Globals) -> Outcome {
 
 impl Conditions {
     fn ask(&self, profile: Profile, nodes: u32) -> Outcome<Ask> {
-        let pairs = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let settings = Settings::read(profile, pairs).within(|| "this --env has no meaning")?;
-        let broken: BTreeSet<_> = self.p2p_broken.iter().copied().collect();
-        Ok(Ask { profile, nodes, rank: self.rank, settings, broken, shm_pairs: self.shm_pairs })
+        let root = Element::new("system");
+        self.question(root, profile, nodes).ask().within(|| "this --env has no meaning")
+    }
+
+    fn question(&self, root: Element, profile: Profile, nodes: u32) -> Question {
+        let (rank, env, shm_pairs) = (self.rank, self.env.clone(), self.shm_pairs);
+        let broken = self.p2p_broken.iter().copied().collect();
+        Question { root, profile, nodes, rank, env, broken, shm_pairs }
+    }
+}
+
+/// A server and conditions from the command line.
+#[derive(Debug, clap::Args)]
+struct Server {
+    /// A topology file, as NCCL_TOPO_FILE takes and NCCL_TOPO_DUMP_FILE writes it.
+    #[arg(value_name = "XML")]
+    file: PathBuf,
+    #[command(flatten)]
+    look: Look,
+}
+
+/// Version, servers and conditions.
+#[derive(Debug, clap::Args)]
+struct Look {
+    /// The version of NCCL: 2.7.8, 2.27.7 or 2.30.7.
+    #[arg(long, value_name = "VERSION", default_value = "2.30.7")]
+    nccl: Profile,
+    /// Equal servers in the job; with one, versions before 2.28 leave the ports out.
+    #[arg(long, value_name = "K", default_value_t = 2,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: u32,
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+impl Server {
+    fn question(&self) -> Outcome<Question> {
+        self.look.question(&self.file)
+    }
+}
+
+impl Look {
+    fn question(&self, file: &Path) -> Outcome<Question> {
+        let root = root_of(&read(file)?, &name(file), self.nccl)?;
+        Ok(self.conditions.question(root, self.nccl, self.nodes))
+    }
+}
+
+/// The outermost element, read leniently; what NCCL would refuse is told on the way.
+fn root_of(text: &str, name: &str, profile: Profile) -> Outcome<Element> {
+    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
+    let Document { root, tolerated } =
+        xml::read(text, strictness).within(|| format!("{name} is no topology file"))?;
+    for it in tolerated {
+        anstream::eprintln!("note: {name}:{}: NCCL refuses {}", it.place, it.quirk);
+    }
+    Ok(root)
+}
+
+/// A question's failure: NCCL's refusal is the answer no.
+fn unanswered(error: NoAnswer, name: &str, profile: Profile) -> Failure {
+    match error {
+        NoAnswer::Setting(error) => Failure::from(error).within("this variable has no meaning"),
+        NoAnswer::Refused(refused) => {
+            Failure::refusal(refused).within(format!("NCCL {profile} does not take {name}"))
+        }
     }
 }
 

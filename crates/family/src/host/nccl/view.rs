@@ -133,7 +133,15 @@ impl View {
         self.paths.between(&self.graph, from, to)
     }
 
-    fn compute(&mut self) -> Result<(), RefusedView> {
+    /// The same server with its paths as the search finds them, before any detour.
+    #[must_use]
+    pub fn undiverted(&self) -> View {
+        let mut view = self.clone();
+        view.search();
+        view
+    }
+
+    fn search(&mut self) {
         self.paths = Paths::new(&self.graph);
         let rules = SearchRules { bridges: !self.ask.settings.nvb_disabled };
         for kind in [NodeKind::Cpu, NodeKind::Dev, NodeKind::Gpu, NodeKind::Net, NodeKind::Nvs] {
@@ -146,6 +154,10 @@ impl View {
                 self.paths.search(&self.graph, base, rules);
             }
         }
+    }
+
+    fn compute(&mut self) -> Result<(), RefusedView> {
+        self.search();
         self.divert_gpus()?;
         self.divert_nets()?;
         if !self.ask.profile.is_seed() {

@@ -206,6 +206,19 @@ pub fn write(root: &Element) -> String {
 }
 
 impl Element {
+    /// One of that name, without attributes and children, from no file.
+    pub fn new(name: &str) -> Element {
+        let place = Place { line: 0, column: 0 };
+        Element { name: name.to_owned(), attrs: Vec::new(), children: Vec::new(), place }
+    }
+
+    /// The same with one attribute more.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Element {
+        self.attrs.push((name.to_owned(), value.to_string()));
+        self
+    }
+
     /// The attribute's value.
     pub fn attr(&self, name: &str) -> Option<&str> {
         self.attrs.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())

@@ -1,0 +1,286 @@
+//! What people call the parts of a server: `GPU0` by rank, `NET0` by number, `CPU0` by NUMA number,
+//! or any of them by bus id.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::host::nccl::graph::{Facts, Graph, NodeIdx, NodeKind};
+use crate::host::nccl::xml::Element;
+
+/// A part of a server by the name that people use.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlaceName {
+    /// A GPU by its rank.
+    Gpu(i32),
+    /// A port by its number.
+    Net(i32),
+    /// A CPU by its NUMA number.
+    Cpu(i32),
+    /// The NVSwitches.
+    Nvs,
+    /// A PCI device by its bus id, in small letters.
+    Bus(String),
+    /// A port by the name of its device, such as `mlx5_0`.
+    Device(String),
+}
+
+/// A name of no part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// It is no name.
+    #[error("{text:?} names no part; write GPU0, NET0, CPU0, NVS, mlx5_0 or 0000:1a:00.0")]
+    NoName {
+        /// The text.
+        text: String,
+    },
+    /// Nothing here has it.
+    #[error("there is no {name} here; there are {present}")]
+    Absent {
+        /// The name.
+        name: PlaceName,
+        /// Those of its kind that are there.
+        present: String,
+    },
+    /// It is of the wrong kind.
+    #[error("{name} is no {wanted}; {wanted}s are {present}")]
+    Kind {
+        /// The name.
+        name: PlaceName,
+        /// What was asked for.
+        wanted: &'static str,
+        /// Those of that kind that are there.
+        present: String,
+    },
+}
+
+impl fmt::Display for PlaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceName::Gpu(it) => write!(f, "GPU{it}"),
+            PlaceName::Net(it) => write!(f, "NET{it}"),
+            PlaceName::Cpu(it) => write!(f, "CPU{it}"),
+            PlaceName::Nvs => f.write_str("NVS"),
+            PlaceName::Bus(it) | PlaceName::Device(it) => f.write_str(it),
+        }
+    }
+}
+
+impl FromStr for PlaceName {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        let small = text.to_ascii_lowercase();
+        let numbered = |prefix: &str| small.strip_prefix(prefix).and_then(|it| it.parse().ok());
+        if let Some(rank) = numbered("gpu") {
+            return Ok(PlaceName::Gpu(rank));
+        }
+        if let Some(dev) = numbered("net").or_else(|| numbered("nic")) {
+            return Ok(PlaceName::Net(dev));
+        }
+        if let Some(numa) = numbered("cpu") {
+            return Ok(PlaceName::Cpu(numa));
+        }
+        if small == "nvs" {
+            return Ok(PlaceName::Nvs);
+        }
+        if small.contains(':')
+            && small.chars().all(|it| it.is_ascii_hexdigit() || ":.".contains(it))
+        {
+            return Ok(PlaceName::Bus(small));
+        }
+        let word = |it: char| it.is_ascii_alphanumeric() || "_-@:".contains(it);
+        if text.starts_with(|it: char| it.is_ascii_alphabetic()) && text.chars().all(word) {
+            return Ok(PlaceName::Device(text.to_owned()));
+        }
+        Err(PlaceError::NoName { text: text.to_owned() })
+    }
+}
+
+/// A node's name: the one by which it can be asked for again, where there is one.
+pub fn label(graph: &Graph, node: NodeIdx) -> String {
+    let it = graph.node(node);
+    match &it.facts {
+        Facts::Gpu { gpu, .. } => format!("GPU{}", gpu.rank),
+        Facts::Net(net) => format!("NET{}", net.dev),
+        Facts::Cpu(_) => format!("CPU{}", local(it.id)),
+        Facts::Nvs => "NVS".to_owned(),
+        Facts::Pci(_) => format!("PCI {}", bus_text(it.id)),
+        Facts::Nic => format!("NIC {}", bus_text(it.id)),
+        Facts::Dev { .. } => format!("DEV {}", bus_text(it.id)),
+    }
+}
+
+/// A number that NCCL made from a bus id, as a bus id again.
+pub fn bus_text(id: u64) -> String {
+    let id = local(id);
+    let (domain, bus, device, function) = (id >> 20, id >> 12 & 0xff, id >> 4 & 0xff, id & 0xf);
+    format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
+}
+
+/// An id without the host that it is on.
+fn local(id: u64) -> u64 {
+    id & (u64::MAX >> 8)
+}
+
+/// Where in a file's tree an element is: the number of the child at each level.
+pub type TreePath = Vec<usize>;
+
+/// The element at a place.
+pub fn at<'e>(root: &'e Element, path: &[usize]) -> &'e Element {
+    path.iter().fold(root, |element, child| &element.children[*child])
+}
+
+/// The element at a place, to be changed.
+pub fn at_mut<'e>(root: &'e mut Element, path: &[usize]) -> &'e mut Element {
+    path.iter().fold(root, |element, child| &mut element.children[*child])
+}
+
+/// Every element with its place, in the file's order.
+pub fn walk(root: &Element) -> Vec<(TreePath, &Element)> {
+    let mut out = Vec::new();
+    let mut todo = vec![(TreePath::new(), root)];
+    while let Some((path, element)) = todo.pop() {
+        for (idx, child) in element.children.iter().enumerate().rev() {
+            let mut below = path.clone();
+            below.push(idx);
+            todo.push((below, child));
+        }
+        out.push((path, element));
+    }
+    out
+}
+
+/// The `<gpu>`, `<net>`, `<cpu>` or `<pci>` of that name.
+///
+/// # Errors
+/// If none has it, with those that are there.
+pub fn find_element(root: &Element, name: &PlaceName) -> Result<TreePath, PlaceError> {
+    let all = walk(root);
+    let found = all.iter().find(|(_, it)| is_called(it, name));
+    if let Some((path, element)) = found {
+        // A device's bus id stands at its <pci>; what people mean is what is on it.
+        let inside = element.children.iter().position(|it| it.name == "gpu");
+        let mut path = path.clone();
+        if element.name == "pci" {
+            path.extend(inside);
+        }
+        return Ok(path);
+    }
+    let names = all.iter().filter_map(|(_, it)| of_kind(it, name));
+    let present = listed(names);
+    Err(PlaceError::Absent { name: name.clone(), present })
+}
+
+fn is_called(element: &Element, name: &PlaceName) -> bool {
+    let number = |attr| element.attr(attr).and_then(|it| it.trim().parse().ok());
+    match (name, element.name.as_str()) {
+        (PlaceName::Gpu(rank), "gpu") => number("rank") == Some(*rank),
+        (PlaceName::Net(dev), "net") => number("dev") == Some(*dev),
+        (PlaceName::Cpu(numa), "cpu") => number("numaid") == Some(*numa),
+        (PlaceName::Bus(bus), "pci") => {
+            element.attr("busid").is_some_and(|it| it.eq_ignore_ascii_case(bus))
+        }
+        (PlaceName::Device(device), "net") => element.attr("name") == Some(device),
+        _ => false,
+    }
+}
+
+fn of_kind(element: &Element, name: &PlaceName) -> Option<String> {
+    match (name, element.name.as_str()) {
+        (PlaceName::Gpu(_) | PlaceName::Nvs, "gpu") => {
+            Some(format!("GPU{}", element.attr("rank")?))
+        }
+        (PlaceName::Net(_), "net") => Some(format!("NET{}", element.attr("dev")?)),
+        (PlaceName::Cpu(_), "cpu") => Some(format!("CPU{}", element.attr("numaid")?)),
+        (PlaceName::Bus(_), "pci") => element.attr("busid").map(str::to_owned),
+        (PlaceName::Device(_), "net") => element.attr("name").map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// The GPU of that name.
+///
+/// # Errors
+/// If there is none.
+pub fn find_gpu(graph: &Graph, name: &PlaceName) -> Result<NodeIdx, PlaceError> {
+    let gpus = graph.kind(NodeKind::Gpu);
+    let found = match name {
+        PlaceName::Gpu(rank) => graph.gpu_of_rank(*rank),
+        PlaceName::Bus(bus) => gpus.iter().copied().find(|it| bus_text(graph.node(*it).id) == *bus),
+        _ => {
+            let present = listed(gpus.iter().map(|it| label(graph, *it)));
+            return Err(PlaceError::Kind { name: name.clone(), wanted: "GPU", present });
+        }
+    };
+    found.ok_or_else(|| {
+        let present = listed(gpus.iter().map(|it| label(graph, *it)));
+        PlaceError::Absent { name: name.clone(), present }
+    })
+}
+
+/// The number of the port of that name, by number, device or bus id.
+///
+/// # Errors
+/// If there is none.
+pub fn find_net(root: &Element, name: &PlaceName) -> Result<i32, PlaceError> {
+    let nets = || walk(root).into_iter().map(|it| it.1).filter(|it| it.name == "net");
+    let dev = |it: &Element| it.attr("dev").and_then(|it| it.trim().parse().ok());
+    let found = match name {
+        PlaceName::Net(number) => nets().filter_map(dev).find(|it| it == number),
+        PlaceName::Device(_) => nets().find(|it| is_called(it, name)).and_then(dev),
+        PlaceName::Bus(_) => {
+            let path = find_element(root, name)?;
+            let below = walk(at(root, &path)).into_iter().map(|it| it.1);
+            below.filter(|it| it.name == "net").find_map(dev)
+        }
+        PlaceName::Gpu(_) | PlaceName::Cpu(_) | PlaceName::Nvs => None,
+    };
+    let present = || listed(nets().filter_map(|it| Some(format!("NET{}", it.attr("dev")?))));
+    found.ok_or_else(|| match name {
+        PlaceName::Net(_) | PlaceName::Device(_) => {
+            PlaceError::Absent { name: name.clone(), present: present() }
+        }
+        _ => PlaceError::Kind { name: name.clone(), wanted: "port", present: present() },
+    })
+}
+
+/// GB/s for people: three decimals at most.
+pub fn short(gb_per_s: f32) -> String {
+    let text = format!("{gb_per_s:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// At most a dozen names, and how many more.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    const SHOWN: usize = 12;
+    let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PlaceName, bus_text};
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for text in ["GPU0", "NET12", "CPU1", "NVS", "mlx5_0", "0000:1a:00.0"] {
+            let name: PlaceName = text.parse().expect("a name");
+            assert_eq!(name.to_string(), text);
+        }
+        assert_eq!("nic3".parse(), Ok(PlaceName::Net(3)));
+        for text in ["", "5", "a b", "<gpu>"] {
+            text.parse::<PlaceName>().expect_err(text);
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_bus_id_again() {
+        assert_eq!(bus_text(0x1a000), "0000:1a:00.0");
+        assert_eq!(bus_text(3 << 56 | 0xac1_1f7), "000a:c1:1f.7");
+    }
+}
