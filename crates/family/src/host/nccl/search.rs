@@ -19,6 +19,8 @@ mod orders;
 
 mod ports;
 
+mod recall;
+
 mod routes;
 
 mod speeds;

@@ -258,6 +258,13 @@ impl Search<'_> {
         limits.budget_left -= i64::from(self.time);
         self.ports.prepare(self.view, Some(self.draft.kind_inter));
         self.tolls = Tolls::new(&mut self.ledger, &self.draft, self.gpus, self.profile);
+        let (intra, inter) = (self.draft.kind_intra, self.draft.kind_inter);
+        let tree = matches!(
+            self.draft.pattern,
+            Pattern::BalancedTree | Pattern::SplitTree | Pattern::Tree
+        );
+        self.routes.open(self.profile, intra, inter, tree);
+        self.recall.forget(self.draft.channels_max + 1, self.nets.len());
         self.walk();
         if seed {
             return self.best.channels == self.best.channels_max

@@ -2,7 +2,7 @@
 //! network.
 
 use crate::host::nccl::path::PathKind;
-use crate::host::nccl::search::routes::{Route, Toll};
+use crate::host::nccl::search::routes::{RouteIdx, Toll};
 use crate::host::nccl::search::state::Search;
 use crate::host::nccl::search::walk::Task;
 
@@ -29,13 +29,13 @@ impl Search<'_> {
         for (count, up) in [(up, true), (down, false)] {
             for gpu in (0..count as usize).rev() {
                 let (route, toll, times) = self.crossing(head, gpu, up);
-                self.routes.unfollow(&mut self.ledger, route, toll);
-                self.draft.hops -= times * route.hops();
+                self.routes.unfollow(&mut self.ledger, route, &toll);
+                self.draft.hops -= times * self.routes.get(route).hops;
             }
         }
     }
 
-    fn crossing(&self, head: u16, gpu: usize, up: bool) -> (Route, Toll, i32) {
+    fn crossing(&self, head: u16, gpu: usize, up: bool) -> (RouteIdx, Toll, i32) {
         let route =
             if up { self.routes.gpu_to_switch(gpu) } else { self.routes.switch_to_gpu(gpu) };
         if gpu == usize::from(head) {
@@ -48,12 +48,13 @@ impl Search<'_> {
     fn cross(&mut self, head: u16, gpu: usize, up: bool) -> bool {
         let (route, toll, times) = self.crossing(head, gpu, up);
         // How far is asked of the others, not of the head.
-        if route.kind >= PathKind::Dis || (times == 1 && route.kind > self.draft.kind_intra) {
+        let kind = self.routes.get(route).kind;
+        if kind >= PathKind::Dis || (times == 1 && kind > self.draft.kind_intra) {
             return false;
         }
-        let followed = self.routes.follow(&mut self.ledger, route, toll);
+        let followed = self.routes.follow(&mut self.ledger, route, &toll);
         if followed {
-            self.draft.hops += times * route.hops();
+            self.draft.hops += times * self.routes.get(route).hops;
         }
         followed
     }
@@ -85,13 +86,13 @@ impl Search<'_> {
         for (count, forth) in [(back, false), (forth, true)] {
             for gpu in (0..count as usize).rev() {
                 let route = self.talking(head, gpu, forth);
-                self.routes.unfollow(&mut self.ledger, route, self.tolls.share);
+                self.routes.unfollow(&mut self.ledger, route, &self.tolls.share);
                 self.add_share(route, -1.0);
             }
         }
     }
 
-    fn talking(&self, head: u16, gpu: usize, forth: bool) -> Route {
+    fn talking(&self, head: u16, gpu: usize, forth: bool) -> RouteIdx {
         let head = usize::from(head);
         if forth { self.routes.gpu_to_gpu(head, gpu) } else { self.routes.gpu_to_gpu(gpu, head) }
     }
@@ -99,11 +100,12 @@ impl Search<'_> {
     fn talk(&mut self, head: u16, gpu: usize, forth: bool) -> bool {
         let route = self.talking(head, gpu, forth);
         // Of two GPUs the share is all, and only then NCCL asks how far they are apart.
-        let far = self.gpus == 2 && route.kind > self.draft.kind_intra;
-        if route.kind >= PathKind::Dis || far {
+        let kind = self.routes.get(route).kind;
+        let far = self.gpus == 2 && kind > self.draft.kind_intra;
+        if kind >= PathKind::Dis || far {
             return false;
         }
-        let followed = self.routes.follow(&mut self.ledger, route, self.tolls.share);
+        let followed = self.routes.follow(&mut self.ledger, route, &self.tolls.share);
         if followed {
             self.add_share(route, 1.0);
         }
@@ -111,9 +113,9 @@ impl Search<'_> {
     }
 
     /// NCCL counts a share of the hops, and cuts the sum to a whole number each time.
-    fn add_share(&mut self, route: Route, sign: f32) {
+    fn add_share(&mut self, route: RouteIdx, sign: f32) {
         let share = (1.0 / f64::from(self.gpus.saturating_sub(1).max(1) as f32)) as f32;
-        let hops = self.draft.hops as f32 + sign * share * route.hops() as f32;
+        let hops = self.draft.hops as f32 + sign * share * self.routes.get(route).hops as f32;
         self.draft.hops = hops as i32;
     }
 }

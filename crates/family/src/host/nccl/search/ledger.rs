@@ -7,31 +7,34 @@
 
 use std::collections::BTreeMap;
 
-/// A width's number in the ledger.
-type Number = u32;
+/// A width's place in the ledger: where the row of what becomes of it begins.
+type Row = u32;
 
 /// No link: the way has no other direction to pay.
 pub(crate) const NO_LINK: u32 = u32::MAX;
 
 /// Not worked out yet.
-const UNKNOWN: Number = u32::MAX;
+const UNKNOWN: Row = u32::MAX;
 
 /// The width is below the amount.
-const NARROW: Number = u32::MAX - 1;
+const NARROW: Row = u32::MAX - 1;
 
-/// An amount that is taken, or with a minus given back.
+/// Amounts that a walk may name at once, given back ones included.
+pub(crate) const AMOUNTS: usize = 64;
+
+/// One of the walk's amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Amount(u16);
+pub(crate) struct Amount(u8);
 
 /// All links of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    now: Vec<Number>,
+    now: Vec<Row>,
     widths: Vec<f32>,
-    numbers: BTreeMap<u32, Number>,
+    rows: BTreeMap<u32, Row>,
     amounts: Vec<f32>,
-    /// By amount, what each width becomes.
-    becomes: Vec<Vec<Number>>,
+    /// By width and amount, what becomes of the width.
+    becomes: Vec<Row>,
 }
 
 impl Ledger {
@@ -39,74 +42,89 @@ impl Ledger {
         let mut ledger = Ledger {
             now: Vec::new(),
             widths: Vec::new(),
-            numbers: BTreeMap::new(),
+            rows: BTreeMap::new(),
             amounts: Vec::new(),
             becomes: Vec::new(),
         };
         for width in widths {
-            let number = ledger.number(width);
-            ledger.now.push(number);
+            let row = ledger.row(width);
+            ledger.now.push(row);
         }
         ledger
     }
 
     /// What the link has left.
     pub(crate) fn width(&self, link: u32) -> f32 {
-        self.widths[self.now[link as usize] as usize]
+        self.widths[self.now[link as usize] as usize / AMOUNTS]
     }
 
+    /// What all links have left: equal states are equal to the last bit.
+    pub(crate) fn state(&self) -> &[Row] {
+        &self.now
+    }
+
+    /// Forgets all amounts; those of the next walk follow.
+    pub(crate) fn forget_amounts(&mut self) {
+        self.amounts.clear();
+        self.becomes.fill(UNKNOWN);
+    }
+
+    /// # Panics
+    /// If a walk names too many.
     pub(crate) fn amount(&mut self, amount: f32) -> Amount {
         let same = |it: &f32| it.to_bits() == amount.to_bits();
         let at = self.amounts.iter().position(same).unwrap_or_else(|| {
+            assert!(self.amounts.len() < AMOUNTS, "a walk names 40 amounts at most");
             self.amounts.push(amount);
-            self.becomes.push(Vec::new());
             self.amounts.len() - 1
         });
-        Amount(u16::try_from(at).expect("a search has a few dozen speeds"))
+        Amount(at as u8)
     }
 
     /// Takes the amount from the link, and another from the link back if there is one; neither
     /// if one of them is too narrow.
+    #[inline(always)]
     pub(crate) fn take(&mut self, link: u32, amount: Amount, back: u32, other: Amount) -> bool {
-        let Some(next) = self.after(link, amount) else { return false };
+        let next = self.after(link, amount);
+        if next == NARROW {
+            return false;
+        }
         if back != NO_LINK {
-            let Some(next) = self.after(back, other) else { return false };
+            let next = self.after(back, other);
+            if next == NARROW {
+                return false;
+            }
             self.now[back as usize] = next;
         }
         self.now[link as usize] = next;
         true
     }
 
-    #[inline]
-    fn after(&mut self, link: u32, amount: Amount) -> Option<Number> {
+    #[inline(always)]
+    fn after(&mut self, link: u32, amount: Amount) -> Row {
         let now = self.now[link as usize];
-        let known = self.becomes[amount.0 as usize].get(now as usize);
-        let next = match known {
-            Some(&next) if next != UNKNOWN => next,
-            _ => self.work_out(now, amount),
-        };
-        (next != NARROW).then_some(next)
+        let next = self.becomes[now as usize + usize::from(amount.0)];
+        if next == UNKNOWN { self.work_out(now, amount) } else { next }
     }
 
     #[cold]
-    fn work_out(&mut self, now: Number, amount: Amount) -> Number {
-        let (width, taken) = (self.widths[now as usize], self.amounts[amount.0 as usize]);
-        let next = if width < taken { NARROW } else { self.number(rounded(width - taken)) };
-        let becomes = &mut self.becomes[amount.0 as usize];
-        if becomes.len() <= now as usize {
-            becomes.resize(self.widths.len().max(now as usize + 1), UNKNOWN);
-        }
-        becomes[now as usize] = next;
+    fn work_out(&mut self, now: Row, amount: Amount) -> Row {
+        let width = self.widths[now as usize / AMOUNTS];
+        let taken = self.amounts[usize::from(amount.0)];
+        let next = if width < taken { NARROW } else { self.row(rounded(width - taken)) };
+        self.becomes[now as usize + usize::from(amount.0)] = next;
         next
     }
 
-    fn number(&mut self, width: f32) -> Number {
-        let new = Number::try_from(self.widths.len()).expect("a search meets a few hundred widths");
-        let number = *self.numbers.entry(width.to_bits()).or_insert(new);
-        if number == new {
+    fn row(&mut self, width: f32) -> Row {
+        let new = (self.widths.len() * AMOUNTS) as Row;
+        assert!(new < NARROW, "a search meets a few hundred widths");
+        let row = *self.rows.entry(width.to_bits()).or_insert(new);
+        if row == new {
             self.widths.push(width);
+            self.becomes.resize(self.widths.len() * AMOUNTS, UNKNOWN);
         }
-        number
+        row
     }
 }
 

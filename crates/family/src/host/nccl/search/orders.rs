@@ -43,16 +43,18 @@ impl Orders {
 /// fewest hops to it, then the widest from here, the nearest from here, the next in number.
 fn sorted(routes: &Routes, gpus: usize, gpu: usize, net: Option<usize>) -> Box<[u16]> {
     let others = (1..gpus).map(|it| (gpu + it) % gpus);
-    let mut order: Vec<u16> =
-        others.filter(|it| routes.gpu_to_gpu(gpu, *it).hops() > 0).map(|it| it as u16).collect();
+    let mut order: Vec<u16> = others
+        .filter(|it| routes.get(routes.gpu_to_gpu(gpu, *it)).hops > 0)
+        .map(|it| it as u16)
+        .collect();
     order.sort_by_key(|it| {
         let to = usize::from(*it);
-        let here = routes.gpu_to_gpu(gpu, to);
+        let here = routes.get(routes.gpu_to_gpu(gpu, to));
         let inter = net.map_or((0, 0), |net| {
-            let route = routes.net_to_gpu(net, to);
-            (-i64::from(route.whole_width), route.hops())
+            let route = routes.get(routes.net_to_gpu(net, to));
+            (-i64::from(route.whole_width), route.hops)
         });
-        (inter, -i64::from(here.whole_width), here.hops())
+        (inter, -i64::from(here.whole_width), here.hops)
     });
     order.into_boxed_slice()
 }
@@ -101,8 +103,9 @@ fn by_pci_left(ask: &Asking<'_>, net: usize, order: &mut [u16], left: &mut Vec<i
     if left.windows(2).all(|it| it[0] == it[1]) {
         return;
     }
-    let width = |it: u16| ask.routes.net_to_gpu(net, usize::from(it)).whole_width;
-    // In the file's words: insertion, which keeps equals as they are; there are a handful.
+    let routes = ask.routes;
+    let width = |it: u16| routes.get(routes.net_to_gpu(net, usize::from(it))).whole_width;
+    // By insertion, which keeps equals as they are; there are a handful.
     for at in 1..order.len() {
         let mut at = at;
         while at > 0 && width(order[at - 1]) == width(order[at]) && left[at - 1] < left[at] {
@@ -115,8 +118,8 @@ fn by_pci_left(ask: &Asking<'_>, net: usize, order: &mut [u16], left: &mut Vec<i
 
 fn all_alike(ask: &Asking<'_>, order: &[u16]) -> bool {
     let score = |it: &u16| {
-        let route = ask.routes.gpu_to_gpu(ask.gpu, usize::from(*it));
-        (route.whole_width, route.hops())
+        let route = ask.routes.get(ask.routes.gpu_to_gpu(ask.gpu, usize::from(*it)));
+        (route.whole_width, route.hops)
     };
     order.first().is_none_or(|first| order.iter().all(|it| score(it) == score(first)))
 }
@@ -131,7 +134,8 @@ fn neighbours(ask: &Asking<'_>, gpus: usize, out: &mut Vec<u16>) {
     };
     for &gpu in tried {
         let free = ask.used[gpu] & ask.flag == 0;
-        if gpu != ask.gpu && free && ask.routes.gpu_to_gpu(ask.gpu, gpu).hops() > 0 {
+        let route = ask.routes.gpu_to_gpu(ask.gpu, gpu);
+        if gpu != ask.gpu && free && ask.routes.get(route).hops > 0 {
             out.push(gpu as u16);
         }
     }

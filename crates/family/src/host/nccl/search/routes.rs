@@ -18,11 +18,16 @@ struct Step {
     all_back: bool,
 }
 
-/// A way from one end to another.
+/// A way from one end to another, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RouteIdx(u32);
+
+/// What is known of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     start: u32,
-    len: u32,
+    /// How many links.
+    pub(crate) hops: i32,
     /// How far.
     pub(crate) kind: PathKind,
     /// How far the other way round.
@@ -31,13 +36,6 @@ pub(crate) struct Route {
     pub(crate) whole_width: i32,
     /// How wide.
     pub(crate) width: f32,
-}
-
-impl Route {
-    /// How many links.
-    pub(crate) fn hops(self) -> i32 {
-        self.len as i32
-    }
 }
 
 /// What following a way takes from its links.
@@ -76,15 +74,14 @@ impl Toll {
     }
 }
 
-/// All ways that a search follows, by the places of their ends among their kinds.
+/// All ways that a search follows, by the places of their ends among their kinds: from GPUs to
+/// GPUs, to ports, from ports to GPUs, from GPUs to the switches and back.
 #[derive(Debug)]
 pub(crate) struct Routes {
     steps: Vec<Step>,
-    gpu_gpu: Vec<Route>,
-    gpu_net: Vec<Route>,
-    net_gpu: Vec<Route>,
-    gpu_nvs: Vec<Route>,
-    nvs_gpu: Vec<Route>,
+    all: Vec<Route>,
+    /// Whether the walk's conditions let it go that way.
+    open: Vec<bool>,
     gpus: usize,
     nets: usize,
     /// By GPU, its first PCI link and the link that comes back over it.
@@ -102,51 +99,77 @@ impl Routes {
             let node = graph.node(NodeIdx(node as u32));
             widths.extend(node.links.iter().map(|it| it.width.0));
         }
-        let mut layout = Layout { view, first, steps: Vec::new() };
+        let mut layout = Layout { view, first, steps: Vec::new(), all: Vec::new() };
         let (gpus, nets) = (view.gpus(), view.nets());
         let switches = graph.kind(NodeKind::Nvs);
         let switch = &switches[..switches.len().min(1)];
-        let routes = Routes {
-            gpu_gpu: layout.between(gpus, gpus),
-            gpu_net: layout.between(gpus, nets),
-            net_gpu: layout.between(nets, gpus),
-            gpu_nvs: layout.between(gpus, switch),
-            nvs_gpu: layout.between(switch, gpus),
-            gpus: gpus.len(),
-            nets: nets.len(),
-            pci: gpus.iter().map(|it| layout.pci(*it)).collect(),
-            steps: layout.steps,
-        };
+        for (from, to) in [(gpus, gpus), (gpus, nets), (nets, gpus), (gpus, switch), (switch, gpus)]
+        {
+            layout.between(from, to);
+        }
+        let pci = gpus.iter().map(|it| layout.pci(*it)).collect();
+        let open = vec![false; layout.all.len()];
+        let (gpus, nets) = (gpus.len(), nets.len());
+        let routes = Routes { steps: layout.steps, all: layout.all, open, gpus, nets, pci };
         (routes, Ledger::new(widths))
     }
 
-    pub(crate) fn gpu_to_gpu(&self, from: usize, to: usize) -> Route {
-        self.gpu_gpu[from * self.gpus + to]
+    #[inline]
+    pub(crate) fn gpu_to_gpu(&self, from: usize, to: usize) -> RouteIdx {
+        RouteIdx((from * self.gpus + to) as u32)
     }
 
-    pub(crate) fn gpu_to_net(&self, gpu: usize, net: usize) -> Route {
-        self.gpu_net[gpu * self.nets + net]
+    pub(crate) fn gpu_to_net(&self, gpu: usize, net: usize) -> RouteIdx {
+        RouteIdx((self.gpus * self.gpus + gpu * self.nets + net) as u32)
     }
 
-    pub(crate) fn net_to_gpu(&self, net: usize, gpu: usize) -> Route {
-        self.net_gpu[net * self.gpus + gpu]
+    pub(crate) fn net_to_gpu(&self, net: usize, gpu: usize) -> RouteIdx {
+        let before = self.gpus * self.gpus + self.gpus * self.nets;
+        RouteIdx((before + net * self.gpus + gpu) as u32)
     }
 
-    pub(crate) fn gpu_to_switch(&self, gpu: usize) -> Route {
-        self.gpu_nvs[gpu]
+    pub(crate) fn gpu_to_switch(&self, gpu: usize) -> RouteIdx {
+        let before = self.gpus * self.gpus + 2 * self.gpus * self.nets;
+        RouteIdx((before + gpu) as u32)
     }
 
-    pub(crate) fn switch_to_gpu(&self, gpu: usize) -> Route {
-        self.nvs_gpu[gpu]
+    pub(crate) fn switch_to_gpu(&self, gpu: usize) -> RouteIdx {
+        RouteIdx(self.gpu_to_switch(gpu).0 + self.gpus as u32)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, route: RouteIdx) -> &Route {
+        &self.all[route.0 as usize]
+    }
+
+    /// Opens the ways that are no farther than these; trees ask it of both directions.
+    pub(crate) fn open(&mut self, profile: Profile, intra: PathKind, inter: PathKind, tree: bool) {
+        let inside = self.gpus * self.gpus;
+        for (at, (open, route)) in self.open.iter_mut().zip(&self.all).enumerate() {
+            let limit = if at < inside { intra } else { inter };
+            *open = if profile.is_seed() {
+                route.hops == 0 || route.kind <= limit
+            } else {
+                route.kind < PathKind::Dis
+                    && route.kind <= limit
+                    && !(tree && route.kind_back > limit)
+            };
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self, route: RouteIdx) -> bool {
+        self.open[route.0 as usize]
     }
 
     /// Follows the way, if every link has enough left.
-    pub(crate) fn follow(&self, ledger: &mut Ledger, route: Route, toll: Toll) -> bool {
-        let steps = &self.steps[route.start as usize..][..route.len as usize];
+    #[inline]
+    pub(crate) fn follow(&self, ledger: &mut Ledger, route: RouteIdx, toll: &Toll) -> bool {
+        let steps = self.steps(route);
         for (done, step) in steps.iter().enumerate() {
-            if !take(ledger, *step, toll.take) {
+            if !take(ledger, step, &toll.take) {
                 for step in &steps[..done] {
-                    take(ledger, *step, toll.give);
+                    take(ledger, step, &toll.give);
                 }
                 return false;
             }
@@ -155,10 +178,17 @@ impl Routes {
     }
 
     /// Goes back.
-    pub(crate) fn unfollow(&self, ledger: &mut Ledger, route: Route, toll: Toll) {
-        for step in &self.steps[route.start as usize..][..route.len as usize] {
-            take(ledger, *step, toll.give);
+    #[inline]
+    pub(crate) fn unfollow(&self, ledger: &mut Ledger, route: RouteIdx, toll: &Toll) {
+        for step in self.steps(route) {
+            take(ledger, step, &toll.give);
         }
+    }
+
+    #[inline]
+    fn steps(&self, route: RouteIdx) -> &[Step] {
+        let route = &self.all[route.0 as usize];
+        &self.steps[route.start as usize..][..route.hops as usize]
     }
 
     /// What is left of the GPU's PCI link, in whole GB/s; -1 where it has none.
@@ -170,8 +200,8 @@ impl Routes {
     }
 }
 
-#[inline]
-fn take(ledger: &mut Ledger, step: Step, rate: Rate) -> bool {
+#[inline(always)]
+fn take(ledger: &mut Ledger, step: &Step, rate: &Rate) -> bool {
     let dear = usize::from(step.dear);
     let back = if step.all_back { rate.forth[dear] } else { rate.eighth[dear] };
     ledger.take(step.link, rate.forth[dear], step.back, back)
@@ -183,17 +213,17 @@ struct Layout<'v> {
     /// By node, the number of its first link.
     first: Vec<u32>,
     steps: Vec<Step>,
+    all: Vec<Route>,
 }
 
 impl Layout<'_> {
-    fn between(&mut self, from: &[NodeIdx], to: &[NodeIdx]) -> Vec<Route> {
-        let mut routes = Vec::with_capacity(from.len() * to.len());
+    fn between(&mut self, from: &[NodeIdx], to: &[NodeIdx]) {
         for &a in from {
             for &b in to {
-                routes.push(self.route(a, b));
+                let route = self.route(a, b);
+                self.all.push(route);
             }
         }
-        routes
     }
 
     fn route(&mut self, from: NodeIdx, to: NodeIdx) -> Route {
@@ -234,7 +264,7 @@ impl Layout<'_> {
         }
         Route {
             start,
-            len: path.count,
+            hops: path.count as i32,
             kind: path.kind,
             kind_back: self.view.path(to, from).kind,
             whole_width: path.width.0 as i32,

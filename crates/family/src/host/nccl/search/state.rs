@@ -6,6 +6,7 @@ use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::ledger::Ledger;
 use crate::host::nccl::search::orders::Orders;
 use crate::host::nccl::search::ports::Ports;
+use crate::host::nccl::search::recall::Recall;
 use crate::host::nccl::search::routes::{Routes, Toll};
 use crate::host::nccl::search::walk::Task;
 use crate::host::nccl::search::{Channel, Found, GraphKind, Pattern};
@@ -74,6 +75,7 @@ pub(super) struct Tolls {
 
 impl Tolls {
     pub(super) fn new(ledger: &mut Ledger, draft: &Draft, gpus: usize, profile: Profile) -> Tolls {
+        ledger.forget_amounts();
         let others = gpus.saturating_sub(1).max(1) as f32;
         let share = (1.0 / f64::from(others)) as f32;
         Tolls {
@@ -106,6 +108,9 @@ pub(super) struct Search<'v> {
     pub(super) by_port: bool,
     pub(super) draft: Draft,
     pub(super) best: Draft,
+    /// How often something better was found.
+    pub(super) n_best: u64,
+    pub(super) recall: Recall,
     pub(super) tolls: Tolls,
     /// Calls left; -1 once nothing better can be found.
     pub(super) time: i32,
@@ -160,6 +165,8 @@ impl<'v> Search<'v> {
             by_port: if profile.has_devices() { view.inter } else { !nets.is_empty() },
             nets,
             best: draft.clone(),
+            n_best: 0,
+            recall: Recall::default(),
             draft,
             tolls,
             time: 0,

@@ -8,10 +8,10 @@
 //! Each task on the stack is a loop under way or something to be put back; a task pushes what
 //! comes after it first.  Notes §5.1 to §5.6.
 
-use crate::host::nccl::path::PathKind;
 use crate::host::nccl::search::Pattern;
 use crate::host::nccl::search::orders::{Asking, Sort};
-use crate::host::nccl::search::routes::{Route, Toll};
+use crate::host::nccl::search::recall::Choice;
+use crate::host::nccl::search::routes::{RouteIdx, Toll};
 use crate::host::nccl::search::state::{Port, Search};
 
 /// Which GPU a walk goes to next.
@@ -38,23 +38,35 @@ pub(super) struct At {
     order: Order,
 }
 
+/// GPUs that are tried next, from `next` to `end` of all orders; the list began at `base`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    at: At,
+    next: u32,
+    end: u32,
+    base: u32,
+}
+
 /// Where the walk came from.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum From {
     Nowhere,
-    Gpu(u16),
     Net(u16),
 }
 
 /// What is still to be done.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
-    /// Try the GPUs listed from `next` to `end`; the list began at `base`.
-    Each { at: At, next: u32, end: u32, base: u32 },
+    /// Come back from the GPU before the list's next, and try the rest.
+    Each(List),
+    /// Try the GPUs of a list.
+    List(List),
     /// Try the ports that the GPU may come back to.
     Back { at: At, next: u32 },
     /// Try the ports to begin at.
     Ports { next: u32, headed: bool },
+    /// Choose a first GPU.
+    Choose(Choice),
     /// Try the GPUs nearest to a port.
     Starts { net: u16, next: u32 },
     /// The same in 2.7, which looks twice.
@@ -77,6 +89,8 @@ pub(super) enum Task {
     Unsolve,
     /// The probe is over and had its own budget.
     ProbeEnd { time: i32 },
+    /// All first GPUs are tried; there were so many calls left before.
+    Remember { slot: u32, time: i32 },
 }
 
 impl Search<'_> {
@@ -90,7 +104,11 @@ impl Search<'_> {
 
     fn go_on(&mut self, task: Task) {
         match task {
-            Task::Each { at, next, end, base } => self.each(at, next, end, base),
+            Task::Each(list) => {
+                self.leave(list.at.gpu, self.orders[list.next as usize - 1]);
+                self.each(list);
+            }
+            Task::List(list) => self.each(list),
             Task::Back { at, next } => self.back(at, next),
             Task::Ports { next, headed } => self.start_at_ports(next, headed),
             Task::Starts { net, next } => self.start_near(net, next),
@@ -103,8 +121,9 @@ impl Search<'_> {
             }
             Task::LeaveGpu { from, gpu } => {
                 self.used[usize::from(gpu)] ^= self.flag();
-                if let Some((route, toll)) = self.way(from, gpu) {
-                    self.unfollow(route, toll);
+                if let From::Net(net) = from {
+                    let route = self.routes.net_to_gpu(net.into(), gpu.into());
+                    self.unfollow(route, self.tolls.inter);
                 }
             }
             Task::LeaveFirst { gpu, first } => {
@@ -124,6 +143,8 @@ impl Search<'_> {
             Task::LeaveSwitch { head, down, up } => self.leave_switch(head, down, up),
             Task::LeaveDirect { head, forth, back } => self.leave_direct(head, forth, back),
             Task::Unsolve => self.draft.channels -= 1,
+            Task::Remember { slot, time } => self.remember(slot, time),
+            Task::Choose(choice) => self.choose(choice),
             Task::ProbeEnd { time } => {
                 if self.time != -1 {
                     self.time = time;
@@ -144,7 +165,7 @@ impl Search<'_> {
             return;
         }
         if channels == 0 || !self.draft.same {
-            self.tasks.push(Task::Firsts { next: 0 });
+            self.tasks.push(Task::Choose(Choice::All));
         }
         // The order of the bus first, then that of the channel before.
         if channels == 0 {
@@ -176,77 +197,57 @@ impl Search<'_> {
         1 << self.draft.channels
     }
 
-    fn way(&self, from: From, gpu: u16) -> Option<(Route, Toll)> {
-        let gpu = usize::from(gpu);
-        match from {
-            From::Nowhere => None,
-            From::Gpu(it) => Some((self.routes.gpu_to_gpu(it.into(), gpu), self.tolls.intra)),
-            From::Net(it) => Some((self.routes.net_to_gpu(it.into(), gpu), self.tolls.inter)),
-        }
-    }
-
-    /// Goes to a GPU, if the way there is near and wide enough.
+    /// Begins a channel with a GPU, if the way from the port is near and wide enough.
     fn try_gpu(&mut self, from: From, at: At) {
-        if let Some((route, toll)) = self.way(from, at.gpu) {
-            let limit = match from {
-                From::Net(_) => self.draft.kind_inter,
-                _ => self.draft.kind_intra,
-            };
-            if !self.follow(route, toll, limit) {
+        if let From::Net(net) = from {
+            let route = self.routes.net_to_gpu(net.into(), at.gpu.into());
+            if !self.follow(route, self.tolls.inter) {
                 return;
             }
         }
         self.used[usize::from(at.gpu)] ^= self.flag();
         self.tasks.push(Task::LeaveGpu { from, gpu: at.gpu });
-        self.visit(at);
+        self.visit_and_list(at);
     }
 
-    fn follow(&mut self, route: Route, toll: Toll, limit: PathKind) -> bool {
-        if self.profile.is_seed() {
-            if route.hops() > 0 && route.kind > limit {
-                return false;
-            }
-        } else {
-            let both_ways = matches!(
-                self.draft.pattern,
-                Pattern::BalancedTree | Pattern::SplitTree | Pattern::Tree
-            );
-            if route.kind >= PathKind::Dis
-                || route.kind > limit
-                || (both_ways && route.kind_back > limit)
-            {
-                return false;
-            }
+    fn follow(&mut self, route: RouteIdx, toll: Toll) -> bool {
+        let followed =
+            self.routes.is_open(route) && self.routes.follow(&mut self.ledger, route, &toll);
+        if followed {
+            self.draft.hops += self.routes.get(route).hops;
         }
-        if !self.routes.follow(&mut self.ledger, route, toll) {
-            return false;
-        }
-        self.draft.hops += route.hops();
-        true
+        followed
     }
 
-    fn unfollow(&mut self, route: Route, toll: Toll) {
-        self.routes.unfollow(&mut self.ledger, route, toll);
-        self.draft.hops -= route.hops();
+    fn unfollow(&mut self, route: RouteIdx, toll: Toll) {
+        self.routes.unfollow(&mut self.ledger, route, &toll);
+        self.draft.hops -= self.routes.get(route).hops;
     }
 
     /// A channel of which only the head matters is complete.
     pub(super) fn visit_end(&mut self, head: u16) {
         let step = self.gpus as u16;
         let at = At { gpu: head, step, back_to_net: -1, back_to_first: -1, order: Order::Free };
-        self.visit(at);
+        self.visit_and_list(at);
     }
 
-    /// One call, as the budget counts them.
-    fn visit(&mut self, at: At) {
+    fn visit_and_list(&mut self, at: At) {
+        if let Some(list) = self.visit(at) {
+            self.tasks.push(Task::List(list));
+        }
+    }
+
+    /// One call, as the budget counts them; the GPUs to be tried next, if that is what it is about.
+    fn visit(&mut self, at: At) -> Option<List> {
         if self.time <= 0 {
-            return;
+            return None;
         }
         self.time -= 1;
         self.calls += 1;
         let step = usize::from(at.step);
         if step == self.gpus {
-            return self.solved();
+            self.solved();
+            return None;
         }
         let place = self.draft.channels * self.gpus + step;
         self.draft.gpus[place] = at.gpu;
@@ -259,25 +260,27 @@ impl Search<'_> {
         } else if self.draft.pattern == Pattern::CollnetDirect {
             self.try_direct(at.gpu);
         } else if step + 1 < self.gpus {
-            self.list_next(at);
+            return Some(self.list_next(at));
         } else if i32::from(at.step) == at.back_to_first {
             self.close(at);
         } else {
-            self.visit(At { step: self.gpus as u16, back_to_net: -1, back_to_first: -1, ..at });
+            let end = At { step: self.gpus as u16, back_to_net: -1, back_to_first: -1, ..at };
+            self.visit_and_list(end);
         }
+        None
     }
 
     /// The last GPU of a ring goes back to the first.
     fn close(&mut self, at: At) {
         let first = self.draft.gpus[self.draft.channels * self.gpus];
         let route = self.routes.gpu_to_gpu(at.gpu.into(), first.into());
-        if self.follow(route, self.tolls.intra, self.draft.kind_intra) {
+        if self.follow(route, self.tolls.intra) {
             self.tasks.push(Task::LeaveFirst { gpu: at.gpu, first });
-            self.visit(At { gpu: first, step: at.step + 1, back_to_first: -1, ..at });
+            self.visit_and_list(At { gpu: first, step: at.step + 1, back_to_first: -1, ..at });
         }
     }
 
-    fn list_next(&mut self, at: At) {
+    fn list_next(&mut self, at: At) -> List {
         let base = self.orders.len() as u32;
         match at.order {
             Order::Pci => self.orders.push(at.step + 1),
@@ -308,18 +311,43 @@ impl Search<'_> {
                 self.known.next(&ask, &mut self.orders);
             }
         }
-        let end = self.orders.len() as u32;
-        self.tasks.push(Task::Each { at, next: base, end, base });
+        List { at, next: base, end: self.orders.len() as u32, base }
     }
 
-    fn each(&mut self, at: At, next: u32, end: u32, base: u32) {
-        if next == end {
-            self.orders.truncate(base as usize);
-            return;
+    /// Tries the GPUs of the list, and those listed by each of them, until something else is to
+    /// be done.
+    fn each(&mut self, mut list: List) {
+        let intra = self.tolls.intra;
+        while list.next < list.end {
+            let (from, gpu) = (list.at.gpu, self.orders[list.next as usize]);
+            list.next += 1;
+            let route = self.routes.gpu_to_gpu(from.into(), gpu.into());
+            if !self.routes.is_open(route) || !self.routes.follow(&mut self.ledger, route, &intra) {
+                continue;
+            }
+            self.draft.hops += self.routes.get(route).hops;
+            self.used[usize::from(gpu)] ^= self.flag();
+            let depth = self.tasks.len();
+            self.tasks.push(Task::Each(list));
+            let deeper = self.visit(At { gpu, step: list.at.step + 1, ..list.at });
+            if let Some(deeper) = deeper {
+                list = deeper;
+            } else if self.tasks.len() > depth + 1 {
+                return;
+            } else {
+                self.tasks.pop();
+                self.leave(from, gpu);
+            }
         }
-        self.tasks.push(Task::Each { at, next: next + 1, end, base });
-        let gpu = self.orders[next as usize];
-        self.try_gpu(From::Gpu(at.gpu), At { gpu, step: at.step + 1, ..at });
+        self.orders.truncate(list.base as usize);
+    }
+
+    /// Back from a GPU to the one before.
+    fn leave(&mut self, from: u16, gpu: u16) {
+        self.used[usize::from(gpu)] ^= self.flag();
+        let route = self.routes.gpu_to_gpu(from.into(), gpu.into());
+        self.routes.unfollow(&mut self.ledger, route, &self.tolls.intra);
+        self.draft.hops -= self.routes.get(route).hops;
     }
 
     /// A channel is complete: is the graph better than the best, and is there room for more?
@@ -327,6 +355,7 @@ impl Search<'_> {
         self.draft.channels += 1;
         if self.is_better() {
             self.best.copy_from(&self.draft, self.gpus);
+            self.n_best += 1;
             if self.draft.channels == self.draft.channels_max {
                 self.time = -1;
             }
@@ -370,14 +399,14 @@ impl Search<'_> {
             return;
         }
         let route = self.routes.gpu_to_net(at.gpu.into(), net);
-        if !self.follow(route, self.port_toll(), self.draft.kind_inter) {
+        if !self.follow(route, self.port_toll()) {
             return;
         }
         self.draft.ports[self.draft.channels][1] = Port::At(net);
         self.tasks.push(Task::LeavePort { gpu: at.gpu, net: net as u16 });
         let balanced = self.draft.pattern == Pattern::BalancedTree;
         let back_to_net = if balanced && at.step == 0 { 1 } else { -1 };
-        self.visit(At { back_to_net, ..at });
+        self.visit_and_list(At { back_to_net, ..at });
     }
 
     /// Whether a channel that began at its port may end at `net`.
@@ -479,7 +508,7 @@ impl Search<'_> {
         if self.draft.channels > 0 && self.draft.same {
             return self.try_gpu(from, self.first(self.replayed(0), Order::Replay));
         }
-        self.tasks.push(Task::Starts { net: net as u16, next: 0 });
+        self.tasks.push(Task::Choose(Choice::Near(net as u16)));
         if self.draft.channels == 0 && !self.switched {
             self.probe(from);
         }
@@ -515,7 +544,7 @@ impl Search<'_> {
         let from = From::Net(net as u16);
         let (channels, same) = (self.draft.channels, self.draft.same);
         if channels == 0 || !same {
-            self.tasks.push(Task::SeedStarts { net: net as u16, next: 0, again: false });
+            self.tasks.push(Task::Choose(Choice::Near(net as u16)));
         }
         if channels == 0 {
             self.probe(from);
@@ -527,12 +556,13 @@ impl Search<'_> {
     /// The GPUs that are widest and then nearest from the port: those with PCI width left, and on
     /// the second look those without.
     fn start_near_in_seed(&mut self, net: u16, next: u32, again: bool) {
-        let widest = (0..self.gpus).map(|it| self.routes.net_to_gpu(net.into(), it));
+        let routes = &self.routes;
+        let widest = (0..self.gpus).map(|it| routes.get(routes.net_to_gpu(net.into(), it)));
         let widest = widest.fold((0.0, i32::MAX), |(width, hops), it| {
             if it.width > width {
-                (it.width, it.hops())
+                (it.width, it.hops)
             } else if it.width == width {
-                (width, hops.min(it.hops()))
+                (width, hops.min(it.hops))
             } else {
                 (width, hops)
             }
@@ -548,9 +578,9 @@ impl Search<'_> {
             return;
         }
         self.tasks.push(Task::SeedStarts { net, next: next + 1, again });
-        let route = self.routes.net_to_gpu(net.into(), gpu);
+        let route = self.routes.get(self.routes.net_to_gpu(net.into(), gpu));
         let full = self.routes.pci_left(&self.ledger, gpu) <= 0;
-        if (route.width, route.hops()) == widest && full == again {
+        if (route.width, route.hops) == widest && full == again {
             self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
         }
     }
