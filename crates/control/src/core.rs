@@ -86,6 +86,11 @@ pub enum Refused {
     Demand(#[from] DemandError),
     #[error("{demand} does not fit this plant: its largest pool has {n_parts} parts for it")]
     TooLarge { demand: Demand, n_parts: usize },
+    #[error(
+        "{demand} has {n} real tasks and {n_others} are of jobs that are not over; one server runs \
+         at most {max}"
+    )]
+    TooManyTasks { demand: Demand, n: u32, n_others: u32, max: u32 },
     #[error("{n} jobs wait already; submit again when some have started")]
     QueueFull { n: usize },
     #[error("{what} is longer than {max} bytes")]

@@ -4,7 +4,7 @@
 
 use selvedge_family::torus::shape::{Shape, ShapeError};
 use selvedge_family::torus::wiring::WiringError;
-use selvedge_family::torus::{path, place, wiring};
+use selvedge_family::torus::{self, path, place, wiring};
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::{PartId, PoolId, PortId};
 use selvedge_model::job::{Demand, Need, Place, Xconnect};
@@ -35,6 +35,15 @@ pub fn need(demand: &Demand) -> Result<(Demand, Need), DemandError> {
         }
         Demand::Parts(0) => Err(DemandError::NoParts),
         Demand::Parts(n_parts) => Ok((demand.clone(), Need::Whole { n_parts: *n_parts })),
+    }
+}
+
+/// How many tasks a job of this demand has: one for each machine.
+pub fn n_tasks(demand: &Demand, need: &Need) -> u32 {
+    const MACHINE_CHIPS: u32 = (torus::hardware::CHIPS / torus::hardware::MACHINES) as u32;
+    match demand {
+        Demand::Shape(_) => need.n_seats(torus::hardware::CHIPS as u32).div_ceil(MACHINE_CHIPS),
+        Demand::Parts(n_parts) => *n_parts,
     }
 }
 

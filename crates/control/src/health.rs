@@ -30,7 +30,7 @@ const fn rule(symptom: Symptom, severity: Severity, n_repeats: u32, window: Span
 }
 
 /// All rules, one for each symptom.
-pub const RULES: [Rule; 14] = [
+pub const RULES: [Rule; 15] = [
     rule(Symptom::MachineDown, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::ChipFailed, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::PcieDegraded, Severity::Critical, 2, Span::hours(24)),
@@ -46,6 +46,9 @@ pub const RULES: [Rule; 14] = [
     rule(Symptom::Silent, Severity::Critical, 2, Span::hours(24)),
     rule(Symptom::Planned, Severity::Critical, u32::MAX, Span::hours(24)),
     rule(Symptom::Returned, Severity::Critical, u32::MAX, Span::hours(24)),
+    // One may be the program's own doing; twice on one machine within a day is the machine's
+    // (NVSentinel: on different units software, on the same unit hardware).
+    rule(Symptom::TaskHung, Severity::Degraded, 2, Span::hours(24)),
 ];
 
 /// The rule of a symptom.
@@ -78,7 +81,7 @@ fn worse(severity: Severity) -> Severity {
 mod tests {
     use super::*;
 
-    const ALL: [Symptom; 14] = [
+    const ALL: [Symptom; 15] = [
         Symptom::MachineDown,
         Symptom::ChipFailed,
         Symptom::PcieDegraded,
@@ -93,6 +96,7 @@ mod tests {
         Symptom::Silent,
         Symptom::Planned,
         Symptom::Returned,
+        Symptom::TaskHung,
     ];
 
     #[test]

@@ -218,6 +218,15 @@ pub enum Answer {
         /// Which start.
         attempt: u32,
     },
+    /// How the processes of a job stand: those that run a program, by their place in the job.
+    Tasks {
+        /// Which.
+        job: JobId,
+        /// Which start.
+        attempt: u32,
+        /// All of them, in order.
+        tasks: Vec<Task>,
+    },
     /// All tasks of a job have ended.
     Stopped {
         /// Which.
@@ -229,6 +238,42 @@ pub enum Answer {
         /// Steps done in all attempts together that a checkpoint or the end has kept.
         kept: u64,
     },
+}
+
+/// One process of a job that runs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Task {
+    /// The machine that it is on.
+    pub machine: Target,
+    /// Its number in the system.
+    pub pid: u32,
+    /// When it began, in the system's clock ticks: with the number, which process it is.
+    pub began: u64,
+    /// How it ended.
+    pub exit: Option<TaskExit>,
+}
+
+/// How one process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskExit {
+    /// By itself, with this status.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Nobody knows: whoever watched it is gone.
+    Lost,
+}
+
+impl TaskExit {
+    /// The status as a shell says it: 128 and the signal for one that died of it.
+    pub fn status(self) -> i32 {
+        match self {
+            TaskExit::Code(code) => code,
+            TaskExit::Signal(signal) => 128 + signal,
+            TaskExit::Lost => 255,
+        }
+    }
 }
 
 /// How a write to a switch ended.

@@ -5,6 +5,9 @@ use selvedge_model::unit::Span;
 /// Jobs that wait at once; a submit beyond is refused.
 pub const QUEUE_MAX: usize = 100_000;
 
+/// Real tasks of all jobs that are not over; a submit beyond is refused.
+pub const TASKS_MAX: u32 = 256;
+
 /// How far behind the head a pass looks for jobs to backfill.
 pub const BACKFILL_DEPTH: usize = 256;
 

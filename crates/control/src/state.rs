@@ -10,7 +10,7 @@ use selvedge_model::job::{JobSpec, Place, Xconnect};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Generation, Moment, Span};
 
-use crate::input::Exit;
+use crate::input::{Exit, Task};
 use crate::note::{CaseState, FailWhy, Owner, Stage, StopWhy};
 use crate::settings::Settings;
 
@@ -126,6 +126,8 @@ pub struct Job {
     pub n_interrupted: u32,
     /// Times that it was preempted or moved.
     pub n_preempted: u32,
+    /// The processes of its newest attempt, if it runs a program.
+    pub tasks: Vec<Task>,
     /// Time that it held hardware, over all attempts.
     pub allocated: Span,
     /// What happened to it: the first and the newest lines.

@@ -64,4 +64,6 @@ pub enum Symptom {
     Planned,
     /// Nothing: a person gave it back, and it is requalified first.
     Returned,
+    /// A task on the machine has not said for long that it lives; the value is how long, in s.
+    TaskHung,
 }

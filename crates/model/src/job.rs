@@ -1,5 +1,6 @@
 //! What is asked of the hardware.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,42 @@ pub enum Work {
         /// How long the job computes between two checkpoints.
         checkpoint_every: Span,
     },
+    /// A program, run once on each machine of the job.
+    Command(Program),
+}
+
+/// A program as a job's owner gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its name or path, and its arguments.
+    pub argv: Vec<String>,
+    /// Variables that it is given beyond those of its slice.
+    pub env: BTreeMap<String, String>,
+    /// The directory that it begins in; its own scratch directory where absent.
+    pub dir: Option<String>,
+    /// How long it may go without touching its heartbeat file; none if nobody watches.
+    pub heartbeat: Option<Span>,
+}
+
+impl Work {
+    /// What a world that runs no programs counts in its stead: all steps, one step, and the time
+    /// between two checkpoints.  A program counts as an hour of steps of a second.
+    pub fn steps(&self) -> (Span, Span, Span) {
+        match self {
+            Work::Simulated { duration, step, checkpoint_every } => {
+                (*duration, *step, *checkpoint_every)
+            }
+            Work::Command(_) => (Span::hours(1), Span::secs(1), Span::mins(10)),
+        }
+    }
+
+    /// The program, where it is one.
+    pub fn program(&self) -> Option<&Program> {
+        match self {
+            Work::Command(program) => Some(program),
+            Work::Simulated { .. } => None,
+        }
+    }
 }
 
 /// A job as its owner writes it.
@@ -95,6 +132,44 @@ pub enum SpecError {
         /// Which one.
         field: String,
     },
+    /// A command of no words, or whose first is empty.
+    #[error("a command needs at least the name of a program")]
+    NoProgram,
+    /// Too many words, or too much text.
+    #[error("{field} takes {n} bytes in {n_words} texts; at most {max} bytes in {words_max} fit")]
+    TooLong {
+        /// Which one.
+        field: String,
+        /// How much it takes.
+        n: usize,
+        /// In how many texts.
+        n_words: usize,
+        /// The most bytes.
+        max: usize,
+        /// The most texts.
+        words_max: usize,
+    },
+    /// A text that no program can be given.
+    #[error("{field} holds a NUL byte, which no program can be given")]
+    Nul {
+        /// Which one.
+        field: String,
+    },
+    /// A variable whose name is none, or is the slice's to give.
+    #[error(
+        "{name:?} cannot be set: names are letters, digits and underscores, and those of the slice \
+         are set by Selvedge"
+    )]
+    Variable {
+        /// As written, cut short.
+        name: String,
+    },
+    /// A directory that depends on where the server was started.
+    #[error("directory {dir:?} must be absolute")]
+    Directory {
+        /// As written, cut short.
+        dir: String,
+    },
 }
 
 impl JobSpec {
@@ -122,15 +197,73 @@ impl JobSpec {
         if self.limit == Some(Span::ZERO) {
             return Err(no_length("limit"));
         }
-        let Work::Simulated { step, checkpoint_every, .. } = &self.work;
-        if *step == Span::ZERO {
-            return Err(no_length("step"));
+        match &self.work {
+            Work::Simulated { step, .. } if *step == Span::ZERO => Err(no_length("step")),
+            Work::Simulated { checkpoint_every, .. } if *checkpoint_every == Span::ZERO => {
+                Err(no_length("checkpoint_every"))
+            }
+            Work::Simulated { .. } => Ok(()),
+            Work::Command(program) if program.heartbeat == Some(Span::ZERO) => {
+                Err(no_length("heartbeat"))
+            }
+            Work::Command(program) => program.check(),
         }
-        if *checkpoint_every == Span::ZERO {
-            return Err(no_length("checkpoint_every"));
-        }
-        Ok(())
     }
+}
+
+/// Variables that say where a task is; nobody else may set them.
+pub const SLICE_VARIABLES: [&str; 7] =
+    ["TPU_", "SELVEDGE_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"];
+
+impl Program {
+    fn check(&self) -> Result<(), SpecError> {
+        if self.argv.first().is_none_or(String::is_empty) {
+            return Err(SpecError::NoProgram);
+        }
+        let env = self.env.iter().flat_map(|(name, value)| [name, value]);
+        fits("command", self.argv.iter())?;
+        fits("env", env)?;
+        fits("dir", self.dir.iter())?;
+        for name in self.env.keys() {
+            if !is_variable(name) || is_of_slice(name) {
+                return Err(SpecError::Variable { name: name.chars().take(32).collect() });
+            }
+        }
+        match &self.dir {
+            Some(dir) if !dir.starts_with('/') => {
+                Err(SpecError::Directory { dir: dir.chars().take(64).collect() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn fits<'a>(field: &str, texts: impl Iterator<Item = &'a String>) -> Result<(), SpecError> {
+    let (mut n, mut n_words, mut nul) = (0, 0, false);
+    for text in texts {
+        n += text.len() + 1;
+        n_words += 1;
+        nul |= text.contains('\0');
+    }
+    let (max, words_max) = (limits::COMMAND_BYTES_MAX, limits::COMMAND_WORDS_MAX);
+    if max < n || words_max < n_words {
+        return Err(SpecError::TooLong { field: field.to_owned(), n, n_words, max, words_max });
+    }
+    if nul { Err(SpecError::Nul { field: field.to_owned() }) } else { Ok(()) }
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut chars = name.chars();
+    let begins = chars.next().is_some_and(|it| it.is_ascii_alphabetic() || it == '_');
+    begins && chars.all(|it| it.is_ascii_alphanumeric() || it == '_')
+}
+
+fn is_of_slice(name: &str) -> bool {
+    SLICE_VARIABLES.iter().any(
+        |it| {
+            if it.ends_with('_') { name.starts_with(it) } else { name == *it }
+        },
+    )
 }
 
 /// A job's hold on one part.

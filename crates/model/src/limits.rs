@@ -9,6 +9,12 @@ pub const TABLE_MAX: usize = 1 << 30;
 /// The longest name of a job, an owner or a project, in bytes.
 pub const NAME_MAX: usize = 128;
 
+/// The longest command of a job and the most that its variables take, in bytes.
+pub const COMMAND_BYTES_MAX: usize = 64 << 10;
+
+/// Words of one command, and texts of its variables.
+pub const COMMAND_WORDS_MAX: usize = 4096;
+
 /// The newest format of plant files that this version reads, and the one that it writes.
 pub const PLANT_FORMAT: u64 = 1;
 

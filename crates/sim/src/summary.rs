@@ -5,7 +5,6 @@ use serde::Serialize;
 use selvedge_control::core::Core;
 use selvedge_control::state::JobState;
 use selvedge_model::fabric::Role;
-use selvedge_model::job::Work;
 use selvedge_model::unit::Moment;
 
 use crate::tally::Availability;
@@ -121,7 +120,7 @@ impl World {
                 waits.push(first.since(job.submitted).as_secs_f64());
             }
             let n_seats = f64::from(n_seats(core, job_id));
-            let Work::Simulated { duration, step, .. } = job.spec.work;
+            let (duration, step, _) = job.spec.work.steps();
             held += job.allocated.as_secs_f64() * n_seats;
             kept += step.times(job.kept).min(duration).as_secs_f64() * n_seats;
             n_started += u64::from(job.first_started.is_some());

@@ -170,7 +170,8 @@ impl Tasks {
             }
             *busy |= hold.seats;
         }
-        let Work::Simulated { duration, step, checkpoint_every } = *work;
+        // A simulated plant runs no programs: a server gives them to its runner.
+        let (duration, step, checkpoint_every) = work.steps();
         let token = self.next_token(job);
         let task = Task {
             attempt,

@@ -7,7 +7,7 @@ use selvedge_model::unit::Generation;
 
 use crate::capacity;
 use crate::core::{Accepted, Core, Refused, count};
-use crate::input::{Answer, Errand, Readings};
+use crate::input::{Answer, Errand, Readings, Task};
 use crate::note::{Note, Stage};
 use crate::state::{Event, JobState, Timer};
 use crate::{family, limits, preflight};
@@ -38,20 +38,45 @@ impl Core {
             }
             Answer::Programmed { errand, part, newer } => self.programmed(errand, part, newer),
             Answer::Started { job, attempt } => self.started(job, attempt),
+            Answer::Tasks { job, attempt, tasks } => {
+                self.alive(job, attempt)?;
+                self.tasks(job, tasks)
+            }
             Answer::Stopped { job, attempt, exit, kept } => {
-                let known = self.known_job(job)?;
-                let alive = match known.state {
-                    JobState::Running { .. } | JobState::Stopping { .. } => true,
-                    JobState::Starting { stage, .. } => stage == Stage::Dispatching,
-                    _ => false,
-                };
-                if !alive || known.attempt != attempt || self.state.wirings.contains_key(&job) {
-                    return Err(Refused::Stale);
-                }
+                self.alive(job, attempt)?;
                 self.stopped(job, exit, kept);
                 Ok(Accepted::Done)
             }
         }
+    }
+
+    /// Whether the tasks of this start of `job` may run.
+    fn alive(&self, job: JobId, attempt: u32) -> Result<(), Refused> {
+        let known = self.known_job(job)?;
+        let alive = match known.state {
+            JobState::Running { .. } | JobState::Stopping { .. } => true,
+            JobState::Starting { stage, .. } => stage == Stage::Dispatching,
+            _ => false,
+        };
+        if !alive || known.attempt != attempt || self.state.wirings.contains_key(&job) {
+            return Err(Refused::Stale);
+        }
+        Ok(())
+    }
+
+    /// How the processes of a job stand, if that is news.
+    fn tasks(&mut self, job: JobId, tasks: Vec<Task>) -> Result<Accepted, Refused> {
+        for task in &tasks {
+            self.known_target(task.machine)?;
+        }
+        let n = family::n_tasks(&self.state.jobs[job].spec.demand, self.need_of(job));
+        let known = &mut self.state.jobs[job];
+        let is_program = known.spec.work.program().is_some();
+        if !is_program || n as usize != tasks.len() || known.tasks == tasks {
+            return Err(Refused::Stale);
+        }
+        known.tasks = tasks;
+        Ok(Accepted::Done)
     }
 
     /// The job that an answer is for, if it is still at that stage.

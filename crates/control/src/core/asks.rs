@@ -59,7 +59,22 @@ impl Core {
         }
         let mut spec = spec.clone();
         spec.demand = demand;
+        if spec.work.program().is_some() {
+            let n = family::n_tasks(&spec.demand, &need);
+            let n_others = self.n_tasks();
+            if limits::TASKS_MAX < n.saturating_add(n_others) {
+                let (demand, max) = (spec.demand, limits::TASKS_MAX);
+                return Err(Refused::TooManyTasks { demand, n, n_others, max });
+            }
+        }
         Ok((spec, need))
+    }
+
+    /// Real tasks of the jobs that are not over.
+    fn n_tasks(&self) -> u32 {
+        let jobs = self.state.jobs.pairs();
+        let real = jobs.filter(|(_, it)| !it.state.is_over() && it.spec.work.program().is_some());
+        real.map(|(id, job)| family::n_tasks(&job.spec.demand, self.need_of(id))).sum()
     }
 
     fn submit(
@@ -102,6 +117,7 @@ impl Core {
             n_bad_starts: 0,
             n_interrupted: 0,
             n_preempted: 0,
+            tasks: Vec::new(),
             allocated: Span::ZERO,
             timeline: Vec::new(),
         });

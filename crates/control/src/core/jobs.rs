@@ -331,8 +331,8 @@ impl Core {
 
 /// Whether a job's work is nothing at all, so that it needs no hardware.
 pub(super) fn is_nothing(work: &Work) -> bool {
-    let Work::Simulated { duration, .. } = work;
-    *duration == Span::ZERO
+    let (duration, ..) = work.steps();
+    duration == Span::ZERO
 }
 
 /// The reason that decides a job's fate when there are two: a person's word, then the limit.

@@ -48,6 +48,7 @@ impl Core {
         known.attempt += 1;
         known.place = Some(place);
         known.claims = false;
+        known.tasks.clear();
         let attempt = known.attempt;
         self.event(job, Event::Placed);
         self.note(Note::JobPlaced { job, attempt, n_parts, kept_parts });

@@ -40,7 +40,7 @@ impl Drawn {
         happenings.sort_by_key(|it| it.0);
         let work = happenings.iter().fold(Span::ZERO, |sum, (_, it)| match it {
             Happening::Submit(spec) => {
-                let Work::Simulated { duration, .. } = spec.work;
+                let (duration, ..) = spec.work.steps();
                 sum + duration + Span::hours(1)
             }
             Happening::Ask { .. }

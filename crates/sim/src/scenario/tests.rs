@@ -90,7 +90,7 @@ fn no_job_keeps_more_work_than_it_held_hardware_for() {
     while !world.is_done() && world.step(end).unwrap() {}
     let (mut n_again, mut n_jobs) = (0, 0);
     for (id, job) in world.core().state().jobs.pairs() {
-        let selvedge_model::job::Work::Simulated { duration, step, .. } = job.spec.work;
+        let (duration, step, _) = job.spec.work.steps();
         let kept = step.times(job.kept).min(duration);
         assert!(kept <= job.allocated, "{id}: kept {kept}, held for {}", job.allocated);
         n_again += job.attempt.saturating_sub(1);

@@ -279,7 +279,7 @@ impl World {
         let mut key = None;
         for option in options {
             let (word, value) = option.split_once('=').unwrap_or((option, ""));
-            let Work::Simulated { duration, .. } = &mut spec.work;
+            let Work::Simulated { duration, .. } = &mut spec.work else { unreachable!() };
             match word {
                 "for" => *duration = Span::parse(value).unwrap(),
                 "limit" => spec.limit = Some(Span::parse(value).unwrap()),
@@ -554,7 +554,7 @@ impl World {
     }
 
     fn start(&mut self, job: JobId, attempt: u32, work: &Work, kept: u64) {
-        let Work::Simulated { step, checkpoint_every, .. } = *work;
+        let (_, step, checkpoint_every) = work.steps();
         if self.tasks.get(&job).is_none_or(|it| it.attempt < attempt) {
             let started = self.now + Span::secs(1);
             let over = None;
@@ -574,7 +574,7 @@ impl World {
         if tasks.over.is_some() {
             return;
         }
-        let Work::Simulated { duration, .. } = self.core.state().jobs[job].spec.work;
+        let (duration, ..) = self.core.state().jobs[job].spec.work.steps();
         let n_steps = duration.as_nanos().div_ceil(tasks.step.as_nanos());
         let done_at = tasks.started + tasks.step.times(n_steps.saturating_sub(tasks.kept));
         let (at, exit, kept) = match self.failing.get(&job) {
