@@ -1,7 +1,8 @@
 //! The outside world, as the server meets it.
 //!
 //! In reading order: what is bounded ([`limits`]), files that are whole or absent ([`files`]),
-//! the one owner of a data directory ([`lock`]), and the journal on disk ([`store`]).
+//! the one owner of a data directory ([`lock`]), the journal on disk ([`store`]), processes by
+//! number and start time ([`process`]), and real tasks under supervisors ([`task`]).
 //! Rows of the journal are opaque text here: nothing in this crate knows what they mean.
 #![warn(missing_docs)]
 
@@ -12,3 +13,9 @@ pub mod files;
 pub mod lock;
 
 pub mod store;
+
+pub mod process;
+
+mod kin;
+
+pub mod task;

@@ -33,3 +33,12 @@ pub const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Findings about pages that one report lists.
 pub const PAGE_FINDINGS_MAX: u32 = 20;
+
+/// What is kept of one task's output, in bytes; the rest is counted and said.
+pub const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+
+/// How long a supervisor waits for the last output once everything of its task is dead.
+pub const OUTPUT_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// How long a supervisor waits before it tries again to write down how its task ended.
+pub const EXIT_RETRY: Duration = Duration::from_millis(500);

@@ -1,0 +1,296 @@
+//! Real tasks: one process for each machine of a job, each under a small supervisor of its own
+//! that outlives the server.
+//!
+//! ```text
+//!  server ── launch ──► supervisor ── fork ──► stub ── told to go ──► exec: the task
+//!    │                   │  own session, reaper of all that the task brings forth
+//!    │                   └─ output (bounded), exit.json once the task and all of it are dead
+//!    └─ look, notify, kill: by files, and by pid with start time
+//! ```
+//! A task's directory holds all that is known of it; every file is whole or absent:
+//!
+//! | file          | by         | what                                                        |
+//! |---------------|------------|-------------------------------------------------------------|
+//! | `task.json`   | server     | the [`Order`]                                               |
+//! | `lock`        | supervisor | held while it lives, so that a task has one supervisor      |
+//! | `run.json`    | supervisor | who runs: itself and the task; the task goes only then      |
+//! | `output`      | supervisor | what the task wrote, up to [`crate::limits::OUTPUT_BYTES_MAX`] |
+//! | `exit.json`   | supervisor | how the task ended; all that it brought forth is dead       |
+//! | `notice.json` | server     | that the task is about to be stopped, when and why          |
+//! | `heartbeat`   | task       | touched, if it wants to be watched                          |
+//!
+//! A supervisor that is found dead without an `exit.json` has lost its task; the kernel kills the
+//! task with it.
+
+mod cage;
+
+mod supervise;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::SystemTime;
+
+use rustix::process::Signal;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::files::{self, FILE_MODE};
+use crate::kin::{kill_descendants, kill_marked, signal_group};
+use crate::process::Process;
+
+pub use supervise::{become_task, supervise};
+
+/// The hidden verb of the program that [`supervise`]s; its argument is the task's directory.
+pub const SUPERVISE_VERB: &str = "task-run";
+
+/// The hidden verb of the program that [`become_task`]s.
+pub const BECOME_VERB: &str = "task-become";
+
+const ORDER: &str = "task.json";
+const LOCK: &str = "lock";
+const RUN: &str = "run.json";
+const OUTPUT: &str = "output";
+const EXIT: &str = "exit.json";
+
+/// The file that a task finds when it is about to be stopped.
+pub const NOTICE: &str = "notice.json";
+
+/// The variable that tells a task where its notice is; it marks all that the task brings forth.
+pub const NOTICE_VARIABLE: &str = "SELVEDGE_NOTICE_FILE";
+
+/// The file that a task touches to say that it lives.
+pub const HEARTBEAT: &str = "heartbeat";
+
+/// What is to be run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// All its variables.
+    pub env: BTreeMap<String, String>,
+    /// Where it begins.
+    pub dir: String,
+}
+
+/// Who runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The supervisor.
+    pub supervisor: Process,
+    /// The task.
+    pub task: Process,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exit {
+    /// Its status, if it ended by itself.
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// How many bytes it wrote.
+    pub n_written: u64,
+    /// How many of them were kept.
+    pub n_kept: u64,
+}
+
+/// What a task is told before it is stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Notice {
+    /// Why, in words.
+    pub why: String,
+    /// How long the task has, in seconds from the moment of the notice.
+    pub grace_s: f64,
+    /// When it was told, in seconds since 1970.
+    pub at_unix_s: f64,
+    /// When it is killed, in seconds since 1970.
+    pub kill_unix_s: f64,
+}
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nobody runs it: [`launch`] it.
+    Absent,
+    /// Its supervisor has begun.
+    Starting,
+    /// It runs.
+    Running(Run),
+    /// It has ended, and all that it brought forth.
+    Ended(Run, Exit),
+    /// Its supervisor is dead and has not said how it ended.
+    Lost(Run),
+}
+
+/// Why a task's directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The system said no.
+    #[error("cannot {what} {path}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: String,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// A file that is not what was written there.
+    #[error("{path} does not read as what Selvedge writes there")]
+    Form {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// Writes down what is to be run in `dir`, which is made.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn prepare(dir: &Path, order: &Order) -> Result<(), TaskError> {
+    fs::create_dir_all(dir).map_err(|source| io_error("make", dir, source))?;
+    write(&dir.join(ORDER), order)
+}
+
+/// Starts a supervisor for the task of `dir`.  One that finds another at work, or the task run
+/// already, ends at once.
+///
+/// # Errors
+/// If `program` cannot be started.
+pub fn launch(program: &Path, dir: &Path) -> Result<Child, TaskError> {
+    let mut command = Command::new(program);
+    command.arg(SUPERVISE_VERB).arg(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // A directory that is unmounted or removed under a supervisor is not its concern.
+    command.current_dir("/");
+    command.spawn().map_err(|source| io_error("start", program, source))
+}
+
+/// How the task of `dir` stands.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn look(dir: &Path) -> Result<Look, TaskError> {
+    let Some(run) = read::<Run>(&dir.join(RUN))? else {
+        return Ok(if is_locked(dir)? { Look::Starting } else { Look::Absent });
+    };
+    // Looked at before the exit is: who is dead by then has written its last.
+    let lives = run.supervisor.lives();
+    match read(&dir.join(EXIT))? {
+        Some(exit) => Ok(Look::Ended(run, exit)),
+        None if lives => Ok(Look::Running(run)),
+        None => Ok(Look::Lost(run)),
+    }
+}
+
+/// Tells the task of `dir` that it is about to be stopped: the notice's file first, then SIGTERM
+/// to its process group.  A task that has been told is not told again.
+///
+/// # Errors
+/// [`TaskError`]; the task may then know nothing.
+pub fn notify(dir: &Path, notice: &Notice) -> Result<(), TaskError> {
+    let path = dir.join(NOTICE);
+    let is_told = path.try_exists().map_err(|source| io_error("look for", &path, source))?;
+    if !is_told {
+        write(&path, notice)?;
+    }
+    if let (Look::Running(run), false) = (look(dir)?, is_told) {
+        signal_group(run.task, Signal::TERM);
+    }
+    Ok(())
+}
+
+/// Asks the task of `dir` to end by SIGTERM to its process group.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn terminate(dir: &Path) -> Result<(), TaskError> {
+    if let Look::Running(run) = look(dir)? {
+        signal_group(run.task, Signal::TERM);
+    }
+    Ok(())
+}
+
+/// Ends the task of `dir` and all that it brought forth by SIGKILL.  Its supervisor then writes
+/// how it ended; call again until it has.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn kill(dir: &Path) -> Result<(), TaskError> {
+    match look(dir)? {
+        Look::Running(run) => kill_descendants(run.supervisor.pid),
+        // The kernel has killed the task with its supervisor; what it brought forth may live, and
+        // is known by what it was given.
+        Look::Lost(_) => kill_marked(&format!("{NOTICE_VARIABLE}={}", dir.join(NOTICE).display())),
+        Look::Absent | Look::Starting | Look::Ended(..) => {}
+    }
+    Ok(())
+}
+
+/// At most `n_max` bytes of what the task of `dir` wrote, from `from` on.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn output(dir: &Path, from: u64, n_max: u64) -> Result<Vec<u8>, TaskError> {
+    let path = dir.join(OUTPUT);
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(io_error("read", &path, source)),
+    };
+    let mut bytes = Vec::new();
+    let read =
+        file.seek(SeekFrom::Start(from)).and_then(|_| file.take(n_max).read_to_end(&mut bytes));
+    read.map_err(|source| io_error("read", &path, source))?;
+    Ok(bytes)
+}
+
+/// When the task of `dir` last said that it lives: the newest of its start and its heartbeat.
+pub fn heard(dir: &Path) -> Option<SystemTime> {
+    let modified = |name: &str| fs::metadata(dir.join(name)).ok()?.modified().ok();
+    modified(HEARTBEAT).into_iter().chain(modified(RUN)).max()
+}
+
+fn is_locked(dir: &Path) -> Result<bool, TaskError> {
+    let path = dir.join(LOCK);
+    match File::open(&path) {
+        Ok(file) => match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(fs::TryLockError::WouldBlock) => Ok(true),
+            Err(fs::TryLockError::Error(source)) => Err(io_error("lock", &path, source)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(io_error("open", &path, source)),
+    }
+}
+
+fn write(path: &Path, content: &impl Serialize) -> Result<(), TaskError> {
+    let bytes = serde_json::to_vec(content).expect("its keys are text");
+    files::write_atomically(path, &bytes, FILE_MODE).map_err(|it| io_error("write", path, it))
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, TaskError> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|source| TaskError::Form { path: path.display().to_string(), source }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(io_error("read", path, source)),
+    }
+}
+
+fn io_error(what: &'static str, path: &Path, source: io::Error) -> TaskError {
+    TaskError::Io { what, path: path.display().to_string(), source }
+}
