@@ -67,6 +67,7 @@ fn routes() -> OpenApiRouter<House> {
         .routes(routes!(job::list, job::submit))
         .routes(routes!(job::show))
         .routes(routes!(job::explain))
+        .routes(routes!(job::logs))
         .routes(routes!(job::order))
         .routes(routes!(hardware::pods))
         .routes(routes!(hardware::cubes))

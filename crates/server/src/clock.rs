@@ -24,6 +24,9 @@ impl Speed {
     /// What `up` takes where nothing is said: a minute of plant time each second.
     pub const DEFAULT: Self = Self(60.0);
 
+    /// As fast as real time: what real tasks are counted in.
+    pub const REAL: Self = Self(1.0);
+
     /// Plant time runs `speed` times as fast as real time.
     ///
     /// # Errors
@@ -100,6 +103,16 @@ impl Clock {
     /// How much real time passes until `moment`.
     pub(crate) fn until(&self, moment: Moment) -> Duration {
         self.speed.real_span(moment.since(self.now()))
+    }
+
+    /// Lets it go at another speed from now on.
+    pub(crate) fn go_at(&mut self, speed: Speed) {
+        if speed == self.speed {
+            return;
+        }
+        self.base = self.now();
+        self.since = self.since.map(|_| Instant::now());
+        self.speed = speed;
     }
 
     /// How fast it goes.

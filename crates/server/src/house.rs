@@ -197,6 +197,7 @@ impl From<Refused> for ApiError {
             | Refused::Spec(_)
             | Refused::Demand(_)
             | Refused::TooLarge { .. }
+            | Refused::TooManyTasks { .. }
             | Refused::TooLong { .. }
             | Refused::Maintenance { .. }
             | Refused::Readings(_) => StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,8 +1,8 @@
 //! The only event loop: the control core, its journal and its plant behind HTTP, and a dashboard.
 //!
-//! In reading order: the loop (`shell`) with what it owns (`clock`, `bench`, `journal`,
-//! `feed`, `meter`); how it begins (`start`, `up`) and how others find it (`runtime`);
-//! who may come in (`secret`, `api::guard`); the routes (`house`, `api`) and pages
+//! In reading order: the loop (`shell`) with what it owns (`clock`, `bench`, `journal`, `feed`,
+//! `meter`) and real tasks (`slice`, `runner`); how it begins (`start`, `up`) and how others find
+//! it (`runtime`); who may come in (`secret`, `api::guard`); the routes (`house`, `api`) and pages
 //! (`page`).  No other crate knows HTTP.
 #![warn(missing_docs)]
 // The server owns the clock; everybody else is told the time.
@@ -27,6 +27,10 @@ pub mod bench;
 mod meter;
 
 pub mod start;
+
+mod slice;
+
+mod runner;
 
 mod shell;
 

@@ -65,6 +65,27 @@ pub const PAGE_REASONS_MAX: usize = 10;
 /// Events that a page lists.
 pub const PAGE_EVENTS_MAX: usize = 30;
 
+/// How often real tasks are looked at while some run.
+pub const TASKS_POLL: Duration = Duration::from_millis(100);
+
+/// How long the other tasks of a job may take to find out that one has failed.
+pub const FAILED_WAIT: Duration = Duration::from_secs(5);
+
+/// How long they may take to end once they are asked to.
+pub const FAILED_GRACE: Duration = Duration::from_secs(5);
+
+/// How long the end of all tasks may take when the server is told to end everything.
+pub const TASKS_END_MAX: Duration = Duration::from_secs(15);
+
+/// Attempts whose output is kept once they are over; the oldest go first.
+pub const ATTEMPTS_KEPT: usize = 1000;
+
+/// How much the output of attempts that are over may take, in bytes; the oldest go first.
+pub const OUTPUT_KEPT_BYTES: u64 = 2 << 30;
+
+/// Bytes of a task's output in one answer.
+pub const LOG_BYTES_MAX: u64 = 1 << 20;
+
 /// The largest plant state file that is read back, in bytes.
 pub const PLANT_STATE_BYTES_MAX: u64 = 1 << 30;
 

@@ -18,18 +18,21 @@ use selvedge_control::commit::{Commit, Record};
 use selvedge_control::core::{Accepted, Core, Refused, VERSION};
 use selvedge_control::input::{Ask, Input};
 use selvedge_control::note::Note;
-use selvedge_control::output::Output;
+use selvedge_control::output::{Command, Output};
+use selvedge_control::state::JobState;
 use selvedge_driver::store::{Row, Snapshot, StoreError};
 use selvedge_model::unit::Moment;
 use selvedge_sim::fault::{FaultError, FaultSpec};
 use selvedge_sim::world::Happening;
 
 use crate::bench::{Bench, Nature, Tamper};
-use crate::clock::Clock;
+use crate::clock::{Clock, Speed};
 use crate::feed::Feed;
 use crate::journal::Journal;
 use crate::limits;
 use crate::meter::Meter;
+use crate::runner::{Launch, Runner};
+use crate::slice;
 use crate::start::{Kept, encode};
 use crate::up::UpError;
 
@@ -70,6 +73,8 @@ pub(crate) enum Request {
         /// What then.
         then: Then,
     },
+    /// What the runner of real tasks saw.
+    Heard(Input),
     /// Do something to the simulated plant.
     Tamper {
         /// What.
@@ -87,6 +92,7 @@ impl std::fmt::Debug for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Request::Ask { .. } => "Ask",
+            Request::Heard(_) => "Heard",
             Request::Tamper { .. } => "Tamper",
             Request::Look(_) => "Look",
             Request::Stop => "Stop",
@@ -99,7 +105,13 @@ pub(crate) struct Shell {
     commit: Commit,
     journal: Box<dyn Journal>,
     bench: Option<Bench>,
+    /// Who runs real tasks, where any may run.
+    runner: Option<Runner>,
+    /// What it said and the core has not been told.
+    heard: VecDeque<Input>,
     clock: Clock,
+    /// How fast plant time runs while no real task does.
+    speed: Speed,
     feed: Feed,
     meter: Meter,
     /// Rows that could not be written yet.
@@ -137,6 +149,9 @@ impl Shell {
             commit: Commit::new(parts.core, parts.saved + 1),
             journal: parts.journal,
             bench: None,
+            runner: None,
+            heard: VecDeque::new(),
+            speed: parts.clock.speed(),
             clock: parts.clock,
             feed: parts.feed,
             meter: parts.meter,
@@ -186,6 +201,16 @@ impl Shell {
         self.journal_error.as_deref()
     }
 
+    /// Gives real tasks to `runner`.
+    pub(crate) fn run_tasks_by(&mut self, runner: Runner) {
+        self.runner = Some(runner);
+    }
+
+    /// Whether jobs may run programs.
+    pub(crate) fn runs_tasks(&self) -> bool {
+        self.runner.is_some()
+    }
+
     /// Takes the first inputs of this run, before anybody is served, and puts the simulated plant
     /// of a data directory on the bench.
     ///
@@ -219,6 +244,9 @@ impl Shell {
             stopping = self.collect(requests, &mut round);
             self.turn(round);
         }
+        if let Some(runner) = &self.runner {
+            runner.end_all();
+        }
         if self.journal_error.is_none() && self.snapshot_at < self.saved {
             self.take_snapshot();
         }
@@ -229,6 +257,7 @@ impl Shell {
         let begun = Instant::now();
         if self.journal_error.is_none() {
             self.advance();
+            self.hear();
         }
         let mut outcomes: Vec<(Then, Result<Accepted, Trouble>)> = Vec::new();
         for (by, what, then) in round.asks.drain(..) {
@@ -262,7 +291,7 @@ impl Shell {
     }
 
     /// Waits until something is due or asked for; says whether to stop.
-    fn collect(&self, requests: &Receiver<Request>, round: &mut Round) -> bool {
+    fn collect(&mut self, requests: &Receiver<Request>, round: &mut Round) -> bool {
         let first = match requests.recv_timeout(self.patience()) {
             Ok(request) => request,
             Err(RecvTimeoutError::Timeout) => return false,
@@ -272,6 +301,7 @@ impl Shell {
         while let Some(request) = next {
             match request {
                 Request::Ask { by, what, then } => round.asks.push((by, what, then)),
+                Request::Heard(input) => self.heard.push_back(input),
                 Request::Tamper { tamper, then } => round.tampers.push((tamper, then)),
                 Request::Look(look) => round.looks.push(look),
                 Request::Stop => return true,
@@ -351,6 +381,63 @@ impl Shell {
                 tracing::debug!(%refused, "an input of the plant");
             }
         }
+    }
+
+    /// Tells the core what the runner saw.
+    fn hear(&mut self) {
+        while let Some(input) = self.heard.pop_front() {
+            if let Some(runner) = &mut self.runner {
+                runner.heard(&input);
+            }
+            self.meter.heard(self.last, &input);
+            // It says again what it was asked again.
+            if let Err(refused) = self.commit.offer(self.last, input) {
+                tracing::debug!(%refused, "an answer of the runner");
+            }
+        }
+        self.keep_pace();
+    }
+
+    /// Plant time runs as real time does while real tasks run.
+    fn keep_pace(&mut self) {
+        let is_busy = self.runner.as_ref().is_some_and(Runner::is_busy);
+        self.clock.go_at(if is_busy { Speed::REAL } else { self.speed });
+    }
+
+    /// Gives a command about real tasks to the runner; says whether it was one.
+    fn run_task(&mut self, command: &Command) -> bool {
+        let core = self.commit.core();
+        let (job, attempt) = match command {
+            Command::Start { job, attempt, .. }
+            | Command::Notify { job, attempt, .. }
+            | Command::Kill { job, attempt } => (*job, *attempt),
+            _ => return false,
+        };
+        let known = &core.state().jobs[job];
+        let (Some(program), Some(runner)) = (known.spec.work.program(), &mut self.runner) else {
+            return false;
+        };
+        match command {
+            Command::Start { place, .. } => {
+                let launch = Launch {
+                    name: known.spec.name.clone(),
+                    submitted_ns: known.submitted.as_nanos(),
+                    program: program.clone(),
+                    slice: slice::of(core, job, place),
+                };
+                runner.start((job, attempt), launch);
+            }
+            Command::Notify { grace, .. } => {
+                let why = match known.state {
+                    JobState::Stopping { why, .. } => crate::words::stop_why(why, core.fabric()),
+                    _ => "it is told to stop".to_owned(),
+                };
+                runner.notify((job, attempt), *grace, why);
+            }
+            _ => runner.kill((job, attempt)),
+        }
+        self.keep_pace();
+        true
     }
 
     /// What a scenario lets happen: to the plant at once, to the core as an input.
@@ -447,6 +534,9 @@ impl Shell {
             match output {
                 Output::Do(command) => {
                     self.meter.told(self.last, &command);
+                    if self.run_task(&command) {
+                        continue;
+                    }
                     if let Some(bench) = &mut self.bench {
                         bench.tell(self.last, &command);
                     }

@@ -31,6 +31,7 @@ use crate::journal::Journal;
 use crate::limits;
 use crate::listen;
 use crate::meter::Meter;
+use crate::runner::Runner;
 use crate::runtime::{self, Presence, Server};
 use crate::secret::{Secrets, TOKEN_FILE};
 use crate::shell::{Parts, Request, Shell, Trouble};
@@ -62,6 +63,8 @@ pub struct UpOptions {
     pub seed: u64,
     /// How often things fail in a simulated plant.
     pub rates: Rates,
+    /// The program whose hidden verbs supervise real tasks; without it jobs run no programs.
+    pub supervisor: Option<PathBuf>,
     /// A scenario: its plant, settings, seed, rates and what happens when, in place of those above
     /// that it gives.  What lies before the last start has happened.
     pub scenario: Option<Setup>,
@@ -78,6 +81,7 @@ impl UpOptions {
             level: None,
             seed: 1,
             rates: Rates::NONE,
+            supervisor: None,
             scenario: None,
         }
     }
@@ -331,11 +335,15 @@ pub(crate) fn raise(
         saved: started.last,
         snapshot_at: started.snapshot_at,
     });
+    let (requests, incoming) = mpsc::sync_channel(limits::REQUESTS_MAX);
+    if let Some(program) = &options.supervisor {
+        let runner = runner_of(&shell, &data, program, requests.clone());
+        shell.run_tasks_by(runner.map_err(|source| UpError::Thread { source })?);
+    }
     let nature = is_simulated.then(|| (data.as_path(), options.nature()));
     shell.begin(inputs, nature)?;
     let level = shell.core().state().settings.level;
 
-    let (requests, incoming) = mpsc::sync_channel(limits::REQUESTS_MAX);
     let stop = watch::Sender::new(false);
     let guard = Arc::new(Guard::new(secrets, address));
     let house = House::new(requests.clone(), stop.clone(), guard, data);
@@ -350,6 +358,19 @@ pub(crate) fn raise(
         })
         .map_err(|source| UpError::Thread { source })?;
     Ok(Raised { house, level, is_simulated, is_new, has_died, requests, loop_thread })
+}
+
+/// Who runs the real tasks of `data`; what runs there of jobs that are over is ended.
+fn runner_of(
+    shell: &Shell,
+    data: &Path,
+    program: &Path,
+    requests: mpsc::SyncSender<Request>,
+) -> io::Result<Runner> {
+    let jobs = shell.core().state().jobs.pairs();
+    let known = jobs.filter(|(_, it)| !it.state.is_over()).map(|(id, it)| (id, it.attempt));
+    let say = Box::new(move |input| requests.send(Request::Heard(input)).is_ok());
+    Runner::begin(data, program.to_owned(), known.collect(), say)
 }
 
 /// Why the address cannot be had: most likely because the same server runs already.

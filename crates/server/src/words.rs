@@ -64,6 +64,7 @@ pub(crate) fn symptom(symptom: Symptom) -> &'static str {
         Symptom::Silent => "silent",
         Symptom::Planned => "planned",
         Symptom::Returned => "returned",
+        Symptom::TaskHung => "task_hung",
     }
 }
 

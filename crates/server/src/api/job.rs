@@ -1,22 +1,28 @@
 //! `/v1/jobs`.
 
+use std::collections::BTreeMap;
+
 use axum::Json as Answer;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use selvedge_control::core::Accepted;
-use selvedge_control::input::{Ask, JobOrder};
+use selvedge_control::input::{Ask, JobOrder, Task, TaskExit};
 use selvedge_control::state::{Job, JobState};
+use selvedge_driver::task::output;
+use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
-use selvedge_model::job::{Demand, JobSpec, Work};
+use selvedge_model::job::{Demand, JobSpec, Program, Work};
 use selvedge_model::unit::{Moment, Span};
 
 use crate::api::body::{Json, Params};
-use crate::api::error::{ApiError, ErrorBody};
+use crate::api::error::{ApiError, ErrorBody, chain};
 use crate::house::{By, House};
+use crate::limits;
+use crate::runner;
 use crate::shell::Shell;
 use crate::words;
 
@@ -56,6 +62,19 @@ pub struct JobForm {
     /// How long it computes between two checkpoints: `10m`.
     #[serde(default)]
     pub checkpoint_every: Option<String>,
+    /// A program and its arguments, run once on each machine of the slice, in place of simulated
+    /// steps.
+    #[serde(default)]
+    pub command: Option<Vec<String>>,
+    /// Variables that the program is given beyond those of its slice.
+    #[serde(default)]
+    pub env: Option<BTreeMap<String, String>>,
+    /// The directory that the program begins in, absolute; where absent a scratch directory.
+    #[serde(default)]
+    pub dir: Option<String>,
+    /// How long a task may go without touching its heartbeat file before it counts as hung: `30s`.
+    #[serde(default)]
+    pub heartbeat: Option<String>,
     /// How often it is started again after it failed by itself.
     #[serde(default)]
     pub retries: u32,
@@ -93,8 +112,10 @@ pub struct JobView {
     pub attempt: u32,
     /// How long it may run from each dispatch.
     pub limit_s: Option<f64>,
-    /// How long its steps take together.
-    pub duration_s: f64,
+    /// How long its simulated steps take together; none for a program.
+    pub duration_s: Option<f64>,
+    /// The program that it runs.
+    pub command: Option<Vec<String>>,
     /// When it was accepted.
     pub submitted_s: f64,
     /// When it was placed last.
@@ -137,6 +158,28 @@ pub struct JobDetail {
     pub timeline: Vec<TimelineView>,
     /// What it holds.
     pub places: Vec<PlaceView>,
+    /// The processes of its newest start, by rank, once all have begun; none if it runs no program.
+    pub tasks: Vec<TaskView>,
+}
+
+/// One process of a job that runs a program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskView {
+    /// Its rank.
+    pub index: usize,
+    /// Its number in the system.
+    pub pid: u32,
+    /// When it began, in the system's clock ticks: field 22 of `/proc/PID/stat`.
+    pub began: u64,
+    /// The machine that it is on.
+    pub machine: String,
+    /// How it ended: its status, as a shell says it 128 and the signal for one that died of it, and
+    /// 255 for one whose supervisor is gone; none while it runs.
+    pub exit: Option<i32>,
+    /// The signal that it died of.
+    pub signal: Option<i32>,
+    /// Whether its supervisor is gone, so that nobody knows how it ended.
+    pub lost: bool,
 }
 
 /// A line of a job's timeline.
@@ -270,6 +313,9 @@ pub(crate) async fn submit(
     use axum::response::IntoResponse as _;
     let key = key_of(&headers, form.key.clone())?;
     let spec = spec_of(form, &by)?;
+    if spec.work.program().is_some() && !house.look(Shell::runs_tasks).await? {
+        return Err(ApiError::unprocessable("this server runs no programs"));
+    }
     if params.dry_run {
         let forecast = house.look(move |shell| super::explain::forecast(shell, &spec)).await??;
         return Ok(Answer(forecast).into_response());
@@ -327,6 +373,73 @@ pub(crate) async fn show(
     house.look(move |shell| find(shell, id).map(|job| detail(shell, id, job))).await?.map(Answer)
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LogParams {
+    /// Which task, by rank.
+    #[serde(default)]
+    task: u32,
+    /// Which start; the newest where absent.
+    #[serde(default)]
+    attempt: Option<u32>,
+    /// The byte to begin with.
+    #[serde(default)]
+    from: u64,
+}
+
+/// What a task wrote, from a byte on, as it wrote it; at most 1 MiB at a time.
+#[utoipa::path(get, path = "/v1/jobs/{id}/logs", tag = "jobs",
+    params(("id" = String, Path), LogParams),
+    responses((status = 200, body = String, content_type = "text/plain"),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn logs(
+    State(house): State<House>,
+    Path(id): Path<String>,
+    Params(params): Params<LogParams>,
+) -> Result<axum::response::Response, ApiError> {
+    use axum::response::IntoResponse as _;
+    let id = id_of(&id)?;
+    let LogParams { task, attempt, from } = params;
+    let of = house.look(move |shell| {
+        let job = find(shell, id)?;
+        if job.spec.work.program().is_none() {
+            return Err(ApiError::no_such("output of job", id.number())
+                .hint("its steps are simulated; a job with a command has output"));
+        }
+        let n = selvedge_control::family::n_tasks(&job.spec.demand, shell.core().need_of(id));
+        if n <= task {
+            let text = format!("task {task} of job {}; it has {n}", id.number());
+            return Err(ApiError::no_such("output of", text));
+        }
+        let attempt = attempt.unwrap_or(job.attempt);
+        Ok((attempt, attempt == job.attempt && !job.state.is_over()))
+    });
+    let (attempt, may_begin) = of.await??;
+    let dir = runner::task_dir(house.data(), (id, attempt), task as usize);
+    let read = tokio::task::spawn_blocking(move || {
+        if from == 0 && !dir.is_dir() {
+            None
+        } else {
+            Some(output(&dir, from, limits::LOG_BYTES_MAX))
+        }
+    });
+    let failed = |error: &dyn std::error::Error| {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, chain(error))
+    };
+    let bytes = match read.await.map_err(|it| failed(&it))? {
+        None if may_begin => Vec::new(),
+        None => {
+            let text = format!("the output of start {attempt} of job {} is not kept", id.number());
+            let hint = format!("the newest {} starts keep theirs", limits::ATTEMPTS_KEPT);
+            return Err(ApiError::new(StatusCode::NOT_FOUND, text).hint(hint));
+        }
+        Some(bytes) => bytes.map_err(|it| failed(&it))?,
+    };
+    let text = [(header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned())];
+    Ok((text, [("selvedge-attempt", attempt.to_string())], bytes).into_response())
+}
+
 /// Why it waits and what would free it.
 #[utoipa::path(get, path = "/v1/jobs/{id}/explain", tag = "jobs", params(("id" = String, Path)),
     responses((status = 200, body = ExplanationView), (status = "default", body = ErrorBody)))]
@@ -375,7 +488,10 @@ pub(crate) struct Empty {}
 /// A job as it is shown.
 pub(crate) fn view(shell: &Shell, id: JobId, job: &Job) -> JobView {
     let fabric = shell.core().fabric();
-    let Work::Simulated { duration, .. } = job.spec.work;
+    let (duration, program) = match &job.spec.work {
+        Work::Simulated { duration, .. } => (Some(duration.as_secs_f64()), None),
+        Work::Command(program) => (None, Some(program)),
+    };
     let (held, not_before) = match job.state {
         JobState::Queued { held, not_before, .. } => (held, later(not_before, shell)),
         JobState::Starting { .. }
@@ -409,7 +525,8 @@ pub(crate) fn view(shell: &Shell, id: JobId, job: &Job) -> JobView {
         chips: super::explain::chips(shell, id, job),
         attempt: job.attempt,
         limit_s: job.spec.limit.map(Span::as_secs_f64),
-        duration_s: duration.as_secs_f64(),
+        duration_s: duration,
+        command: program.map(|it| it.argv.clone()),
         submitted_s: job.submitted.as_secs_f64(),
         placed_s: (0 < job.attempt).then(|| job.placed_at.as_secs_f64()),
         started_s: job.first_started.map(Moment::as_secs_f64),
@@ -444,7 +561,28 @@ pub(crate) fn detail(shell: &Shell, id: JobId, job: &Job) -> JobDetail {
         part: fabric.path(Target::Part(hold.part)),
         chips: hold.seats.count_ones(),
     });
-    JobDetail { job: view(shell, id, job), timeline: lines.collect(), places: holds.collect() }
+    JobDetail {
+        job: view(shell, id, job),
+        timeline: lines.collect(),
+        places: holds.collect(),
+        tasks: tasks(job, fabric),
+    }
+}
+
+fn tasks(job: &Job, fabric: &Fabric) -> Vec<TaskView> {
+    let one = |(index, task): (usize, &Task)| TaskView {
+        index,
+        pid: task.pid,
+        began: task.began,
+        machine: fabric.path(task.machine),
+        exit: task.exit.map(TaskExit::status),
+        signal: match task.exit {
+            Some(TaskExit::Signal(signal)) => Some(signal),
+            Some(TaskExit::Code(_) | TaskExit::Lost) | None => None,
+        },
+        lost: task.exit == Some(TaskExit::Lost),
+    };
+    job.tasks.iter().enumerate().map(one).collect()
 }
 
 fn later(moment: Moment, shell: &Shell) -> Option<Moment> {
@@ -468,7 +606,8 @@ fn key_of(headers: &HeaderMap, key: Option<String>) -> Result<Option<String>, Ap
     }
 }
 
-fn spec_of(form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
+fn spec_of(mut form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
+    let work = work_of(&mut form)?;
     let demand = match (form.shape, form.hosts) {
         (Some(shape), None) => Demand::Shape(shape),
         (None, Some(hosts)) => Demand::Parts(hosts),
@@ -486,14 +625,35 @@ fn spec_of(form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
         preemptible: form.preemptible,
         limit: form.limit.map(|it| span("limit", &it)).transpose()?,
         retries: form.retries,
-        work: Work::Simulated {
-            duration: span("duration", form.duration.as_deref().unwrap_or("1h"))?,
-            step: span("step", form.step.as_deref().unwrap_or("1s"))?,
-            checkpoint_every: span(
-                "checkpoint_every",
-                form.checkpoint_every.as_deref().unwrap_or("10m"),
-            )?,
-        },
+        work,
+    })
+}
+
+fn work_of(form: &mut JobForm) -> Result<Work, ApiError> {
+    let of_steps = [&form.duration, &form.step, &form.checkpoint_every];
+    if let Some(argv) = form.command.take() {
+        if of_steps.iter().any(|it| it.is_some()) {
+            return Err(ApiError::unprocessable(
+                "a job runs a command, or simulated steps of some duration, not both",
+            ));
+        }
+        return Ok(Work::Command(Program {
+            argv,
+            env: form.env.take().unwrap_or_default(),
+            dir: form.dir.take(),
+            heartbeat: form.heartbeat.as_deref().map(|it| span("heartbeat", it)).transpose()?,
+        }));
+    }
+    let of_program = [form.env.is_some(), form.dir.is_some(), form.heartbeat.is_some()];
+    if of_program.contains(&true) {
+        return Err(ApiError::unprocessable("env, dir and heartbeat belong to a command"));
+    }
+    let or =
+        |given: &Option<String>, usual: &str| given.clone().unwrap_or_else(|| usual.to_owned());
+    Ok(Work::Simulated {
+        duration: span("duration", &or(&form.duration, "1h"))?,
+        step: span("step", &or(&form.step, "1s"))?,
+        checkpoint_every: span("checkpoint_every", &or(&form.checkpoint_every, "10m"))?,
     })
 }
 

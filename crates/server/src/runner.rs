@@ -1,0 +1,300 @@
+//! Real tasks on behalf of the loop: a thread that starts supervisors, looks after them, and says
+//! what it sees as inputs of the core.
+//!
+//! ```text
+//!  loop ── start, notify, kill ──► runner ──► driver::task ──► supervisor ──► task
+//!    ▲                               │ every 100 ms: who runs, who has ended?
+//!    └──── Tasks, Started, Stopped ──┘
+//! ```
+//! All that it knows is in the data directory, `tasks/JOB/ATTEMPT/TASK`; told again what it has
+//! been told, after a restart or because an answer was lost, it repeats its answers.
+
+mod attempt;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use selvedge_control::input::{Answer, Input};
+use selvedge_model::id::JobId;
+use selvedge_model::job::Program;
+use selvedge_model::unit::Span;
+
+use crate::limits;
+use crate::slice::Slice;
+use attempt::Attempt;
+
+/// Which start of which job.
+pub(crate) type Key = (JobId, u32);
+
+/// What a start needs.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) name: String,
+    /// With the number and the attempt it says which start this is, also to a data directory
+    /// whose journal was put back to an earlier state.
+    pub(crate) submitted_ns: u64,
+    pub(crate) program: Program,
+    pub(crate) slice: Slice,
+}
+
+#[derive(Debug)]
+enum Order {
+    Start(Key, Box<Launch>),
+    Notify(Key, Span, String),
+    Kill(Key),
+    /// End everything, and say when nothing is left.
+    EndAll(Sender<()>),
+}
+
+/// How a runner says what it saw; false if nobody hears it any longer.
+pub(crate) type Say = Box<dyn Fn(Input) -> bool + Send>;
+
+/// The loop's side of the thread.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    orders: Sender<Order>,
+    /// Starts whose end has not been heard.
+    busy: BTreeSet<Key>,
+    _thread: JoinHandle<()>,
+}
+
+impl Runner {
+    /// A runner for the data directory `data`, whose supervisors are `program`.  Tasks that the
+    /// core knows nothing of any more are ended.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn begin(
+        data: &Path,
+        program: PathBuf,
+        known: BTreeSet<Key>,
+        say: Say,
+    ) -> std::io::Result<Self> {
+        let (orders, incoming) = mpsc::channel();
+        let house = Watchman { dir: tasks_dir(data), program, say, live: BTreeMap::new() };
+        let thread = std::thread::Builder::new().name("selvedge-tasks".to_owned());
+        let thread = thread.spawn(move || house.run(&incoming, &known))?;
+        Ok(Self { orders, busy: BTreeSet::new(), _thread: thread })
+    }
+
+    /// Whether real tasks run, or are being started or ended.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
+    /// Starts the tasks of a job, or repeats how they stand.
+    pub(crate) fn start(&mut self, key: Key, launch: Launch) {
+        self.busy.insert(key);
+        self.send(Order::Start(key, Box::new(launch)));
+    }
+
+    /// Tells the tasks of a job that they will be stopped.
+    pub(crate) fn notify(&mut self, key: Key, grace: Span, why: String) {
+        self.busy.insert(key);
+        self.send(Order::Notify(key, grace, why));
+    }
+
+    /// Ends the tasks of a job.
+    pub(crate) fn kill(&mut self, key: Key) {
+        self.busy.insert(key);
+        self.send(Order::Kill(key));
+    }
+
+    /// Takes note of what the runner said.
+    pub(crate) fn heard(&mut self, input: &Input) {
+        if let Input::Answer(Answer::Stopped { job, attempt, .. }) = input {
+            self.busy.remove(&(*job, *attempt));
+        }
+    }
+
+    /// Ends all tasks, and waits until nothing is left of them.
+    pub(crate) fn end_all(&self) {
+        let (done, all_done) = mpsc::channel();
+        self.send(Order::EndAll(done));
+        if all_done.recv_timeout(limits::TASKS_END_MAX).is_err() {
+            tracing::warn!("some tasks have not ended; the next start ends them");
+        }
+    }
+
+    fn send(&self, order: Order) {
+        // The thread lives as long as this does; were it gone, the core would ask again.
+        let _ = self.orders.send(order);
+    }
+}
+
+/// Where the output of a task lies.
+pub(crate) fn task_dir(data: &Path, (job, attempt): Key, task: usize) -> PathBuf {
+    attempt_dir(&tasks_dir(data), (job, attempt)).join(task.to_string())
+}
+
+fn tasks_dir(data: &Path) -> PathBuf {
+    data.join("tasks")
+}
+
+fn attempt_dir(tasks: &Path, (job, attempt): Key) -> PathBuf {
+    tasks.join(job.number().to_string()).join(attempt.to_string())
+}
+
+/// The thread's belongings.
+struct Watchman {
+    dir: PathBuf,
+    program: PathBuf,
+    say: Say,
+    live: BTreeMap<Key, Attempt>,
+}
+
+impl Watchman {
+    fn run(mut self, orders: &Receiver<Order>, known: &BTreeSet<Key>) {
+        self.end_unknown(known);
+        let mut ending: Option<Sender<()>> = None;
+        loop {
+            match orders.recv_timeout(self.patience()) {
+                Ok(Order::EndAll(done)) => {
+                    self.live.values_mut().for_each(Attempt::end);
+                    ending = Some(done);
+                }
+                Ok(order) => self.take(order),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.watch();
+            if self.live.is_empty()
+                && let Some(done) = ending.take()
+            {
+                // Whoever waited longer than it wanted to is not told.
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        if self.live.is_empty() { limits::SLEEP_MAX } else { limits::TASKS_POLL }
+    }
+
+    fn take(&mut self, order: Order) {
+        let done = match order {
+            Order::Start(key, launch) => self.start(key, &launch),
+            Order::Notify(key, grace, why) => {
+                self.attempt(key);
+                self.live.get_mut(&key).map_or(Ok(()), |it| it.notify(grace, &why))
+            }
+            Order::Kill(key) => {
+                self.attempt(key);
+                self.live.get_mut(&key).map_or(Ok(()), Attempt::kill)
+            }
+            Order::EndAll(_) => Ok(()),
+        };
+        if let Err(error) = done {
+            // The core asks again, and gives up where it must.
+            tracing::warn!(error = crate::api::error::chain(&error), "a real task");
+        }
+    }
+
+    fn start(&mut self, key: Key, launch: &Launch) -> Result<(), attempt::AttemptError> {
+        if !self.live.contains_key(&key) {
+            let attempt = Attempt::open(attempt_dir(&self.dir, key), key, launch)?;
+            self.live.insert(key, attempt);
+        }
+        let Some(attempt) = self.live.get_mut(&key) else { return Ok(()) };
+        attempt.start(&self.program, launch)
+    }
+
+    /// Sees to it that the attempt `key` is looked after, as far as anything is known of it.
+    fn attempt(&mut self, key: Key) {
+        let dir = attempt_dir(&self.dir, key);
+        self.live.entry(key).or_insert_with(|| Attempt::reopen(dir, key));
+    }
+
+    fn watch(&mut self) {
+        let mut over = Vec::new();
+        for (key, attempt) in &mut self.live {
+            for seen in attempt.watch() {
+                let is_over = matches!(seen, Input::Answer(Answer::Stopped { .. }));
+                if !(self.say)(seen) {
+                    return;
+                }
+                if is_over {
+                    over.push(*key);
+                }
+            }
+        }
+        for key in &over {
+            self.live.remove(key);
+        }
+        if !over.is_empty() {
+            self.forget_oldest();
+        }
+    }
+
+    /// Ends tasks that run though the core knows nothing of them.
+    fn end_unknown(&mut self, known: &BTreeSet<Key>) {
+        for (key, dir) in self.all() {
+            if known.contains(&key) {
+                continue;
+            }
+            let mut attempt = Attempt::reopen(dir, key);
+            if attempt.is_live() {
+                tracing::warn!(job = %key.0, attempt = key.1, "tasks that nobody asked for end");
+                attempt.end();
+                self.live.insert(key, attempt);
+            }
+        }
+    }
+
+    /// All attempts of which something is kept.
+    fn all(&self) -> Vec<(Key, PathBuf)> {
+        let numbers = |dir: &Path| -> Vec<(u32, PathBuf)> {
+            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+            let numbered =
+                |it: fs::DirEntry| Some((it.file_name().to_str()?.parse().ok()?, it.path()));
+            entries.filter_map(numbered).collect()
+        };
+        let mut all = Vec::new();
+        for (job, dir) in numbers(&self.dir) {
+            let attempts = numbers(&dir).into_iter();
+            all.extend(attempts.map(|(attempt, dir)| ((JobId::new(job), attempt), dir)));
+        }
+        all
+    }
+
+    /// Forgets the output of the oldest attempts that are over, down to what is kept.
+    fn forget_oldest(&self) {
+        let mut kept: Vec<_> = (self.all().into_iter())
+            .filter(|(key, _)| !self.live.contains_key(key))
+            .map(|(key, dir)| (modified(&dir), key, dir))
+            .collect();
+        kept.sort_by(|a, b| b.cmp(a));
+        let mut n_bytes = 0;
+        for (idx, (_, (job, attempt), dir)) in kept.iter().enumerate() {
+            n_bytes += size(dir);
+            if idx < limits::ATTEMPTS_KEPT && n_bytes <= limits::OUTPUT_KEPT_BYTES {
+                continue;
+            }
+            tracing::info!(%job, attempt, "the output of a job is no longer kept");
+            // What stays is tried again at the next end.
+            let _ = fs::remove_dir_all(dir);
+            if let Some(of_job) = dir.parent() {
+                let _ = fs::remove_dir(of_job);
+            }
+        }
+    }
+}
+
+fn modified(dir: &Path) -> Option<std::time::SystemTime> {
+    fs::metadata(dir).ok()?.modified().ok()
+}
+
+/// How many bytes lie in `dir` and below it.
+fn size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let one = |it: fs::DirEntry| match it.metadata() {
+        Ok(meta) if meta.is_dir() => size(&it.path()),
+        Ok(meta) => meta.len(),
+        Err(_) => 0,
+    };
+    entries.map(one).sum()
+}

@@ -1,0 +1,410 @@
+//! One start of one job: its tasks, from their launch to the last exit.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use selvedge_control::input::{Answer, Exit, Input, Task, TaskExit};
+use selvedge_driver::files::{self, FILE_MODE};
+use selvedge_driver::task::{self, Look, Notice, TaskError};
+use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::unit::Span;
+
+use super::{Key, Launch};
+use crate::limits;
+use crate::slice::Post;
+
+const FILE: &str = "attempt.json";
+const SLICE: &str = "slice.json";
+/// Written once the tasks have been told to stop: how they end is then not their own doing.
+const TOLD: &str = "told";
+
+/// Why an attempt cannot be worked on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AttemptError {
+    #[error("cannot use {path}")]
+    Io {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+/// What of an attempt outlives the server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    submitted_ns: u64,
+    master_port: u16,
+    machines: Vec<Target>,
+    heartbeat: Option<Span>,
+}
+
+#[derive(Debug)]
+pub(super) struct Attempt {
+    key: Key,
+    dir: PathBuf,
+    kept: Option<Kept>,
+    /// Supervisors that this process started and must reap.
+    children: BTreeMap<usize, Child>,
+    /// What was said last.
+    said: Vec<Task>,
+    said_started: bool,
+    told: bool,
+    kill: bool,
+    /// When it was seen that a task had failed, and whether the others have been asked to end.
+    failing: Option<(Instant, bool)>,
+}
+
+impl Attempt {
+    /// The attempt of `dir`, made for `launch` if it is not there.
+    pub(super) fn open(dir: PathBuf, key: Key, launch: &Launch) -> Result<Self, AttemptError> {
+        let mut attempt = Self::reopen(dir, key);
+        if attempt.kept.as_ref().is_some_and(|it| it.submitted_ns != launch.submitted_ns) {
+            // A start of another job, from a future that the journal does not know.
+            attempt.end();
+            let _ = attempt.watch();
+            let _ = fs::remove_dir_all(&attempt.dir);
+            attempt = Self::reopen(attempt.dir, key);
+        }
+        if attempt.kept.is_none() {
+            let master = launch.slice.posts[0].address;
+            let kept = Kept {
+                submitted_ns: launch.submitted_ns,
+                master_port: free_port(master, key),
+                machines: launch.slice.posts.iter().map(|it| it.machine).collect(),
+                heartbeat: launch.program.heartbeat,
+            };
+            let dir = &attempt.dir;
+            let io_error = |source| AttemptError::Io { path: dir.display().to_string(), source };
+            fs::create_dir_all(dir).map_err(io_error)?;
+            let slice = serde_json::to_vec_pretty(&launch.slice.file).map_err(io::Error::other);
+            let slice = slice.map_err(io_error)?;
+            files::write_atomically(&dir.join(SLICE), &slice, FILE_MODE).map_err(io_error)?;
+            let bytes = serde_json::to_vec(&kept).map_err(io::Error::other).map_err(io_error)?;
+            files::write_atomically(&dir.join(FILE), &bytes, FILE_MODE).map_err(io_error)?;
+            attempt.kept = Some(kept);
+        }
+        Ok(attempt)
+    }
+
+    /// The attempt of `dir`, as far as anything is there.
+    pub(super) fn reopen(dir: PathBuf, key: Key) -> Self {
+        let kept = fs::read(dir.join(FILE)).ok().and_then(|it| serde_json::from_slice(&it).ok());
+        let told = dir.join(TOLD).exists();
+        let children = BTreeMap::new();
+        Self {
+            key,
+            dir,
+            kept,
+            children,
+            said: Vec::new(),
+            said_started: false,
+            told,
+            kill: false,
+            failing: None,
+        }
+    }
+
+    /// Launches what is not running and has not run; says everything again.
+    pub(super) fn start(&mut self, program: &Path, launch: &Launch) -> Result<(), AttemptError> {
+        self.said.clear();
+        self.said_started = false;
+        if self.told {
+            return Ok(());
+        }
+        let port = self.kept.as_ref().map_or(0, |it| it.master_port);
+        for (idx, post) in launch.slice.posts.iter().enumerate() {
+            let dir = self.task_dir(idx);
+            let is_launched = self.child_lives(idx);
+            if is_launched || task::look(&dir)? != Look::Absent {
+                continue;
+            }
+            task::prepare(&dir, &self.order(launch, idx, post, port))?;
+            self.children.insert(idx, task::launch(program, &dir)?);
+        }
+        Ok(())
+    }
+
+    fn order(&self, launch: &Launch, idx: usize, post: &Post, port: u16) -> task::Order {
+        let dir = self.task_dir(idx);
+        let mut env = inherited();
+        // The machines are simulated: all their addresses are on the loopback interface.
+        for name in ["GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"] {
+            env.insert(name.to_owned(), "lo".to_owned());
+        }
+        env.extend(launch.program.env.clone());
+        env.extend(post.env.clone());
+        let path = |it: PathBuf| it.display().to_string();
+        let (job, attempt) = self.key;
+        let own = [
+            ("MASTER_PORT", port.to_string()),
+            ("CLOUD_TPU_TASK_ID", idx.to_string()),
+            ("SELVEDGE_JOB_ID", job.number().to_string()),
+            ("SELVEDGE_JOB_NAME", launch.name.clone()),
+            ("SELVEDGE_ATTEMPT", attempt.to_string()),
+            ("SELVEDGE_TASK", idx.to_string()),
+            ("SELVEDGE_ADDRESS", post.address.to_string()),
+            ("SELVEDGE_SLICE_FILE", path(self.dir.join(SLICE))),
+            (task::NOTICE_VARIABLE, path(dir.join(task::NOTICE))),
+            ("SELVEDGE_HEARTBEAT_FILE", path(dir.join(task::HEARTBEAT))),
+        ];
+        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        let begin = launch.program.dir.clone().unwrap_or_else(|| path(dir));
+        task::Order { argv: launch.program.argv.clone(), env, dir: begin }
+    }
+
+    /// Tells the tasks that they will be stopped.
+    pub(super) fn notify(&mut self, grace: Span, why: &str) -> Result<(), AttemptError> {
+        self.said.clear();
+        if !self.is_live() {
+            return Ok(());
+        }
+        self.tell()?;
+        let at = unix_s();
+        let grace_s = grace.as_secs_f64();
+        let why = why.to_owned();
+        let notice = Notice { why, grace_s, at_unix_s: at, kill_unix_s: at + grace_s };
+        for idx in 0..self.n_tasks() {
+            task::notify(&self.task_dir(idx), &notice)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the tasks.
+    pub(super) fn kill(&mut self) -> Result<(), AttemptError> {
+        self.said.clear();
+        if self.kept.is_none() || self.is_live() || self.any_absent() {
+            self.tell()?;
+        }
+        self.kill = true;
+        Ok(())
+    }
+
+    /// Ends the tasks because the whole server ends: asked first, killed soon after.
+    pub(super) fn end(&mut self) {
+        let why = "the server is told to end everything";
+        if let Err(error) = self.notify(Span::ZERO, why).and_then(|()| self.kill()) {
+            tracing::warn!(%error, "a task that is to end");
+        }
+    }
+
+    /// Whether a task of it runs.
+    pub(super) fn is_live(&self) -> bool {
+        self.looks().iter().any(|it| matches!(it, Look::Starting | Look::Running(_)))
+    }
+
+    /// Looks after it; returns what is new.  Once that holds its end, it is over.
+    pub(super) fn watch(&mut self) -> Vec<Input> {
+        for child in self.children.values_mut() {
+            // Only reaped: what it did is read from its files.
+            let _ = child.try_wait();
+        }
+        let looks = self.looks();
+        if self.kill || looks.iter().any(|it| matches!(it, Look::Lost(_))) {
+            self.each(task::kill);
+        }
+        let mut seen = Vec::new();
+        let (job, attempt) = self.key;
+        let tasks = self.tasks(&looks);
+        if let Some(tasks) = &tasks {
+            if *tasks != self.said {
+                self.said.clone_from(tasks);
+                let tasks = tasks.clone();
+                seen.push(Input::Answer(Answer::Tasks { job, attempt, tasks }));
+            }
+            if !self.said_started {
+                self.said_started = true;
+                seen.push(Input::Answer(Answer::Started { job, attempt }));
+            }
+        }
+        let is_over = |it: &Look| match it {
+            Look::Ended(..) | Look::Lost(_) => true,
+            // What was never launched, and will not be.
+            Look::Absent => self.kill && self.told,
+            Look::Starting | Look::Running(_) => false,
+        };
+        if looks.iter().all(is_over) && (tasks.is_some() || self.kill) {
+            let exit = self.exit(&looks);
+            seen.push(Input::Answer(Answer::Stopped { job, attempt, exit, kept: 0 }));
+            return seen;
+        }
+        seen.extend(self.find_hung(&looks));
+        self.end_with_the_first(&looks);
+        seen
+    }
+
+    /// How the tasks stand, once each has begun.
+    fn tasks(&self, looks: &[Look]) -> Option<Vec<Task>> {
+        let machines = &self.kept.as_ref()?.machines;
+        let one = |(look, &machine): (&Look, &Target)| {
+            let (run, exit) = match *look {
+                Look::Absent | Look::Starting => return None,
+                Look::Running(run) => (run, None),
+                Look::Lost(run) => (run, Some(TaskExit::Lost)),
+                Look::Ended(run, exit) => (run, Some(task_exit(exit))),
+            };
+            Some(Task { machine, pid: run.task.pid, began: run.task.started, exit })
+        };
+        looks.iter().zip(machines).map(one).collect()
+    }
+
+    /// How the job ended: with its hardware, as told, or as the task that failed first did.
+    fn exit(&self, looks: &[Look]) -> Exit {
+        if self.told {
+            return Exit::Told;
+        }
+        if looks.iter().any(|it| matches!(it, Look::Lost(_))) {
+            return Exit::Lost;
+        }
+        let failed = looks.iter().filter_map(|it| match it {
+            Look::Ended(_, exit) if task_exit(*exit) != TaskExit::Code(0) => Some(*exit),
+            Look::Ended(..) | Look::Absent | Look::Starting | Look::Running(_) | Look::Lost(_) => {
+                None
+            }
+        });
+        let first = failed.min_by_key(|it| it.at_ms);
+        first.map_or(Exit::Done, |it| Exit::Failed(task_exit(it).status()))
+    }
+
+    /// Tasks that have not touched their heartbeat for too long: each is told of, and the job ends
+    /// as if one had failed.
+    fn find_hung(&mut self, looks: &[Look]) -> Vec<Input> {
+        let Some(Kept { heartbeat: Some(heartbeat), machines, .. }) = &self.kept else {
+            return Vec::new();
+        };
+        if self.told || self.failing.is_some() {
+            return Vec::new();
+        }
+        let silent = |(idx, look): (usize, &Look)| {
+            let lives = matches!(look, Look::Running(_));
+            let heard = task::heard(&self.task_dir(idx)).filter(|_| lives)?;
+            let silence = SystemTime::now().duration_since(heard).unwrap_or_default();
+            let is_hung = heartbeat.as_secs_f64() < silence.as_secs_f64();
+            let value = Some(u32::try_from(silence.as_secs()).unwrap_or(u32::MAX));
+            let (target, symptom) = (machines[idx], Symptom::TaskHung);
+            is_hung.then_some(Input::Report { target, symptom, value })
+        };
+        let hung: Vec<Input> = looks.iter().enumerate().filter_map(silent).collect();
+        if !hung.is_empty() {
+            self.failing = Some((Instant::now(), true));
+            self.each(task::terminate);
+        }
+        hung
+    }
+
+    /// Once a task has failed, the others are given a moment to find out, then asked to end, then
+    /// ended: a job without one of its tasks goes nowhere, and none may hang.
+    fn end_with_the_first(&mut self, looks: &[Look]) {
+        let has_failed = |it: &Look| match it {
+            Look::Ended(_, exit) => task_exit(*exit) != TaskExit::Code(0),
+            Look::Lost(_) => true,
+            Look::Absent | Look::Starting | Look::Running(_) => false,
+        };
+        if self.told || self.failing.is_none() && !looks.iter().any(has_failed) {
+            return;
+        }
+        let (since, asked) = *self.failing.get_or_insert((Instant::now(), false));
+        if !asked && limits::FAILED_WAIT <= since.elapsed() {
+            self.failing = Some((since, true));
+            self.each(task::terminate);
+        } else if limits::FAILED_WAIT + limits::FAILED_GRACE <= since.elapsed() {
+            self.each(task::kill);
+        }
+    }
+
+    fn each(&self, what: fn(&Path) -> Result<(), TaskError>) {
+        for idx in 0..self.n_tasks() {
+            if let Err(error) = what(&self.task_dir(idx)) {
+                tracing::warn!(error = crate::api::error::chain(&error), "a real task");
+            }
+        }
+    }
+
+    fn tell(&mut self) -> Result<(), AttemptError> {
+        let path = self.dir.join(TOLD);
+        let io_error = |source| AttemptError::Io { path: path.display().to_string(), source };
+        fs::create_dir_all(&self.dir).map_err(io_error)?;
+        files::write_atomically(&path, b"", FILE_MODE).map_err(io_error)?;
+        self.told = true;
+        Ok(())
+    }
+
+    fn looks(&self) -> Vec<Look> {
+        let one = |idx| match task::look(&self.task_dir(idx)) {
+            Ok(Look::Absent) if self.child_runs(idx) => Look::Starting,
+            Ok(look) => look,
+            Err(error) => {
+                tracing::warn!(error = crate::api::error::chain(&error), "a real task");
+                Look::Starting
+            }
+        };
+        (0..self.n_tasks()).map(one).collect()
+    }
+
+    fn any_absent(&self) -> bool {
+        self.looks().contains(&Look::Absent)
+    }
+
+    fn n_tasks(&self) -> usize {
+        self.kept.as_ref().map_or(0, |it| it.machines.len())
+    }
+
+    fn task_dir(&self, idx: usize) -> PathBuf {
+        self.dir.join(idx.to_string())
+    }
+
+    fn child_lives(&mut self, idx: usize) -> bool {
+        let child = self.children.get_mut(&idx);
+        child.is_some_and(|it| matches!(it.try_wait(), Ok(None)))
+    }
+
+    fn child_runs(&self, idx: usize) -> bool {
+        let child = self.children.get(&idx);
+        child.is_some_and(|it| selvedge_driver::process::Process::of(it.id()).is_some())
+    }
+}
+
+fn task_exit(exit: task::Exit) -> TaskExit {
+    match (exit.code, exit.signal) {
+        (Some(code), _) => TaskExit::Code(code),
+        (None, Some(signal)) => TaskExit::Signal(signal),
+        (None, None) => TaskExit::Lost,
+    }
+}
+
+/// What a task gets of the server's own variables: what any program needs, and no secrets.
+fn inherited() -> BTreeMap<String, String> {
+    const NAMES: [&str; 9] =
+        ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+    let get = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    NAMES.iter().filter_map(|it| get(it)).collect()
+}
+
+/// A port of the job's own on its first machine: by its number and attempt, so that no other job
+/// takes it, and free now.
+fn free_port(address: Ipv4Addr, (job, attempt): Key) -> u16 {
+    const FIRST: u16 = 20_000;
+    const N: u32 = 10_000;
+    let mut offset = (job.number().wrapping_mul(16).wrapping_add(attempt)) % N;
+    for _ in 0..N {
+        let port = FIRST + u16::try_from(offset).unwrap_or(0);
+        if TcpListener::bind((address, port)).is_ok() {
+            return port;
+        }
+        offset = (offset + 1) % N;
+    }
+    FIRST
+}
+
+fn unix_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
+}
