@@ -67,6 +67,13 @@ impl Client {
         self.get_response(path)?.read(path)
     }
 
+    /// The answer to a question, byte for byte.
+    pub(crate) fn get_bytes(&self, path: &str) -> Outcome<Vec<u8>> {
+        let mut answer = self.get_response(path)?.checked(path)?;
+        let what = || format!("cannot read what {}{path} answered", self.url);
+        answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().within(what)
+    }
+
     /// The answer to a question.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
         self.read(path, &self.get_text(path)?)

@@ -16,6 +16,8 @@ mod fault;
 
 mod job;
 
+mod job_logs;
+
 mod journal;
 
 mod level;
@@ -45,6 +47,8 @@ mod ring;
 mod sim;
 
 mod status;
+
+mod task;
 
 mod topo;
 
@@ -108,6 +112,12 @@ pub(crate) enum Verb {
     Completions(completions::Completions),
     /// Write the manual pages.
     Man(man::Man),
+    /// Supervise a real task.
+    #[command(hide = true)]
+    TaskRun(task::TaskRun),
+    /// Become a real task.
+    #[command(hide = true)]
+    TaskBecome(task::TaskBecome),
 }
 
 /// Does what was asked.
@@ -137,5 +147,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
+        Verb::TaskRun(args) => task::run(&args),
+        Verb::TaskBecome(args) => task::become_task(&args),
     }
 }

@@ -1,5 +1,6 @@
 //! `selvedge job …`.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
@@ -8,8 +9,9 @@ use serde_json::Value;
 
 use crate::Globals;
 use crate::client::{Client, path_text};
+use crate::cmd::job_logs;
 use crate::cmd::watch::{Watch, pause};
-use crate::failure::{Answer, Failure, Outcome};
+use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::table::{Cell, Table};
 use crate::render::{self, facts, number, style};
 
@@ -22,7 +24,7 @@ pub(crate) struct Job {
 #[derive(Debug, Subcommand)]
 enum JobVerb {
     /// Put a job into the queue.
-    Submit(Submit),
+    Submit(Box<Submit>),
     /// All jobs, finished ones too.
     List(List),
     /// One job with its timeline.
@@ -37,6 +39,8 @@ enum JobVerb {
     Release(Id),
     /// Stop a job with notice and put it back into the queue.
     Requeue(Id),
+    /// What the tasks of a job wrote.
+    Logs(job_logs::Logs),
     /// Wait until a job is over; exit 0 if it finished, 1 if not.
     Wait(Wait),
 }
@@ -82,12 +86,27 @@ struct Submit {
     /// How often it is started again after it failed by itself; 0 without.
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
+    /// A variable for the command, or the name of one of yours to hand on; may be repeated.
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "command")]
+    env: Vec<String>,
+    /// Where the command begins; here without.
+    #[arg(long, value_name = "DIR", requires = "command")]
+    dir: Option<PathBuf>,
+    /// How long a task may go without touching its heartbeat file before it counts as hung.
+    #[arg(long, value_name = "SECONDS", requires = "command")]
+    heartbeat: Option<u32>,
+    /// Not supported: submit each job by itself.
+    #[arg(long, value_name = "N", hide = true)]
+    array: Option<String>,
     /// A text that makes a repeated submit the same job.
     #[arg(long)]
     key: Option<String>,
     /// Accept nothing; say whether it would start now, later or never.
     #[arg(long)]
     dry_run: bool,
+    /// A program and its arguments, run once on each machine of the slice.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -138,6 +157,7 @@ enum JobState {
     Finished,
     Failed,
     Cancelled,
+    Refused,
 }
 
 /// What the server wants to be sent; what is absent is left to it.
@@ -168,7 +188,8 @@ pub(crate) struct JobRow {
     pub(crate) chips: u32,
     attempt: u32,
     limit_s: Option<f64>,
-    duration_s: f64,
+    duration_s: Option<f64>,
+    command: Option<Vec<String>>,
     submitted_s: f64,
     started_s: Option<f64>,
     ended_s: Option<f64>,
@@ -183,6 +204,18 @@ pub(crate) struct JobRow {
     n_preempted: u32,
     #[serde(default)]
     timeline: Vec<Line>,
+    #[serde(default)]
+    tasks: Vec<TaskRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TaskRow {
+    index: usize,
+    pid: u32,
+    machine: String,
+    exit: Option<i32>,
+    signal: Option<i32>,
+    lost: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -232,12 +265,13 @@ pub(crate) fn run(args: &Job, globals: &Globals) -> Outcome {
         JobVerb::Hold(Id { id }) => order(*id, "hold", &client, globals),
         JobVerb::Release(Id { id }) => order(*id, "release", &client, globals),
         JobVerb::Requeue(Id { id }) => order(*id, "requeue", &client, globals),
+        JobVerb::Logs(args) => job_logs::run(args, &client),
         JobVerb::Wait(args) => wait(args, &client, globals),
     }
 }
 
 fn submit(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
-    let text = client.post_text("/v1/jobs", &new_job(args))?;
+    let text = client.post_text("/v1/jobs", &new_job(args)?)?;
     if globals.json {
         render::print_raw(&text)?;
         return Ok(Answer::Yes);
@@ -253,7 +287,11 @@ fn submit(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn new_job(args: &Submit) -> NewJob<'_> {
+fn new_job(args: &Submit) -> Outcome<NewJob<'_>> {
+    if args.array.is_some() {
+        return Err(Failure::new("--array: there are no job arrays")
+            .hint("submit each job by itself; --key makes a repeated submit the same job"));
+    }
     let mut given = serde_json::Map::new();
     let texts = [
         ("shape", &args.shape),
@@ -283,12 +321,47 @@ fn new_job(args: &Submit) -> NewJob<'_> {
     if args.preemptible {
         given.insert("preemptible".to_owned(), true.into());
     }
-    NewJob { name: &args.name, given }
+    if !args.command.is_empty() {
+        given.insert("command".to_owned(), args.command.clone().into());
+        given.insert("dir".to_owned(), dir_of(args)?.into());
+        given.insert("env".to_owned(), Value::Object(env_of(args)?));
+    }
+    if let Some(heartbeat) = args.heartbeat {
+        given.insert("heartbeat".to_owned(), format!("{heartbeat}s").into());
+    }
+    Ok(NewJob { name: &args.name, given })
+}
+
+/// Where the command begins, as an absolute path.
+fn dir_of(args: &Submit) -> Outcome<String> {
+    let here = std::env::current_dir().within(|| "cannot tell the current directory")?;
+    let dir = args.dir.as_ref().map_or(here.clone(), |it| here.join(it));
+    dir.into_os_string().into_string().map_err(|dir| {
+        Failure::new(format!("the directory {dir:?} is not UTF-8")).hint("say another: --dir DIR")
+    })
+}
+
+fn env_of(args: &Submit) -> Outcome<serde_json::Map<String, Value>> {
+    let mut env = serde_json::Map::new();
+    for text in &args.env {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, value.to_owned()),
+            None => match std::env::var(text) {
+                Ok(value) => (text.as_str(), value),
+                Err(error) => {
+                    return Err(Failure::new(format!("--env {text}: {error}"))
+                        .hint("write NAME=VALUE, or the name of a variable that you have"));
+                }
+            },
+        };
+        env.insert(name.to_owned(), value.into());
+    }
+    Ok(env)
 }
 
 fn forecast(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
     let path = "/v1/jobs?dry_run=true";
-    let text = client.post_text(path, &new_job(args))?;
+    let text = client.post_text(path, &new_job(args)?)?;
     let forecast: Forecast = client.read(path, &text)?;
     let answer = if forecast.start == "never" { Answer::No } else { Answer::Yes };
     if globals.json {
@@ -400,8 +473,14 @@ fn job_page(job: &JobRow) -> String {
     facts.add("priority", format!("{}{preemptible}", job.priority));
     facts.add("owner", format!("{}, project {}, submitted by {}", job.owner, job.project, job.by));
     facts.add("limit", job.limit_s.map_or("none".to_owned(), number::seconds));
-    let kept = number::counted(job.kept_steps, "step");
-    facts.add("work", format!("{}, {kept} kept", number::seconds(job.duration_s)));
+    match (&job.command, job.duration_s) {
+        (Some(command), _) => facts.add("runs", command.join(" ")),
+        (None, duration) => {
+            let kept = number::counted(job.kept_steps, "step");
+            let duration = number::seconds(duration.unwrap_or_default());
+            facts.add("work", format!("{duration}, {kept} kept"));
+        }
+    }
     facts.add(
         "starts",
         format!(
@@ -411,8 +490,22 @@ fn job_page(job: &JobRow) -> String {
     );
     let lines = job.timeline.iter();
     let lines = lines.map(|it| format!("{:>12}  {}", number::clock(it.at_s), it.what));
+    if !job.tasks.is_empty() {
+        facts.add_list("tasks", job.tasks.iter().map(task_line).collect());
+    }
     facts.add_list("timeline", lines.collect());
     facts.to_string()
+}
+
+/// `0  pid 4711 on cube0/m00: exit 1`.
+fn task_line(task: &TaskRow) -> String {
+    let how = match (task.lost, task.signal, task.exit) {
+        (true, ..) => "lost with its supervisor".to_owned(),
+        (_, Some(signal), _) => format!("died of signal {signal}"),
+        (_, None, Some(exit)) => format!("exit {exit}"),
+        (_, None, None) => "runs".to_owned(),
+    };
+    format!("{:>3}  pid {} on {}: {how}", task.index, task.pid, task.machine)
 }
 
 fn explain(id: u32, client: &Client, globals: &Globals) -> Outcome {
@@ -471,7 +564,7 @@ fn wait(args: &Wait, client: &Client, globals: &Globals) -> Outcome {
         let job: JobRow = client.read(&path, &text)?;
         let answer = match job.state {
             JobState::Finished => Some(Answer::Yes),
-            JobState::Failed | JobState::Cancelled => Some(Answer::No),
+            JobState::Failed | JobState::Cancelled | JobState::Refused => Some(Answer::No),
             JobState::Running if args.running => Some(Answer::Yes),
             JobState::Running | JobState::Queued | JobState::Starting | JobState::Stopping => None,
         };
@@ -502,6 +595,7 @@ impl JobState {
             JobState::Finished => "finished",
             JobState::Failed => "failed",
             JobState::Cancelled => "cancelled",
+            JobState::Refused => "refused",
         }
     }
 
@@ -509,7 +603,7 @@ impl JobState {
         match self {
             JobState::Running => style::GOOD,
             JobState::Starting | JobState::Stopping => style::WAIT,
-            JobState::Failed => style::BAD,
+            JobState::Failed | JobState::Refused => style::BAD,
             JobState::Finished | JobState::Cancelled => style::FAINT,
             JobState::Queued => style::PLAIN,
         }

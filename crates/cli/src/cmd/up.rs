@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
         options.scenario = Some(scenario::setup(&scenario)?);
     }
     options.speed = Speed::new(args.speed)?;
+    options.supervisor = Some(PathBuf::from("/proc/self/exe"));
     options.level = args.act.map(Level::to_control);
     let data = options.data.clone();
     let runtime = Runtime::new().within(|| "cannot start the event loop")?;

@@ -1,0 +1,398 @@
+//! Real tasks, by the program itself: what users are promised (docs/jobs.md), and what bad
+//! commands may not do.  Each test has a server of its own on port 0.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long anything here may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Up {
+    child: Child,
+    url: String,
+    dir: Option<tempfile::TempDir>,
+}
+
+impl Up {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        Self::start_in(dir)
+    }
+
+    fn start_in(dir: tempfile::TempDir) -> Self {
+        let mut child = program(dir.path())
+            .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
+            .arg(dir.path().join("data"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let up = lines.next().expect("`up` prints its address").unwrap();
+        let up: Value = serde_json::from_str(&up).unwrap();
+        let url = up["url"].as_str().unwrap().to_owned();
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, url, dir: Some(dir) }
+    }
+
+    fn dir(&self) -> &Path {
+        self.dir.as_ref().unwrap().path()
+    }
+
+    /// Ends the server as a power failure would, and leaves its data.
+    fn kill(mut self) -> tempfile::TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.dir.take().unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = program(self.dir());
+        command.args(["--server", &self.url]).args(args).output().unwrap()
+    }
+
+    fn text(&self, args: &[&str]) -> String {
+        let done = self.run(args);
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.text(args)).unwrap()
+    }
+
+    /// Submits a command; returns the job's number.
+    fn submit(&self, options: &[&str], command: &[&str]) -> String {
+        let args = [&["job", "submit", "--json", "--name", "task"], options, &["--"], command];
+        self.json(&args.concat())["id"].to_string()
+    }
+
+    /// Submits a shell script for one machine.
+    fn script(&self, script: &str) -> String {
+        self.submit(&["--shape", "2x2x1"], &["sh", "-c", script])
+    }
+
+    fn job(&self, id: &str) -> Value {
+        self.json(&["job", "show", id, "--json"])
+    }
+
+    fn until(&self, id: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        loop {
+            let job = self.job(id);
+            if holds(&job) {
+                return job;
+            }
+            assert!(since.elapsed() < PATIENCE, "not {what}: {job}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn until_state(&self, id: &str, state: &str) -> Value {
+        self.until(id, state, |it| it["state"] == state)
+    }
+
+    fn logs(&self, id: &str) -> String {
+        self.text(&["job", "logs", id, "--task", "0"])
+    }
+
+    fn until_logged(&self, id: &str, text: &str) {
+        self.until(id, text, |_| self.logs(id).contains(text));
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        if self.dir.is_some() {
+            // In order, so that no task outlives its test.
+            let _ = self.run(&["down"]);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
+    command
+}
+
+fn lives(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, it)| !it.trim_start().starts_with(['Z', 'X']))
+}
+
+fn signal(signal: &str, pid: &str) {
+    assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
+}
+
+#[test]
+fn a_command_runs_on_each_machine_and_is_told_its_place() {
+    let up = Up::start();
+    let script = "echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT; \
+                  echo $TPU_WORKER_HOSTNAMES $TPU_TOPOLOGY $TPU_HOST_BOUNDS; pwd; \
+                  cat $SELVEDGE_SLICE_FILE; echo secret: $SECRET $PASSED";
+    let options = ["--shape", "2x2x4", "--env", "PASSED=on"];
+    let id = up.submit(&options, &["sh", "-c", script]);
+    let job = up.until_state(&id, "finished");
+    let tasks = job["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 4);
+    let machines: std::collections::BTreeSet<&str> =
+        tasks.iter().map(|it| it["machine"].as_str().unwrap()).collect();
+    assert_eq!(machines.len(), 4, "{job}");
+    for (idx, task) in tasks.iter().enumerate() {
+        assert_eq!((&task["index"], &task["exit"]), (&idx.into(), &0.into()), "{job}");
+        let log = up.text(&["job", "logs", &id, "--task", &idx.to_string()]);
+        assert!(log.contains(&format!("rank {idx} of 4 at 127.")), "{log}");
+        assert!(log.contains(" 2x2x4 1,2,2\n") && log.ends_with("secret: on\n"), "{log}");
+        let here = up.dir().canonicalize().unwrap();
+        assert!(log.contains(&format!("\n{}\n", here.display())), "{log}");
+    }
+    let log = up.logs(&id);
+    let slice = &log[log.find('{').unwrap()..=log.rfind('}').unwrap()];
+    let slice: Value = serde_json::from_str(slice).unwrap();
+    assert_eq!(slice["chips"].as_array().unwrap().len(), 16);
+    assert_eq!((&slice["links"]["n"], &slice["links"]["healthy"]), (&28.into(), &28.into()));
+    let all = up.text(&["job", "logs", &id]);
+    assert!((0..4).all(|it| all.contains(&format!("[{it}] rank {it} of 4"))), "{all}");
+    assert!(up.text(&["job", "show", &id]).contains("exit 0"));
+    let (code, refused) = refusal(&up, &["job", "logs", &id, "--task", "9"]);
+    assert!(code == 2 && refused.contains("it has 4"), "{refused}");
+}
+
+fn refusal(up: &Up, args: &[&str]) -> (i32, String) {
+    let done = up.run(args);
+    (done.status.code().unwrap(), String::from_utf8(done.stderr).unwrap())
+}
+
+#[test]
+fn a_task_is_the_same_process_after_its_server_was_killed_and_its_end_is_not_missed() {
+    let up = Up::start();
+    let stays = up.script("echo begun; while ! [ -e go ]; do sleep 0.05; done; echo over");
+    let ends = up.script("echo begun; while ! [ -e end ]; do sleep 0.05; done; exit 7");
+    up.until_logged(&stays, "begun");
+    up.until_logged(&ends, "begun");
+    let before = up.until(&ends, "known", |it| it["tasks"][0]["pid"].is_u64());
+    let tasks = up.job(&stays)["tasks"].clone();
+    let dir = up.kill();
+    // While nobody is there, one task ends.
+    fs::write(dir.path().join("end"), "").unwrap();
+    let pid = before["tasks"][0]["pid"].to_string();
+    let since = Instant::now();
+    while lives(&pid) {
+        assert!(since.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let up = Up::start_in(dir);
+    let job = up.until_state(&ends, "failed");
+    assert_eq!(job["tasks"][0]["exit"], 7, "{job}");
+    assert_eq!(up.job(&stays)["tasks"], tasks);
+    assert!(lives(&tasks[0]["pid"].to_string()));
+    fs::write(up.dir().join("go"), "").unwrap();
+    up.until_state(&stays, "finished");
+    assert_eq!(up.logs(&stays), "begun\nover\n", "what was written is kept once");
+}
+
+#[test]
+fn a_supervisor_that_is_killed_takes_its_task_along_and_the_job_begins_again() {
+    let up = Up::start();
+    let id = up.script("echo $PPID; sleep 1000");
+    let job = up.until(&id, "running", |it| it["tasks"][0]["pid"].is_u64());
+    let pid = job["tasks"][0]["pid"].to_string();
+    up.until_logged(&id, "\n");
+    signal("-KILL", up.logs(&id).trim());
+    let again = up.until(&id, "again", |it| it["attempt"] == 2 && it["tasks"][0]["pid"].is_u64());
+    assert!(!lives(&pid), "{again}");
+    assert_eq!(again["n_failed"], 0, "a lost task is no failure of the job's own");
+}
+
+#[test]
+fn a_job_fails_by_its_first_failure_and_none_of_its_tasks_hangs() {
+    let up = Up::start();
+    let script = "[ $RANK = 1 ] && { sleep 1; kill -9 $$; }; sleep 1000";
+    let id = up.submit(&["--shape", "2x2x2"], &["sh", "-c", script]);
+    let job = up.until_state(&id, "failed");
+    assert_eq!(job["why"], "exit 137", "{job}");
+    assert_eq!((&job["tasks"][1]["exit"], &job["tasks"][1]["signal"]), (&137.into(), &9.into()));
+    assert_eq!(job["tasks"][0]["signal"], 15, "it was asked to end: {job}");
+    // With a retry it is started again, and may do better.
+    let script = "echo start $SELVEDGE_ATTEMPT; [ $SELVEDGE_ATTEMPT = 2 ]";
+    let id = up.submit(&["--shape", "2x2x1", "--retries", "1"], &["sh", "-c", script]);
+    let job = up.until_state(&id, "finished");
+    assert_eq!((&job["attempt"], &job["n_failed"]), (&2.into(), &1.into()));
+    assert_eq!(up.logs(&id), "start 2\n");
+    assert_eq!(up.text(&["job", "logs", &id, "--task", "0", "--attempt", "1"]), "start 1\n");
+}
+
+#[test]
+fn a_drained_machine_gives_notice_and_the_job_goes_on_elsewhere() {
+    let up = Up::start();
+    let script = "trap 'cat $SELVEDGE_NOTICE_FILE; exit 0' TERM; echo on $SELVEDGE_ADDRESS; \
+                  [ $SELVEDGE_ATTEMPT = 2 ] && exit 0; while :; do sleep 0.1; done";
+    let id = up.script(script);
+    up.until_logged(&id, "on 127.");
+    let job = up.until(&id, "known", |it| it["tasks"][0]["pid"].is_u64());
+    let machine = job["tasks"][0]["machine"].as_str().unwrap().to_owned();
+    up.text(&["machine", "drain", &machine, "--why", "a fan"]);
+    let job = up.until_state(&id, "finished");
+    assert_ne!(job["tasks"][0]["machine"], machine.as_str());
+    let first = up.text(&["job", "logs", &id, "--task", "0", "--attempt", "1"]);
+    // Between them the shell may say that its sleep was terminated.
+    let (address, rest) = first.split_once('\n').unwrap();
+    let notice = &rest[rest.find('{').unwrap()..];
+    assert_ne!(up.logs(&id).trim(), address);
+    let notice: Value = serde_json::from_str(notice).unwrap();
+    assert_eq!(notice["why"], format!("{machine} was drained"));
+    assert!(notice["grace_s"].as_f64().unwrap() > 1.0, "{notice}");
+}
+
+#[test]
+fn a_command_that_does_not_exist_or_cannot_begin_fails_and_says_so() {
+    let up = Up::start();
+    let id = up.submit(&["--shape", "2x2x1"], &["no-such-program", "x"]);
+    let job = up.until_state(&id, "failed");
+    assert_eq!(job["tasks"][0]["exit"], 127);
+    assert!(up.logs(&id).contains("cannot run no-such-program"), "{}", up.logs(&id));
+    let id = up.submit(&["--shape", "2x2x1", "--dir", "/no/such"], &["true"]);
+    assert_eq!(up.until_state(&id, "failed")["tasks"][0]["exit"], 126);
+    assert!(up.logs(&id).contains("cannot begin in /no/such"), "{}", up.logs(&id));
+    // One that ends at once is still seen to have run.
+    let id = up.submit(&["--shape", "2x2x1"], &["true"]);
+    let job = up.until_state(&id, "finished");
+    assert!(job["tasks"][0]["pid"].is_u64() && job["started_s"].is_f64(), "{job}");
+}
+
+#[test]
+fn a_command_that_ignores_sigterm_or_forks_away_is_ended_with_all_it_brought_forth() {
+    let up = Up::start();
+    // It leaves its session, its parent and its standard output.
+    let script = "trap '' TERM; \
+                  setsid sh -c 'trap \"\" TERM; sh -c \"echo \\$\\$ > away; exec sleep 1000\" > /dev/null 2>&1 &'; \
+                  while ! [ -s away ]; do sleep 0.05; done; echo ready; while :; do sleep 1; done";
+    let id = up.script(script);
+    up.until_logged(&id, "ready");
+    let job = up.until(&id, "known", |it| it["tasks"][0]["pid"].is_u64());
+    let task = job["tasks"][0]["pid"].to_string();
+    let away = pid_of(up.dir().join("away"));
+    assert!(lives(&away) && lives(&task));
+    up.text(&["job", "cancel", &id]);
+    // Its notice is a minute; so long is nobody kept waiting here.
+    up.until_state(&id, "stopping");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(lives(&task), "it has its grace");
+    up.text(&["down"]);
+    assert!(!lives(&task) && !lives(&away), "`down` ends everything");
+    let up = Up::start_in(kept(up));
+    let left = up.script("(setsid sleep 1000 > /dev/null 2>&1 & echo $! > left); echo done");
+    up.until_state(&left, "finished");
+    assert!(!lives(&pid_of(up.dir().join("left"))), "what a task leaves behind ends with it");
+}
+
+fn pid_of(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+fn kept(mut up: Up) -> tempfile::TempDir {
+    let dir = up.dir.take().unwrap();
+    up.child.wait().unwrap();
+    dir
+}
+
+#[test]
+fn a_command_that_fills_the_disk_with_output_keeps_the_first_of_it() {
+    let up = Up::start();
+    let id =
+        up.submit(&["--shape", "2x2x1"], &["sh", "-c", "head -c 40000000 /dev/zero; echo end"]);
+    up.until_state(&id, "finished");
+    let log = up.logs(&id);
+    assert!(log.len() < (16 << 20) + 200, "{}", log.len());
+    let said = log.trim_start_matches('\0');
+    assert!(said.contains("output beyond 16777216 bytes is not kept"), "{said}");
+    assert!(said.contains("23222788 more bytes were written"), "{said}");
+}
+
+#[test]
+fn a_task_whose_heart_stops_has_a_case_and_is_ended() {
+    let up = Up::start();
+    let script = "for i in 1 2 3 4 5 6 7 8; do touch $SELVEDGE_HEARTBEAT_FILE; sleep 0.5; done; \
+                  [ $SELVEDGE_ATTEMPT = 2 ] && exit 0; echo hangs; sleep 1000";
+    let options = ["--shape", "2x2x1", "--heartbeat", "3", "--retries", "1"];
+    let id = up.submit(&options, &["sh", "-c", script]);
+    let job = up.until_state(&id, "finished");
+    assert_eq!((&job["attempt"], &job["n_failed"]), (&2.into(), &1.into()), "{job}");
+    let first = up.text(&["job", "logs", &id, "--task", "0", "--attempt", "1"]);
+    assert_eq!(first, "hangs\n", "it lived as long as its heart beat");
+    let cases = up.json(&["repair", "list", "--json"]);
+    assert_eq!(cases["cases"][0]["symptom"], "task_hung", "{cases}");
+}
+
+#[test]
+fn a_submit_that_cannot_be_is_refused_by_name() {
+    let up = Up::start();
+    let refused = |options: &[&str], command: &[&str], wanted: &str| {
+        let args = [&["job", "submit", "--name", "n"], options, &["--"], command].concat();
+        let (code, text) = refusal(&up, &args);
+        assert!(code == 2 && text.contains(wanted), "{options:?}: {code} {text}");
+    };
+    refused(&["--shape", "2x2x1", "--array", "10000"], &["true"], "there are no job arrays");
+    refused(&["--shape", "8x16x16"], &["true"], "at most 256");
+    refused(&["--shape", "2x2x1", "--env", "RANK=1"], &["true"], "\"RANK\" cannot be set");
+    refused(&["--shape", "2x2x1", "--env", "A-B=1"], &["true"], "\"A-B\" cannot be set");
+    refused(&["--shape", "2x2x1"], &[""], "at least the name of a program");
+    refused(&["--shape", "2x2x1", "--duration", "1h"], &["true"], "not both");
+    let long = "x".repeat(65_000);
+    refused(&["--shape", "2x2x1"], &["echo", &long, &long], "at most 65536 bytes");
+    let done = up.run(&["job", "submit", "--shape", "2x2x1", "--name", "n", "--heartbeat", "5"]);
+    assert_eq!(done.status.code(), Some(2), "a heartbeat belongs to a command");
+    for name in ["a\nb", &"n".repeat(10_000), ""] {
+        let args = ["job", "submit", "--shape", "2x2x1", "--name", name, "--", "true"];
+        let (code, text) = refusal(&up, &args);
+        assert!(code == 2 && text.contains("printable characters") && text.len() < 1000, "{text}");
+    }
+    assert!(up.json(&["job", "list", "--json"])["jobs"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_hostile_name_is_shown_as_text_wherever_it_is_shown() {
+    let up = Up::start();
+    let name = "<script>alert(1)</script>'\"&;$(reboot)`x`";
+    let args = ["job", "submit", "--shape", "2x2x1", "--json", "--name", name, "--"];
+    let command = ["sh", "-c", "echo \"$SELVEDGE_JOB_NAME\"; echo '<b>out</b>'"];
+    let id = up.json(&[&args[..], &command].concat())["id"].to_string();
+    let job = up.until_state(&id, "finished");
+    assert_eq!(job["name"], name);
+    assert_eq!(up.logs(&id), format!("{name}\n<b>out</b>\n"), "no shell has read it");
+    assert!(
+        up.text(&["job", "list"]).contains(name) && up.text(&["job", "show", &id]).contains(name)
+    );
+    assert!(up.text(&["job", "explain", &id]).contains("job"));
+    let token = fs::read_to_string(up.dir().join("data/token")).unwrap();
+    for path in ["/", "/jobs", "/events", &format!("/jobs/{id}"), "/metrics", "/v1/events/recent"] {
+        let page = get(&up.url, path, token.trim());
+        assert!(!page.contains("<script>alert"), "{path}: {page}");
+    }
+}
+
+/// The page at `path`, as a program with the token gets it.
+fn get(url: &str, path: &str, token: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
