@@ -9,6 +9,8 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::setup::PACKAGES;
+
 /// Something that is shown by doing it.
 pub struct Proof {
     /// What `cargo xtask prove` calls it.
@@ -19,11 +21,19 @@ pub struct Proof {
 }
 
 /// All proofs.
-pub const PROOFS: &[Proof] = &[Proof {
-    name: "clean-checkout",
-    what: "what is committed compiles by itself, offline and with the locked dependencies",
-    run: clean_checkout,
-}];
+pub const PROOFS: &[Proof] = &[
+    Proof {
+        name: "clean-checkout",
+        what: "what is committed compiles by itself, offline and with the locked dependencies",
+        run: clean_checkout,
+    },
+    Proof {
+        name: "training",
+        what: "a PyTorch training that is drained or loses a rank has the losses of an undisturbed \
+               one, bit for bit",
+        run: training,
+    },
+];
 
 /// Why a proof failed.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +99,22 @@ fn clean_checkout(root: &Path) -> Result<(), ProofError> {
     check.args(["check", "--quiet", "--workspace", "--all-targets", "--locked", "--offline"]);
     check.env("CARGO_TARGET_DIR", scratch.path.join("target")).current_dir(&at);
     within(&mut check, LIMIT)
+}
+
+/// Goal: users' training outlives drains and crashes.  Method: the tests' own training, which is
+/// short there, at its full length here.
+fn training(root: &Path) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(1800);
+    let package = PACKAGES.iter().find(|it| it.name == "python3-torch");
+    let package = package.expect("the training's package is in the table");
+    if !Path::new(package.program).is_file() {
+        let what = format!("a training without {}; install it first", package.name);
+        return Err(ProofError::NotPermitted { what, source: std::io::ErrorKind::NotFound.into() });
+    }
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "-p", "selvedge", "--test", "training", "--", "--nocapture"]);
+    test.env("SELVEDGE_PROOF", "full").current_dir(root);
+    within(&mut test, LIMIT)
 }
 
 /// A folder that is gone when the proof ends.
@@ -159,6 +185,6 @@ mod tests {
     #[test]
     fn an_unknown_proof_is_refused_with_the_names_of_those_there_are() {
         let refused = run(Path::new("."), "nothing").unwrap_err().to_string();
-        assert_eq!(refused, "there is no proof called nothing; there are clean-checkout");
+        assert_eq!(refused, "there is no proof called nothing; there are clean-checkout, training");
     }
 }

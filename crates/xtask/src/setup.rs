@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 pub struct Package {
     /// What apt calls it.
     pub name: &'static str,
-    /// The program by which one sees that it is there.
+    /// The program, or the file with its whole path, by which one sees that it is there.
     pub program: &'static str,
     /// What cannot be run without it.
     pub wanted_by: &'static str,
@@ -18,6 +18,11 @@ pub struct Package {
 pub const PACKAGES: &[Package] = &[
     Package { name: "gcc", program: "cc", wanted_by: "linking, and the bundled SQLite's C" },
     Package { name: "valgrind", program: "valgrind", wanted_by: "cargo xtask bench" },
+    Package {
+        name: "python3-torch",
+        program: "/usr/lib/python3/dist-packages/torch/__init__.py",
+        wanted_by: "cargo xtask prove training, and its short form in the tests",
+    },
 ];
 
 /// A part of the Rust toolchain that a step needs.
@@ -81,10 +86,10 @@ impl Lacking {
         }
         println!("this installs:");
         for package in &self.packages {
-            println!("  {:10} for {}", package.name, package.wanted_by);
+            println!("  {:13} for {}", package.name, package.wanted_by);
         }
         for component in &self.components {
-            println!("  {:10} for cargo {}", component.name, component.command);
+            println!("  {:13} for cargo {}", component.name, component.command);
         }
         for command in commands {
             println!("$ {}", command.join(" "));
@@ -147,7 +152,7 @@ mod tests {
             components: COMPONENTS.iter().collect(),
         };
         let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
-        let packages = "apt-get install -y --no-install-recommends gcc valgrind";
+        let packages = "apt-get install -y --no-install-recommends gcc valgrind python3-torch";
         let components = "rustup component add rustfmt clippy";
         assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
         let sudo = format!("sudo {packages}");
