@@ -24,7 +24,7 @@ use crate::limits::{ABSORB_MAX, CALL_AGAIN, EVIDENCE_MAX, SIGHTINGS_MAX};
 use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::output::Command;
 use crate::settings::Level;
-use crate::state::{Case, Drain, Timer};
+use crate::state::{Case, Drain, JobState, Timer};
 use crate::{family, health, preflight};
 
 impl Core {
@@ -179,6 +179,9 @@ impl Core {
             let haste = if fatal { Haste::AtOnce } else { Haste::WithNotice };
             self.evict(target, StopWhy::Fault { case }, haste);
         }
+        for job in self.holders_of(target, |state| matches!(state, JobState::Queued { .. })) {
+            self.hasten(job);
+        }
         self.left();
     }
 
@@ -266,15 +269,19 @@ impl Core {
 
     /// The jobs that hold and use `target`.
     fn users_of(&self, target: Target) -> Vec<JobId> {
+        // One that waits for a spare is about to give the part up.
+        self.holders_of(target, |state| !matches!(state, JobState::Queued { .. }))
+    }
+
+    /// The jobs in such a state that hold and need `target`.
+    fn holders_of(&self, target: Target, is_such: impl Fn(&JobState) -> bool) -> Vec<JobId> {
         let outage = capacity::outage(&self.fabric, target);
         let uses = |job: &JobId| {
             let known = &self.state.jobs[*job];
             let outer = family::is_outer(self.need_of(*job));
-            // One that waits for a spare is about to give the part up.
-            let waits = matches!(known.state, crate::state::JobState::Queued { .. });
-            let holds = known.place.iter().filter(|_| !waits).flat_map(|it| &it.holds);
+            let holds = known.place.iter().filter(|_| is_such(&known.state));
             holds
-                .into_iter()
+                .flat_map(|it| &it.holds)
                 .any(|hold| outage.get(&hold.part).is_some_and(|out| out.hits(hold.seats, outer)))
         };
         self.state.active.iter().copied().filter(uses).collect()
