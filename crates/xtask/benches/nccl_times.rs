@@ -1,6 +1,6 @@
 //! How long NCCL's decisions take here, over real topology files.
 //!
-//! `SELVEDGE_DATA=… cargo bench -p xtask --bench nccl_times [-- VERSION [TOPOLOGY]…]` prints for each version the median and
+//! `SELVEDGE_DATA=… cargo bench -p xtask --bench nccl_times [-- VERSION [TOPOLOGY|all]…]` prints for each version the median and
 //! the worst of paths (built, searched twice, trimmed) and of the search, over all files of
 //! `nccl/expected` on one and on two servers.  Each figure is
 //! the best of several runs.  Wall time is only printed: nothing is compared.
@@ -36,8 +36,10 @@ fn main() {
 fn files(folder: &Path, profile: Profile, wanted: &[String]) {
     let (mut paths, mut searches) = (Vec::new(), Vec::new());
     let recorded = folder.join("expected").join(profile.to_string());
-    let named = |it: &String| wanted.len() < 2 || wanted.contains(it);
-    for topology in topologies(&recorded).into_iter().filter(named) {
+    let all = wanted.iter().any(|it| it == "all");
+    let named = |it: &String| all || wanted.len() < 2 || wanted.contains(it);
+    let folder_of_names = if all { folder.join("topos") } else { recorded };
+    for topology in topologies(&folder_of_names).into_iter().filter(named) {
         let root = topology_root(&folder.join("topos").join(format!("{topology}.xml")), profile);
         for nodes in [1, 2] {
             let name = format!("{topology}.{nodes}n");
