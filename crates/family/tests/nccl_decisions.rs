@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 use selvedge_family::host::nccl::graph::{LinkKind, NodeKind};
 use selvedge_family::host::nccl::path::PathKind;
 use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::rack::{RackShape, rack};
+use selvedge_family::host::nccl::search::graphs;
 use selvedge_family::host::nccl::settings::{SettingError, Settings};
 use selvedge_family::host::nccl::view::{Ask, View};
 use selvedge_family::host::nccl::width::Width;
-use selvedge_family::host::nccl::xml::{Strictness, read};
+use selvedge_family::host::nccl::xml::{Strictness, read, write};
 
 use Profile::{V2_7_8, V2_27_7, V2_30_7};
 
@@ -262,4 +264,36 @@ fn behind_an_nvlink_to_a_power_cpu_the_next_cpu_is_near() {
     assert_eq!(view.path(gpu, cpu).kind, PathKind::Sys);
     let far = view.path(cpu, gpu);
     assert_eq!((far.kind, far.width, far.count), (PathKind::Nvl, Width(32.0), 2));
+}
+
+#[test]
+fn a_rack_is_one_nvlink_domain_whose_rings_visit_every_gpu() {
+    let root = rack(RackShape { hosts: 3, cpus: 1 });
+    let text = write(&root);
+    let document =
+        read(&text, Strictness::AsNccl { single_quotes: false }).expect("as NCCL has it");
+    for (nodes, inter) in [(1, false), (2, true)] {
+        let settings = Settings::defaults(V2_30_7);
+        let broken = Default::default();
+        let ask = Ask { profile: V2_30_7, nodes, rank: 0, settings, broken, shm_pairs: false };
+        let view = View::of(&document.root, ask).expect("the rack is well made");
+        assert_eq!((view.gpus().len(), view.inter), (6, inter));
+        let found = graphs(&view).expect("there are ports").found;
+        assert_eq!(found[0].kind_intra, PathKind::Nvl);
+        for channel in found[0].channels.iter().chain(&found[1].channels) {
+            let mut ranks = channel.ranks.clone();
+            ranks.sort_unstable();
+            assert_eq!(ranks, [0, 1, 2, 3, 4, 5]);
+            assert_eq!(channel.nets.is_some(), inter);
+        }
+    }
+}
+
+#[test]
+fn without_any_port_the_newest_version_cannot_span_servers() {
+    let lonely = server(INTEL, 1, 80, |it| nvlink(1 - it)).replace("<net ", "<other ");
+    for (profile, refused) in [(V2_7_8, false), (V2_27_7, false), (V2_30_7, true)] {
+        let view = view(&lonely, profile, &[]);
+        assert_eq!(graphs(&view).err().is_some(), refused, "{profile}");
+    }
 }

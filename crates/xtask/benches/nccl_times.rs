@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::rack::{RackShape, rack};
 use selvedge_family::host::nccl::search;
 use selvedge_family::host::nccl::settings::Settings;
 use selvedge_family::host::nccl::view::{Ask, View};
@@ -29,6 +30,9 @@ fn main() {
     for profile in Profile::ALL {
         if wanted.is_empty() || wanted.contains(&profile.to_string()) {
             files(&folder, profile, &wanted);
+            if profile.has_devices() && wanted.len() < 2 {
+                rack_of_72(profile);
+            }
         }
     }
 }
@@ -51,6 +55,21 @@ fn files(folder: &Path, profile: Profile, wanted: &[String]) {
     }
     print(profile, "paths", &mut paths);
     print(profile, "search", &mut searches);
+}
+
+/// The largest NVLink domain, made by our own generator.
+fn rack_of_72(profile: Profile) {
+    let root = rack(RackShape::NVL72);
+    for nodes in [1, 2] {
+        let (view, path_time) = best(9, || view(&root, profile, nodes));
+        let (found, search_time) = best(3, || search::graphs(&view).expect("a rack has ports"));
+        let (calls, rings) = (found.calls, found.found[0].channels.len());
+        println!(
+            "{profile} rack of {} GPUs, {nodes}: paths {path_time:?}, search {search_time:?}, \
+             {calls} calls, {rings} rings",
+            view.gpus().len()
+        );
+    }
 }
 
 fn topologies(recorded: &Path) -> BTreeSet<String> {

@@ -4,9 +4,15 @@
 //! Instructions and memory are measured from outside, so a scenario holds no clock.
 #![allow(clippy::print_stdout, reason = "counts go to the bench on standard output")]
 
+use std::collections::BTreeSet;
 use std::env;
 use std::process::ExitCode;
 
+use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::rack::{RackShape, rack};
+use selvedge_family::host::nccl::search;
+use selvedge_family::host::nccl::settings::Settings;
+use selvedge_family::host::nccl::view::{Ask, View};
 use selvedge_family::torus::build;
 use selvedge_model::fabric::{
     Fabric, LinkAttrs, LinkKind, LinkSpec, NodeKind, NodeSpec, PortSpec, Role, Side, Template,
@@ -25,6 +31,7 @@ struct Scenario {
 const SCENARIOS: &[Scenario] = &[
     Scenario { name: "fabric_100k_nodes", run: fabric_100k_nodes },
     Scenario { name: "fabric_12500_hosts", run: fabric_12500_hosts },
+    Scenario { name: "nccl_rack_of_72", run: nccl_rack_of_72 },
     Scenario { name: "torus_pod", run: torus_pod },
 ];
 
@@ -64,6 +71,20 @@ fn fabric_100k_nodes() -> Counts {
         }
     }
     counts(&fabric)
+}
+
+/// NCCL's paths and search over 72 GPUs in one NVLink domain, in a job of two such racks.
+fn nccl_rack_of_72() -> Counts {
+    let profile = Profile::V2_30_7;
+    let settings = Settings::defaults(profile);
+    let broken = BTreeSet::new();
+    let ask = Ask { profile, nodes: 2, rank: 0, settings, broken, shm_pairs: false };
+    let view = View::of(&rack(RackShape::NVL72), ask).expect("the rack is well made");
+    let graphs = search::graphs(&view).expect("the rack has ports");
+    let mut counts = vec![("gpus", view.gpus().len()), ("calls", graphs.calls as usize)];
+    let names = ["rings", "trees", "heads"];
+    counts.extend(names.into_iter().zip(graphs.found.iter().map(|it| it.channels.len())));
+    counts
 }
 
 /// 12,500 hosts with 40 inner nodes each, 8 of them GPUs, whose 8 network ports are cabled to

@@ -17,6 +17,8 @@ pub mod path;
 
 pub mod profile;
 
+pub mod rack;
+
 pub mod search;
 
 pub mod settings;
