@@ -17,6 +17,7 @@ use crate::core::{Accepted, Adopted, Core, Refused, ReplayError, VERSION};
 use crate::input::Input;
 use crate::note::Note;
 use crate::output::Output;
+use crate::planted::Defect;
 
 /// One row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +35,6 @@ pub struct Record {
 }
 
 /// A core whose outputs wait for the journal.
-#[derive(Clone)]
 pub struct Commit {
     core: Core,
     next_number: u64,
@@ -64,10 +64,16 @@ impl Commit {
         let recorded = input.clone();
         let accepted = self.core.handle(now, input)?;
         let number = self.next_number;
-        self.next_number += 1;
+        let n_before = self.waiting.len();
         while let Some(output) = self.core.poll() {
             self.waiting.push_back((number, output));
         }
+        let is_quiet = self.waiting.len() == n_before;
+        if is_quiet && self.has(Defect::QuietInputUnwritten) {
+            self.core.take_adopted();
+            return Ok((number - 1, accepted));
+        }
+        self.next_number += 1;
         self.unwritten.push(Record {
             number,
             now: self.core.state().now,
@@ -92,7 +98,7 @@ impl Commit {
     /// The next output whose record is durable.
     pub fn release(&mut self) -> Option<Output> {
         let (number, _) = self.waiting.front()?;
-        if self.synced < *number {
+        if self.newest_synced() < *number {
             return None;
         }
         self.waiting.pop_front().map(|(_, output)| output)
@@ -110,7 +116,11 @@ impl Commit {
 
     /// The number of the newest durable record.
     pub fn newest_synced(&self) -> u64 {
-        self.synced
+        if self.has(Defect::AcknowledgedBeforeSync) { self.next_number - 1 } else { self.synced }
+    }
+
+    fn has(&self, defect: Defect) -> bool {
+        self.core.state().settings.has(defect)
     }
 
     /// The number that the next record gets.

@@ -6,6 +6,8 @@
 
 pub mod limits;
 
+pub mod planted;
+
 pub mod settings;
 
 pub mod input;

@@ -12,7 +12,6 @@ pub mod defragment;
 pub mod explain;
 pub mod preempt;
 pub mod promise;
-mod suppose;
 pub mod swap;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +25,7 @@ use selvedge_model::unit::{Moment, Span};
 use crate::capacity::{Capacity, Layout};
 use crate::family;
 use crate::limits::BACKFILL_DEPTH;
+use crate::planted::{Defect, Planted};
 use crate::schedule::promise::Guard;
 use crate::settings::Means;
 use crate::state::PartState;
@@ -43,10 +43,6 @@ pub struct Waiting<'a> {
     pub limit: Option<Span>,
     /// Its base priority: aging moves a job forward, it does not let it preempt.
     pub priority: u8,
-    /// Whether it may be preempted once it runs.
-    pub preemptible: bool,
-    /// Where it stands among those that do not go first: the lower, the earlier.
-    pub rank: i128,
     /// Whether it goes first because running jobs were stopped for it.
     pub claims: bool,
     /// Whether some of them are still stopping.
@@ -58,12 +54,6 @@ pub struct Waiting<'a> {
 pub struct Busy<'a> {
     /// Which.
     pub job: JobId,
-    /// What it asked for.
-    pub demand: &'a Demand,
-    /// What its family made of that.
-    pub need: &'a Need,
-    /// How long it may run.
-    pub limit: Option<Span>,
     /// What it holds.
     pub holds: &'a [Hold],
     /// In which pool.
@@ -72,8 +62,6 @@ pub struct Busy<'a> {
     pub release_by: Moment,
     /// Its base priority.
     pub priority: u8,
-    /// How long it had waited when it was placed.
-    pub waited: Span,
     /// Whether it may be preempted.
     pub preemptible: bool,
     /// Whether it is stopping already.
@@ -99,20 +87,14 @@ pub struct View<'a> {
     pub busy: &'a [Busy<'a>],
     /// Which means are in use.
     pub means: Means,
-    /// How long a job waits to rise by one priority.
-    pub aging: Span,
     /// The longest time from placing to dispatch.
     pub setup_max: Span,
     /// The longest time from a notice to the death of the tasks.
     pub stop_max: Span,
     /// How a circuit switch stands: the south port of a north port.
     pub current: &'a dyn Fn(PartId, u16) -> Option<u16>,
-}
-
-/// Where a job stands that waits since `since`: who waits longer stands earlier, and each priority
-/// counts as much as waiting for `aging`.
-pub(crate) fn rank(aging: Span, since: Moment, priority: u8) -> i128 {
-    i128::from(since.as_nanos()) - i128::from(aging.as_nanos()) * i128::from(priority)
+    /// The defect that is built in.
+    pub planted: Planted,
 }
 
 /// One job to start.
@@ -241,8 +223,10 @@ fn backfill<'a>(
             }
         });
         let Some(place) = place else { continue };
-        free.take(&place.holds);
-        guard.take(&place, ends);
+        if !view.planted.has(Defect::DoubleBackfill) {
+            free.take(&place.holds);
+            guard.take(&place, ends);
+        }
         starts.push(Start { job: job.job, place, backfilled: true });
     }
     n_looked

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use selvedge_model::unit::{Ppm, Span};
 
+use crate::planted::{Defect, Planted};
+
 /// What Selvedge may do by itself when a part fails (DESIGN.md §5); each level includes those
 /// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,8 +49,6 @@ pub struct Settings {
     pub setup_max: Span,
     /// How long a device may take to answer.
     pub answer_max: Span,
-    /// How long a job whose tasks died waits for the case that says why, before it is placed again.
-    pub diagnosis: Span,
     /// How long links may take to train after a switch.
     pub train_max: Span,
     /// How long the end-to-end check may take.
@@ -66,9 +66,36 @@ pub struct Settings {
     pub moves_share: Ppm,
     /// The window of `moves_share`.
     pub moves_window: Span,
+    /// The defect that is built in.
+    #[cfg(feature = "planted")]
+    pub planted: Option<Defect>,
 }
 
 impl Settings {
+    /// Builds a defect in, where there can be one.
+    pub fn plant(&mut self, planted: Planted) {
+        #[cfg(feature = "planted")]
+        {
+            self.planted = planted.defect();
+        }
+        #[cfg(not(feature = "planted"))]
+        let Planted { .. } = planted;
+    }
+
+    /// Which defect is built in.
+    pub(crate) const fn planted(&self) -> Planted {
+        #[cfg(feature = "planted")]
+        return Planted::of(self.planted);
+        #[cfg(not(feature = "planted"))]
+        Planted::NONE
+    }
+
+    /// Whether this defect is built in.
+    #[must_use]
+    pub fn has(&self, defect: Defect) -> bool {
+        self.planted().has(defect)
+    }
+
     /// Settings for a plant whose devices are simulated: everything is done by itself.
     pub const fn simulated() -> Self {
         Self {
@@ -79,7 +106,6 @@ impl Settings {
             grace: Span::secs(30),
             setup_max: Span::mins(15),
             answer_max: Span::secs(30),
-            diagnosis: Span::secs(60),
             train_max: Span::secs(60),
             exercise_max: Span::mins(3),
             probation: Span::mins(10),
@@ -89,6 +115,8 @@ impl Settings {
             breaker_window: Span::mins(5),
             moves_share: Ppm::new(250_000),
             moves_window: Span::hours(24),
+            #[cfg(feature = "planted")]
+            planted: None,
         }
     }
 

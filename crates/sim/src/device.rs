@@ -127,6 +127,11 @@ impl Plant {
         }
     }
 
+    /// The hardware as it is built.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
     /// All tasks.
     pub fn tasks(&self) -> &Tasks {
         &self.truth.tasks
@@ -306,6 +311,10 @@ impl Plant {
         let more = self.truth.delays.exponential(limits::SWITCH_MORE);
         let now = self.truth.now;
         let Some(ocs) = self.truth.switches.get_mut(&switch) else { return };
+        if self.truth.mischief.chance(self.truth.dials.lose) {
+            // It was lost on its way, as answers are.
+            return;
+        }
         // A switch works off its writes one after the other.
         ocs.busy_until = ocs.busy_until.max(now) + limits::SWITCH_MIN + more;
         let at = ocs.busy_until;

@@ -10,6 +10,9 @@ mod people;
 use serde::Serialize;
 
 use selvedge_control::input::Ask;
+#[cfg(feature = "planted")]
+use selvedge_control::planted::Defect;
+use selvedge_control::planted::Planted;
 use selvedge_control::settings::Level;
 use selvedge_model::id::JobId;
 use selvedge_model::unit::{Moment, Ppm, Span};
@@ -25,6 +28,9 @@ use draw::Drawn;
 /// What came of a seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
+    /// What was run.
+    #[serde(skip)]
+    pub trial: Trial,
     /// The seed.
     pub seed: u64,
     /// What was drawn, for people.
@@ -48,7 +54,37 @@ pub struct Outcome {
 impl Outcome {
     /// The one command that runs this seed again.
     pub fn command(&self) -> String {
-        format!("selvedge sim --judge-seed {}", self.seed)
+        self.trial.command()
+    }
+}
+
+/// One run of the judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// All is drawn from it.
+    pub seed: u64,
+    /// Whether the power fails at every sync, not only where the seed says so.
+    pub crashes_everywhere: bool,
+    /// Whether the run ends with the first rule that is broken.
+    pub stops: bool,
+    /// The defect that is built in: none, where the feature is not.
+    pub planted: Planted,
+}
+
+impl Trial {
+    /// The ordinary run of a seed.
+    pub const fn of(seed: u64) -> Self {
+        Self { seed, crashes_everywhere: false, stops: false, planted: Planted::NONE }
+    }
+
+    /// The one command that runs it again.
+    pub fn command(&self) -> String {
+        let Self { seed, crashes_everywhere, planted, .. } = self;
+        match (planted.defect(), crashes_everywhere) {
+            (Some(defect), _) => format!("cargo xtask soak --planted {defect} --seed {seed}"),
+            (None, true) => format!("selvedge sim --judge-seed {seed} --crashes-everywhere"),
+            (None, false) => format!("selvedge sim --judge-seed {seed}"),
+        }
     }
 }
 
@@ -57,21 +93,98 @@ impl Outcome {
 /// # Errors
 /// [`WorldError`]: what the core wrote cannot be read back, or the like; a failure of the seed.
 pub fn seed(seed: u64) -> Result<Outcome, WorldError> {
+    run(Trial::of(seed))
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// No rule was broken.
+    Well(Box<Outcome>),
+    /// With what the judge, the journal or the core's own assertions say of it.
+    Badly {
+        /// What they say.
+        rules: Vec<String>,
+        /// Inputs until then, where they are known.
+        n_inputs: u64,
+    },
+}
+
+/// Runs one seed as a trial says.  A panic is a finding like any other: the core has noticed by
+/// itself that it is wrong.
+pub fn attempt(trial: Trial) -> Ended {
+    match std::panic::catch_unwind(|| run(trial)) {
+        Ok(Ok(outcome)) if outcome.violations.is_empty() => Ended::Well(Box::new(outcome)),
+        Ok(Ok(outcome)) => Ended::Badly { rules: outcome.violations, n_inputs: outcome.n_inputs },
+        Ok(Err(err)) => {
+            let because = std::error::Error::source(&err).map(|it| format!(": {it}"));
+            let rule = format!("{err}{}", because.unwrap_or_default());
+            Ended::Badly { rules: vec![rule], n_inputs: 0 }
+        }
+        Err(panic) => {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+            Ended::Badly { rules: vec![format!("an assertion failed: {said}")], n_inputs: 0 }
+        }
+    }
+}
+
+/// Within so many seeds the judge must find a defect that is built in.
+pub const SEEDS_MAX: u64 = 200;
+
+/// The first of `seeds` that finds a defect.
+#[cfg(feature = "planted")]
+pub fn find(defect: Defect, seeds: std::ops::Range<u64>) -> Search {
+    let mut search = Search { found: None, n_inputs: 0 };
+    for seed in seeds {
+        let planted = Planted::of(Some(defect));
+        match attempt(Trial { planted, stops: true, ..Trial::of(seed) }) {
+            Ended::Well(outcome) => search.n_inputs += outcome.n_inputs,
+            Ended::Badly { rules, n_inputs } => {
+                search.n_inputs += n_inputs;
+                search.found = Some((seed, rules.into_iter().next().unwrap_or_default()));
+                break;
+            }
+        }
+    }
+    search
+}
+
+/// What a search for a defect came to.
+#[cfg(feature = "planted")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// The first seed that finds it, and the first rule that it breaks.
+    pub found: Option<(u64, String)>,
+    /// Inputs of all seeds until then, where they are known.
+    pub n_inputs: u64,
+}
+
+/// Runs one seed as a trial says.
+///
+/// # Errors
+/// [`WorldError`], as [`seed`].
+pub fn run(trial: Trial) -> Result<Outcome, WorldError> {
+    let seed = trial.seed;
     let mut dice = Dice::new(seed, "options");
-    let drawn = Drawn::draw(seed, &mut dice);
+    let drawn = Drawn::draw(trial, &mut dice);
     let mut world = World::new(drawn.setup.clone())?;
     let rates = drawn.rates(&world, &mut dice);
     world.plant_mut().set_rates(Moment::START, rates);
     let mut minds = Dice::new(seed, "minds");
+    let is_over = |world: &World| trial.stops && world.rules().n_found() != 0;
     for (at, by, wish) in drawn.wishes.iter().cloned() {
         while world.step(at)? {}
+        if is_over(&world) {
+            return Ok(outcome(trial, &drawn, &world));
+        }
         people::ask(&mut world, &mut minds, by, wish);
     }
     while world.step(drawn.end)? {}
     heal(&mut world);
     let mut at = drawn.end;
     let last = drawn.end + drawn.bound;
-    while !world.is_done() && at < last {
+    while !world.is_done() && at < last && !is_over(&world) {
         at = at + Span::mins(30);
         while world.step(at)? {}
         people::attend(&mut world);
@@ -81,13 +194,14 @@ pub fn seed(seed: u64) -> Result<Outcome, WorldError> {
     while world.step(settled)? {}
     world.check();
     complain(&mut world);
-    Ok(outcome(seed, &drawn, &world))
+    Ok(outcome(trial, &drawn, &world))
 }
 
-fn outcome(seed: u64, drawn: &Drawn, world: &World) -> Outcome {
-    let summary = world.summary(seed);
+fn outcome(trial: Trial, drawn: &Drawn, world: &World) -> Outcome {
+    let summary = world.summary(trial.seed);
     Outcome {
-        seed,
+        trial,
+        seed: trial.seed,
         options: drawn.text.clone(),
         digest: summary.digest,
         n_inputs: summary.inputs,

@@ -21,6 +21,8 @@ pub struct Store {
     tail: Vec<Record>,
     /// Whether records are kept at all.
     forgets: bool,
+    /// Whether the next record is dropped: a defect.
+    drops: bool,
 }
 
 /// Length and checksum before each record.
@@ -44,8 +46,17 @@ impl Store {
         }
     }
 
+    /// From now on the next record is lost, as a defect has it.
+    pub(crate) fn drop_next(&mut self) {
+        self.drops = true;
+    }
+
     /// Makes everything durable that was appended.
     pub fn sync(&mut self) {
+        if self.drops && !self.tail.is_empty() {
+            self.tail.remove(0);
+            self.drops = false;
+        }
         self.kept.extend(self.tail.drain(..));
     }
 

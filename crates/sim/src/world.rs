@@ -14,6 +14,7 @@ use selvedge_control::commit::Commit;
 use selvedge_control::core::{Accepted, Core, Refused, ReplayError, RestoreError};
 use selvedge_control::input::{Ask, Input};
 use selvedge_control::output::{Command, Output};
+use selvedge_control::planted::Defect;
 use selvedge_control::settings::Settings;
 use selvedge_model::id::JobId;
 use selvedge_model::job::JobSpec;
@@ -23,6 +24,7 @@ use crate::device::{Dials, Plant};
 use crate::dice::Dice;
 use crate::fault::{FaultKind, FaultSpec, Rates};
 use crate::order::OrderKind;
+use crate::rule::book::Deed;
 use crate::rule::{Rules, Violation};
 use crate::store::Store;
 use crate::tally::Tally;
@@ -121,6 +123,16 @@ pub enum WorldError {
         #[source]
         source: ReplayError,
     },
+    /// A record is missing.
+    #[error("after a crash at {now} the journal goes on with record {number}, not {expected}")]
+    Gap {
+        /// The record that is there.
+        number: u64,
+        /// The one that comes next.
+        expected: u64,
+        /// When.
+        now: Moment,
+    },
     /// The snapshot of the core's own making cannot be read.
     #[error("the snapshot cannot be restored after a crash at {now}")]
     Restore {
@@ -149,8 +161,7 @@ struct Pending {
     spec: JobSpec,
 }
 
-/// A simulated world with a control core in it.  A clone goes its own way from here.
-#[derive(Clone)]
+/// A simulated world with a control core in it.
 pub struct World {
     setup: Setup,
     commit: Commit,
@@ -348,9 +359,12 @@ impl World {
             Input::Ask { what, .. } => Some(OrderKind::of(what)),
             _other => None,
         };
+        let deed = Deed::of(self.commit.core().fabric(), &input);
+        self.rules.hears(self.commit.core(), &input);
         match self.commit.offer(self.now, input) {
             Ok(accepted) => {
                 self.tally.n_inputs += 1;
+                self.rules.accepted(accepted.0, deed);
                 if let Some(kind) = order {
                     self.tally.n_orders[kind as usize] += 1;
                 }
@@ -444,9 +458,16 @@ impl World {
                 });
             }
         }
-        if self.sync_at.is_none_or(|at| self.now < at) {
-            return Ok(());
+        if self.sync_at.is_some_and(|at| at <= self.now) {
+            self.sync()?;
         }
+        // Whatever may leave by the commit's own word.
+        self.acknowledge();
+        self.carry_out();
+        Ok(())
+    }
+    /// What was appended becomes durable, unless the power fails before.
+    fn sync(&mut self) -> Result<(), WorldError> {
         self.sync_at = None;
         self.n_syncs += 1;
         let crashes = match &self.setup.crashes {
@@ -461,12 +482,17 @@ impl World {
             return self.crash();
         }
         self.store.sync();
-        self.commit.synced(self.commit.next_number() - 1);
+        let newest = self.commit.next_number() - 1;
+        self.commit.synced(newest);
+        self.rules.synced(newest);
         self.build();
         self.acknowledge();
         self.carry_out();
         if self.setup.crashes != Crashes::Never && SNAPSHOT_EVERY <= self.store.n_kept() {
             self.store.snapshot(self.commit.next_number() - 1, self.commit.core().snapshot());
+            if self.setup.settings.has(Defect::RowDropped) {
+                self.store.drop_next();
+            }
         }
         Ok(())
     }
@@ -476,6 +502,8 @@ impl World {
         let n_plants = self.commit.core().state().plants.len();
         if self.n_plants < n_plants {
             self.n_plants = n_plants;
+            let after = self.commit.core().fabric();
+            self.rules.rebuilt(self.now, self.plant.fabric(), after, &self.plant);
             self.plant.adopt(Arc::new(self.commit.core().fabric().clone()));
         }
     }
@@ -483,8 +511,11 @@ impl World {
     fn acknowledge(&mut self) {
         let newest = self.commit.newest_synced();
         let keep = self.setup.crashes != Crashes::Never;
-        for it in self.pending.drain(..) {
-            assert!(it.number <= newest, "all that was handled is synced");
+        let is_open = |it: &Pending| newest < it.number;
+        let (open, done) = std::mem::take(&mut self.pending).into_iter().partition(is_open);
+        self.pending = open;
+        let done: Vec<Pending> = done;
+        for it in done {
             if keep
                 && self.acknowledged.insert(it.spec.name, it.job).is_some_and(|old| old != it.job)
             {
@@ -508,6 +539,9 @@ impl World {
                         }
                         _ => (),
                     }
+                    if let Command::SetSwitch { switch, generation, .. } = &command {
+                        self.rules.writes(self.now, self.commit.core(), *switch, *generation);
+                    }
                     self.tally.n_commands += 1;
                     self.plant.tell(self.now, &command);
                 }
@@ -515,6 +549,7 @@ impl World {
                     self.wakes.insert(at.max(self.now));
                 }
                 Output::Note(note) => {
+                    self.rules.noted(self.now, &note, self.commit.core());
                     self.tally.note(&note);
                 }
             }
@@ -525,6 +560,7 @@ impl World {
     /// again from what it finds, and the plant has gone on meanwhile.
     fn crash(&mut self) -> Result<(), WorldError> {
         self.tally.n_crashes += 1;
+        self.replay_all()?;
         let _n_survived = self.store.crash(&mut self.crash_dice);
         let down = self.crash_dice.span(Span::millis(500), Span::secs(40));
         let core = recover(&self.store, self.now)?;
@@ -540,7 +576,7 @@ impl World {
         let mut lost = Vec::new();
         self.plant.advance_into(self.now, &mut lost);
         self.tally.n_lost_inputs += lost.len() as u64;
-        self.rules.restarted(self.now);
+        self.rules.restarted(self.now, self.commit.core(), newest);
         self.rules.remembers(self.now, self.commit.core(), &self.acknowledged);
         if newest == 0 {
             return self.begin();
@@ -548,6 +584,17 @@ impl World {
         self.offer(Input::Restarted);
         self.plant.reconnect(self.now);
         self.persist()
+    }
+
+    /// All that was appended replays to the state that there is.
+    fn replay_all(&mut self) -> Result<(), WorldError> {
+        let mut store = self.store.clone();
+        store.sync();
+        let core = recover(&store, self.now)?;
+        if core.digest() != self.commit.core().digest() {
+            self.rules.found(self.now, Violation::ReplayDiffers { number: store.newest() });
+        }
+        Ok(())
     }
 
     /// A crash that only a copy of the journal suffers.
@@ -596,13 +643,14 @@ fn recover(store: &Store, now: Moment) -> Result<Core, WorldError> {
         }
         None => Core::new(),
     };
-    for record in records {
+    let first = snapshot.map_or(0, |it| it.0) + 1;
+    for (expected, record) in (first..).zip(records) {
         let number = record.number;
+        if number != expected {
+            return Err(WorldError::Gap { number, expected, now });
+        }
         let replayed = record.replay_on(&mut core);
         replayed.map_err(|source| WorldError::Replay { number, now, source })?;
     }
     Ok(core)
 }
-
-#[cfg(test)]
-mod explained;

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: all that CI runs, in its order, and nothing that CI does not.
 //!
-//! fmt → clippy → tests → documentation → absent dependencies → tidy.  A step is a row of
-//! `STEPS`.  The first step that fails ends the run and its command is named; what could not be
-//! run is named at the end, whether or not something failed.
+//! fmt → clippy → tests → planted defects → documentation → absent dependencies → tidy.  A step
+//! is a row of `STEPS`.  The first step that fails ends the run and its command is named; what
+//! could not be run is named at the end, whether or not something failed.
 
 use std::env;
 use std::path::Path;
@@ -51,6 +51,14 @@ const STEPS: &[Step] = &[
         name: "tests",
         component: None,
         run: Run::Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
+    },
+    Step {
+        name: "planted defects",
+        component: None,
+        run: Run::Cargo(
+            &["test", "-p", "selvedge-sim", "--features", "planted", "--test", "planted"],
+            &[],
+        ),
     },
     Step {
         name: "documentation",
@@ -279,6 +287,7 @@ mod tests {
                 "cargo fmt --all --check",
                 "cargo clippy --workspace --all-targets -- -D warnings",
                 "cargo test --workspace --no-fail-fast",
+                "cargo test -p selvedge-sim --features planted --test planted",
                 "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps",
                 "cargo tree -e normal -p CRATE",
                 "cargo xtask tidy",

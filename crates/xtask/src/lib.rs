@@ -2,8 +2,8 @@
 //!
 //! In reading order: the repository as text ([`tree`]) and its Rust as tokens ([`source`]), the
 //! rules that hold over both ([`tidy`]), what the machine must have ([`setup`]), the steps of CI
-//! in their order ([`ci`]), what the scenarios cost ([`mod@bench`]), and what is shown by doing it
-//! ([`prove`]).
+//! in their order ([`ci`]), what the scenarios cost ([`mod@bench`]), fresh seeds of the judge
+//! ([`soak`]), and what is shown by doing it ([`prove`]).
 #![allow(clippy::disallowed_methods, reason = "a developer's tool may read the clock")]
 
 pub mod source;
@@ -17,6 +17,8 @@ pub mod setup;
 pub mod ci;
 
 pub mod bench;
+
+pub mod soak;
 
 pub mod prove;
 

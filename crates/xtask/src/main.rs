@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, ci, prove, tidy, tree};
+use xtask::{bench, ci, prove, soak, tidy, tree};
 
 /// Everything a developer or CI runs.
 #[derive(Parser)]
@@ -38,6 +38,18 @@ enum Verb {
         /// Only scenarios whose name holds this.
         only: Option<String>,
     },
+    /// Runs fresh seeds of the judge, with a crash at every sync, until the time is up.
+    Soak {
+        /// For how long.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// The first seed; without it the moment says.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Builds defects in on purpose, all or this one, and shows that the judge finds each.
+        #[arg(long, value_name = "DEFECT", num_args = 0..=1, default_missing_value = "all")]
+        planted: Option<String>,
+    },
     /// Shows something by doing it, on this machine.
     Prove {
         /// Which; without a name, all are listed.
@@ -54,6 +66,10 @@ fn main() -> ExitCode {
         Verb::Bench { update, wall, only } => {
             let options = bench::BenchOptions { update, wall, only };
             bench::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))
+        }
+        Verb::Soak { minutes, seed, planted } => {
+            let options = soak::SoakOptions { minutes, seed, planted };
+            soak::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))
         }
         Verb::Prove { name: None } => {
             prove::PROOFS.iter().for_each(|it| println!("{:16} {}", it.name, it.what));

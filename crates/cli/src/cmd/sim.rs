@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use selvedge_control::settings::Means;
 use selvedge_model::unit::{Moment, Ppm, Span};
 use selvedge_sim::fault::{FaultKind, Rates};
-use selvedge_sim::judge;
+use selvedge_sim::judge::{self, Trial};
 use selvedge_sim::scenario::{self, JobsFrom, PlantFrom, Progress, Scenario, ScenarioError};
 use selvedge_sim::summary::Summary;
 use selvedge_sim::trace::Scaled;
@@ -80,8 +80,15 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Run one seed of the judge, who draws everything from it and breaks what can break.
-    #[arg(long, value_name = "N", exclusive = true)]
+    #[arg(long, value_name = "N", conflicts_with_all = [
+        "scenario", "trace", "mix", "jobs", "load", "scale_durations", "seed", "cubes", "pods",
+        "plant", "until", "no_faults", "no_backfill", "no_preempt", "no_defragment", "compare",
+        "svg",
+    ])]
     judge_seed: Option<u64>,
+    /// Let the power fail at every sync of the judge's seed, as `cargo xtask soak` does.
+    #[arg(long, requires = "judge_seed")]
+    crashes_everywhere: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -111,7 +118,10 @@ pub(crate) struct Compared {
 
 pub(crate) fn run(args: &Sim, globals: &Globals) -> Outcome {
     if let Some(seed) = args.judge_seed {
-        return judge_seed(seed, globals);
+        return judge_seed(
+            Trial { crashes_everywhere: args.crashes_everywhere, ..Trial::of(seed) },
+            globals,
+        );
     }
     let scenario = scenario_of(args)?;
     if let Some(file) = &args.svg {
@@ -187,8 +197,9 @@ fn scenario_error(error: selvedge_sim::world::WorldError) -> ScenarioError {
     ScenarioError::World(error)
 }
 
-fn judge_seed(seed: u64, globals: &Globals) -> Outcome {
-    let outcome = judge::seed(seed).within(|| format!("the judge's seed {seed} cannot go on"))?;
+fn judge_seed(trial: Trial, globals: &Globals) -> Outcome {
+    let seed = trial.seed;
+    let outcome = judge::run(trial).within(|| format!("the judge's seed {seed} cannot go on"))?;
     let is_clean = outcome.violations.is_empty();
     if globals.json {
         render::print_json(&outcome)?;

@@ -8,8 +8,9 @@ use selvedge_model::unit::Generation;
 use crate::capacity;
 use crate::core::{Accepted, Core, Refused, count};
 use crate::input::{Answer, Errand, Readings, Task};
-use crate::note::{Note, Stage};
-use crate::state::{Event, JobState, Timer};
+use crate::note::{Note, Owner, Stage};
+use crate::planted::Defect;
+use crate::state::{Drain, Event, JobState, Timer};
 use crate::{family, limits, preflight};
 
 impl Core {
@@ -213,12 +214,10 @@ impl Core {
         known.n_bad_starts = 0;
         known.first_started.get_or_insert(now);
         let waited = now.since(known.submitted);
-        let (limit, preemptible) = (known.spec.limit, known.spec.preemptible);
-        if let Some(limit) = limit {
+        let limit = known.spec.limit;
+        if let Some(limit) = limit.filter(|_| !self.state.settings.has(Defect::LimitIgnored)) {
             self.set_timer(Timer::Job(job), now + limit);
         }
-        // A head of higher priority may have waited until this job could be stopped for it.
-        self.dirty |= preemptible && !self.state.queue.is_empty();
         self.event(job, Event::Started);
         self.note(Note::JobStarted { job, attempt, waited });
         Ok(Accepted::Done)
@@ -258,8 +257,9 @@ impl Core {
 
     /// The process has started again: nothing that was sent can be trusted to have arrived.
     pub(super) fn restarted(&mut self) -> Result<Accepted, Refused> {
+        self.forget_at_restart();
         for state in self.state.switches.values_mut() {
-            state.known = false;
+            state.known &= self.state.settings.has(Defect::StaleBlueprint);
         }
         self.wake = selvedge_model::unit::Moment::NEVER;
         self.read_switches();
@@ -268,7 +268,9 @@ impl Core {
             match self.state.jobs[job].state.clone() {
                 JobState::Starting { stage, .. } => self.ask_stage(job, stage),
                 // Told again, the world repeats what it has answered; an end is not missed.
-                JobState::Running { .. } => self.send_start(job),
+                JobState::Running { .. } if !self.state.settings.has(Defect::EndMissed) => {
+                    self.send_start(job);
+                }
                 JobState::Stopping { .. } if self.state.wirings.contains_key(&job) => {
                     self.send_wiring(job);
                 }
@@ -288,6 +290,22 @@ impl Core {
         Ok(Accepted::Done)
     }
 
+    /// What a defect forgets when the process has started again: nothing without one.
+    fn forget_at_restart(&mut self) {
+        if self.state.settings.has(Defect::GenerationReused) {
+            self.state.generation = Generation::ZERO;
+        }
+        if self.state.settings.has(Defect::HoldForgotten) {
+            let ids: Vec<JobId> = self.state.jobs.ids().collect();
+            for job in ids {
+                if let JobState::Queued { held, .. } = &mut self.state.jobs[job].state {
+                    *held = false;
+                    self.enqueue(job);
+                }
+            }
+        }
+    }
+
     /// Recounts what is out of use from the list of drains.
     pub(super) fn recount_outages(&mut self) {
         for part in self.state.parts.iter_mut() {
@@ -295,7 +313,11 @@ impl Core {
             part.links_out.clear();
             part.outer_out = 0;
         }
-        for target in self.state.drains.keys() {
+        let counts = |drains: &[Drain]| {
+            let by_people = |it: &Drain| matches!(it.by, Owner::Person(_));
+            !self.state.settings.has(Defect::DrainNotCounted) || !drains.iter().all(by_people)
+        };
+        for (target, _) in self.state.drains.iter().filter(|it| counts(it.1)) {
             for (part, outage) in capacity::outage(&self.fabric, *target) {
                 self.state.parts[part].worsen(&outage);
             }

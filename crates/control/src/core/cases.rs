@@ -23,6 +23,7 @@ use crate::input::{Errand, Readings};
 use crate::limits::{ABSORB_MAX, CALL_AGAIN, EVIDENCE_MAX, SIGHTINGS_MAX};
 use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::output::Command;
+use crate::planted::Defect;
 use crate::settings::Level;
 use crate::state::{Case, Drain, JobState, Timer};
 use crate::{family, health, preflight};
@@ -179,9 +180,6 @@ impl Core {
             let haste = if fatal { Haste::AtOnce } else { Haste::WithNotice };
             self.evict(target, StopWhy::Fault { case }, haste);
         }
-        for job in self.holders_of(target, |state| matches!(state, JobState::Queued { .. })) {
-            self.hasten(job);
-        }
         self.left();
     }
 
@@ -262,26 +260,27 @@ impl Core {
 
     /// Makes the jobs that use `target` leave it.
     pub(super) fn evict(&mut self, target: Target, why: StopWhy, haste: Haste) {
+        let misses = matches!(why, StopWhy::Fault { .. })
+            && self.state.settings.has(Defect::DrainMissesRunning);
         for job in self.users_of(target) {
+            if misses && matches!(self.state.jobs[job].state, JobState::Running { .. }) {
+                continue;
+            }
             self.stop(job, why, haste);
         }
     }
 
     /// The jobs that hold and use `target`.
     fn users_of(&self, target: Target) -> Vec<JobId> {
-        // One that waits for a spare is about to give the part up.
-        self.holders_of(target, |state| !matches!(state, JobState::Queued { .. }))
-    }
-
-    /// The jobs in such a state that hold and need `target`.
-    fn holders_of(&self, target: Target, is_such: impl Fn(&JobState) -> bool) -> Vec<JobId> {
         let outage = capacity::outage(&self.fabric, target);
         let uses = |job: &JobId| {
             let known = &self.state.jobs[*job];
             let outer = family::is_outer(self.need_of(*job));
-            let holds = known.place.iter().filter(|_| is_such(&known.state));
+            // One that waits for a spare is about to give the part up.
+            let waits = matches!(known.state, JobState::Queued { .. });
+            let holds = known.place.iter().filter(|_| !waits).flat_map(|it| &it.holds);
             holds
-                .flat_map(|it| &it.holds)
+                .into_iter()
                 .any(|hold| outage.get(&hold.part).is_some_and(|out| out.hits(hold.seats, outer)))
         };
         self.state.active.iter().copied().filter(uses).collect()
@@ -511,6 +510,10 @@ impl Core {
     }
 
     fn verified(&mut self, case: CaseId) {
+        if self.state.settings.has(Defect::ProbationSkipped) {
+            self.close(case);
+            return;
+        }
         let until = self.state.now + self.state.settings.probation;
         self.move_case(case, CaseState::Probation { until });
         self.set_timer(Timer::Case(case), until);
@@ -528,7 +531,7 @@ impl Core {
         }
     }
 
-    fn close(&mut self, case: CaseId) {
+    pub(super) fn close(&mut self, case: CaseId) {
         let target = self.state.cases[case].target;
         self.state.open_cases.remove(&target);
         self.put_back(target, &Owner::Case(case));
@@ -553,7 +556,8 @@ impl Core {
         loop {
             let now = self.state.now;
             let plan = &mut self.state.maintenances[idx as usize];
-            if plan.n_at_once as usize <= plan.at_work.len() {
+            let is_full = plan.n_at_once as usize <= plan.at_work.len();
+            if is_full && !self.state.settings.has(Defect::BudgetIgnored) {
                 break;
             }
             let Some(target) = plan.waiting.pop() else { break };

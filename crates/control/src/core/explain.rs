@@ -107,8 +107,7 @@ impl Core {
         self.with_view(&queue, &busy, |view| explain::forecast(view, job))
     }
 
-    /// The rows with `job` in its place in the queue, also if it is held, or waits for a spare on
-    /// its parts.
+    /// The rows with `job` in the queue, also if it is held, or waits for a spare on its parts.
     fn with_job<'a>(
         &'a self,
         job: JobId,
@@ -116,9 +115,7 @@ impl Core {
         busy: Vec<Busy<'a>>,
     ) -> (Vec<Waiting<'a>>, Vec<Busy<'a>>) {
         if !queue.iter().any(|it| it.job == job) {
-            let key = (self.queue_key(job), job);
-            let at = self.state.queue.iter().take_while(|it| **it < key).count();
-            queue.insert(at.min(queue.len()), self.waiting(job));
+            queue.push(self.waiting(job));
         }
         (queue, busy)
     }
@@ -135,9 +132,10 @@ impl Core {
             itself.push(Step::Wait { until: not_before });
         }
         let rows = self.rows();
-        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
-        let ahead: Vec<JobId> = queue.iter().map(|it| it.job).take_while(|it| *it != job).collect();
-        let mut running: Vec<(u32, JobId)> = busy
+        let ahead: Vec<JobId> =
+            rows.queue.iter().map(|it| it.job).take_while(|it| *it != job).collect();
+        let mut running: Vec<(u32, JobId)> = rows
+            .busy
             .iter()
             .map(|it| (it.holds.iter().map(|hold| hold.seats.count_ones()).sum(), it.job))
             .collect();
@@ -148,9 +146,20 @@ impl Core {
         let targets: Vec<Target> = self.state.drains.keys().copied().collect();
         candidates.extend(targets.iter().map(|&target| Step::Return { target }));
         let outages = explain::outages(&self.fabric, targets.iter());
-        let steps =
-            self.with_view(&queue, &busy, |view| explain::steps(view, job, &outages, &candidates))?;
+        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
+        let waiting = self.waiting(job);
+        let steps = self.with_view(&queue, &busy, |view| {
+            explain::steps(view, &waiting, &outages, &candidates)
+        })?;
         itself.extend(steps);
+        // In the order in which they are best done: what is brought back is tested first, and
+        // whoever waits behind would take what is freed meanwhile.
+        itself.sort_by_key(|step| match step {
+            Step::Return { .. } => 0,
+            Step::Release { .. } | Step::Wait { .. } => 1,
+            Step::Hold { .. } => 2,
+            Step::End { .. } => 3,
+        });
         Some(itself)
     }
 

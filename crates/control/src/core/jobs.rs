@@ -5,12 +5,13 @@ use selvedge_model::job::{Place, Work};
 use selvedge_model::unit::{Moment, Span};
 
 use crate::core::Core;
+use crate::family;
 use crate::input::Exit;
 use crate::limits::{BACKOFF_MAX, STARTS_MAX, TIMELINE_MAX};
 use crate::note::{FailWhy, Note, Stage, StopWhy};
 use crate::output::Command;
+use crate::planted::Defect;
 use crate::state::{Event, JobState, QueueKey, Timer};
-use crate::{family, schedule};
 
 /// Whether a job that must stop gets its notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,51 +26,32 @@ impl Core {
     /// Puts a job that waits into the queue, if it may start.
     pub(super) fn enqueue(&mut self, job: JobId) {
         let known = &self.state.jobs[job];
-        let JobState::Queued { not_before, held, .. } = known.state else { return };
-        if known.place.is_some() {
-            self.dirty = true;
-            return;
-        }
-        if held {
+        let JobState::Queued { since, not_before, held } = known.state else { return };
+        if held || known.place.is_some() {
             return;
         }
         if self.state.now < not_before {
             self.set_timer(Timer::Job(job), not_before);
             return;
         }
-        self.state.queue.insert((self.queue_key(job), job));
+        self.state.queue.insert((self.queue_key(job, since), job));
         self.dirty = true;
     }
 
     /// Takes a job out of the queue, if it is there.
     pub(super) fn dequeue(&mut self, job: JobId) {
-        if let JobState::Queued { .. } = self.state.jobs[job].state {
-            let key = self.queue_key(job);
+        if let JobState::Queued { since, .. } = self.state.jobs[job].state {
+            let key = self.queue_key(job, since);
             self.state.queue.remove(&(key, job));
         }
         self.clear_timer(Timer::Job(job));
     }
 
-    /// Where a job that waits stands, or would stand, in the queue.
-    pub(super) fn queue_key(&self, job: JobId) -> QueueKey {
+    fn queue_key(&self, job: JobId, since: Moment) -> QueueKey {
         let known = &self.state.jobs[job];
-        let since = match known.state {
-            JobState::Queued { since, .. } => since,
-            _ => known.submitted,
-        };
-        let rank = schedule::rank(self.state.settings.aging, since, known.spec.priority);
-        QueueKey { unclaimed: !known.claims, rank }
-    }
-
-    /// How long a job has waited in the queue this time.
-    pub(super) fn waited(&self, job: JobId) -> Span {
-        let known = &self.state.jobs[job];
-        let JobState::Queued { since, .. } = known.state else { return Span::ZERO };
-        let came = match known.timeline.last() {
-            Some((at, Event::Requeued)) => *at,
-            _ => since,
-        };
-        self.state.now.since(came.max(since))
+        let ahead =
+            i128::from(self.state.settings.aging.as_nanos()) * i128::from(known.spec.priority);
+        QueueKey { unclaimed: !known.claims, rank: i128::from(since.as_nanos()) - ahead }
     }
 
     /// Lets `job` go first, because running jobs stop for it.
@@ -132,6 +114,10 @@ impl Core {
                 self.state.jobs[job].state = JobState::Stopping { why, kill_at, killed: false };
                 let attempt = self.state.jobs[job].attempt;
                 self.send(Command::Notify { job, attempt, grace });
+                if self.state.settings.has(Defect::FreedBeforeDead) {
+                    self.outcome(job, why);
+                    return;
+                }
                 self.set_timer(Timer::Job(job), kill_at);
             }
             JobState::Stopping { why: before, killed, kill_at } => {
@@ -212,15 +198,16 @@ impl Core {
                 if STARTS_MAX <= n {
                     self.end(job, JobState::Failed { why: FailWhy::Starts { n } });
                 } else if n <= 2 {
-                    self.keep(job, why, now);
+                    self.keep(job, why);
                 } else {
                     // Wherever it goes it fails: give the parts to others while it waits.
                     self.requeue(job, why, now + self.backoff(n - 2));
                 }
             }
-            // Its parts look sound until the case of whatever killed the tasks is open.
-            StopWhy::Lost => self.keep(job, why, now + self.state.settings.diagnosis),
-            StopWhy::Fault { .. } | StopWhy::Drained { .. } => self.keep(job, why, now),
+            StopWhy::Fault { .. } | StopWhy::Lost | StopWhy::Drained { .. } => self.keep(job, why),
+            StopWhy::Preempted { .. } if self.state.settings.has(Defect::PreemptedLost) => {
+                self.end(job, JobState::Cancelled);
+            }
             StopWhy::Preempted { .. } | StopWhy::Requeued => self.requeue(job, why, now),
             StopWhy::Moved { .. } => self.moved(job, why),
         }
@@ -232,12 +219,13 @@ impl Core {
     }
 
     /// Lets a job wait for spares on the healthy parts that it has.
-    fn keep(&mut self, job: JobId, why: StopWhy, not_before: Moment) {
+    fn keep(&mut self, job: JobId, why: StopWhy) {
         if !family::is_outer(self.need_of(job)) {
-            self.requeue(job, why, not_before);
+            self.requeue(job, why, self.state.now);
             return;
         }
         let since = self.state.jobs[job].submitted;
+        let not_before = self.state.now;
         self.state.awaited.remove(&self.errand(job));
         // One that was to be moved stays with what it has.
         if let Some(next) = self.state.jobs[job].next.take() {
@@ -248,21 +236,7 @@ impl Core {
         self.note(Note::JobRequeued { job, why, not_before });
         self.clear_timer(Timer::Job(job));
         self.dirty = true;
-        if self.state.now < not_before {
-            self.set_timer(Timer::Job(job), not_before);
-        }
         self.left();
-    }
-
-    /// What killed the tasks of a job that waits on its parts is known by now: it waits no longer.
-    pub(super) fn hasten(&mut self, job: JobId) {
-        let now = self.state.now;
-        let JobState::Queued { not_before, .. } = &mut self.state.jobs[job].state else { return };
-        if now < *not_before {
-            *not_before = now;
-            self.clear_timer(Timer::Job(job));
-            self.dirty = true;
-        }
     }
 
     /// Gives the job's parts back and lets it wait in the queue.
@@ -271,6 +245,10 @@ impl Core {
         let preempted = matches!(why, StopWhy::Preempted { .. } | StopWhy::Moved { .. });
         let since = if preempted { self.state.now } else { self.state.jobs[job].submitted };
         self.wait_anew(job, since, not_before);
+        let hit = matches!(why, StopWhy::Fault { .. } | StopWhy::Lost);
+        if hit && self.state.settings.has(Defect::RequeueLost) {
+            self.dequeue(job);
+        }
         self.event(job, Event::Requeued);
         self.note(Note::JobRequeued { job, why, not_before });
     }
@@ -346,8 +324,9 @@ impl Core {
 
     fn give(&mut self, place: &Place) {
         for hold in &place.holds {
+            let blind = self.state.settings.has(Defect::DoubleBackfill);
             let held = &mut self.state.parts[hold.part].held;
-            assert!(*held & hold.seats == hold.seats, "{hold:?} is not held");
+            assert!(*held & hold.seats == hold.seats || blind, "{hold:?} is not held");
             *held &= !hold.seats;
         }
     }

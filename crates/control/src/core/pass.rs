@@ -8,6 +8,7 @@ use crate::core::jobs::Haste;
 use crate::core::{Adopted, Core, count};
 use crate::limits::BACKFILL_DEPTH;
 use crate::note::{Note, StopWhy};
+use crate::planted::Defect;
 use crate::schedule::defragment::{Allowance, Movable};
 use crate::schedule::swap::{Resuming, Swap};
 use crate::schedule::{self, Busy, Plan, View, Waiting, defragment};
@@ -32,12 +33,8 @@ impl Core {
 
     /// Jobs that lost a part go on with a spare, or give their place up.
     fn swap_pass(&mut self) {
-        let now = self.state.now;
-        let waiting = |it: &Job| match it.state {
-            JobState::Queued { held: false, not_before, .. } => {
-                it.place.is_some() && not_before <= now
-            }
-            _ => false,
+        let waiting = |it: &Job| {
+            it.place.is_some() && matches!(it.state, JobState::Queued { held: false, .. })
         };
         let jobs: Vec<JobId> =
             self.state.active.iter().copied().filter(|&it| waiting(&self.state.jobs[it])).collect();
@@ -77,7 +74,8 @@ impl Core {
         let (planned, report) = self.with_view(&rows.queue, &rows.busy, schedule::plan);
         drop(rows);
         self.head = report.head;
-        let violations = check::starts(&self.fabric, &self.state, &planned);
+        let mut violations = check::starts(&self.fabric, &self.state, &planned);
+        violations.retain(|_| !self.state.settings.has(Defect::DoubleBackfill));
         // The record of another version is asked for its plan even where this one has none.
         let is_current = !planned.is_empty() && violations.is_empty();
         let adopted = if planned.is_empty() && self.plans_anew() {
@@ -125,8 +123,6 @@ impl Core {
             need: self.need_of(job),
             limit: known.spec.limit,
             priority: known.spec.priority,
-            preemptible: known.spec.preemptible,
-            rank: self.queue_key(job).rank,
             claims: known.claims,
             is_awaited: known.claims && self.is_awaited(job),
         }
@@ -158,14 +154,10 @@ impl Core {
         let preemptible = known.spec.preemptible && matches!(known.state, JobState::Running { .. });
         Some(Busy {
             job,
-            demand: &known.spec.demand,
-            need: self.need_of(job),
-            limit: known.spec.limit,
             holds: &place.holds,
             pool: place.pool,
             release_by,
             priority: known.spec.priority,
-            waited: known.waited,
             preemptible,
             leaving,
             since: known.placed_at,
@@ -191,10 +183,10 @@ impl Core {
             queue,
             busy,
             means: settings.means,
-            aging: settings.aging,
             setup_max: settings.setup_max,
             stop_max: settings.notice + settings.grace,
             current: &current,
+            planted: settings.planted(),
         })
     }
 

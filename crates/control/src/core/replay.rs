@@ -15,6 +15,7 @@ use crate::family;
 use crate::input::Input;
 use crate::note::Note;
 use crate::output::Output;
+use crate::planted::Defect;
 use crate::state::State;
 
 /// The version whose planners made the plans.
@@ -101,6 +102,10 @@ impl Core {
             }
         }
         core.state = state;
+        if core.state.settings.has(Defect::DeadlinesForgotten) {
+            core.state.timers.clear();
+            core.state.deadlines.clear();
+        }
         Ok(core)
     }
 

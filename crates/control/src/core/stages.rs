@@ -14,6 +14,7 @@ use crate::input::Errand;
 use crate::limits::ASKS_MAX;
 use crate::note::{Note, Stage, StopWhy};
 use crate::output::Command;
+use crate::planted::Defect;
 use crate::preflight::even;
 use crate::settings::Level;
 use crate::state::{Event, JobState, Timer};
@@ -22,7 +23,6 @@ impl Core {
     /// Gives `job` its hardware and begins to make it ready.  Parts that it kept are held already.
     pub(super) fn start(&mut self, job: JobId, place: Place) {
         self.dequeue(job);
-        let waited = self.waited(job);
         let kept = self.state.jobs[job].place.take();
         let kept_holds = kept.map(|it| it.holds).unwrap_or_default();
         for hold in kept_holds.iter().filter(|it| !place.holds.contains(it)) {
@@ -30,11 +30,12 @@ impl Core {
         }
         let mut kept_parts = 0;
         for hold in &place.holds {
+            let blind = self.state.settings.has(Defect::DoubleBackfill);
             let held = &mut self.state.parts[hold.part].held;
             if kept_holds.contains(hold) {
                 kept_parts += 1;
             } else {
-                assert!(*held & hold.seats == 0, "{hold:?} of {job} is held already");
+                assert!(*held & hold.seats == 0 || blind, "{hold:?} of {job} is held already");
             }
             *held |= hold.seats;
         }
@@ -42,9 +43,7 @@ impl Core {
         let n_parts = count(place.holds.len());
         let now = self.state.now;
         let known = &mut self.state.jobs[job];
-        if kept_holds.is_empty() {
-            known.waited = waited;
-        } else {
+        if !kept_holds.is_empty() {
             known.allocated += now.since(known.placed_at);
         }
         known.placed_at = now;

@@ -27,13 +27,10 @@ impl Plant {
                 Event::Discover { errand, hold } => self.answers(hold.part).then(|| {
                     Answer::Discovered { errand, part: hold.part, peers: self.discover(hold) }
                 }),
-                Event::Program { errand, hold, table } => {
-                    let part = hold.part;
-                    self.answers(part).then(|| {
-                        let newer = self.truth.tables.set(hold, table).err();
-                        Answer::Programmed { errand, part, newer }
-                    })
-                }
+                Event::Program { errand, hold, table } => self.answers(hold.part).then(|| {
+                    let newer = self.truth.tables.set(hold, table).err();
+                    Answer::Programmed { errand, part: hold.part, newer }
+                }),
                 Event::TasksStart { job, token } => self.tasks_start(job, token),
                 Event::TasksEnd { job, token, how } => self.tasks_end(job, token, how),
                 Event::FaultDue { kind, token } => {
@@ -119,7 +116,8 @@ impl Plant {
         let ocs = self.truth.switches.get_mut(&switch)?;
         let before = if echoed { ocs.pairs() } else { Vec::new() };
         let newest = ocs.generation;
-        let outcome = ocs.set(generation, remove, add, &broken);
+        let taken = if self.truth.dials.deaf { generation.max(newest) } else { generation };
+        let outcome = ocs.set(taken, remove, add, &broken);
         if outcome == selvedge_control::input::SetOutcome::Done {
             if generation < newest {
                 self.truth.n_stale_writes += 1;

@@ -24,7 +24,7 @@ use crate::task::Tasks;
 /// How far devices, tasks and crew misbehave beyond faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dials {
-    /// How often an answer is lost on its way.
+    /// How often an answer, or a write to a switch, is lost on its way.
     pub lose: Ppm,
     /// How often a write to a switch arrives a second time, late.
     pub echo: Ppm,
@@ -36,6 +36,10 @@ pub struct Dials {
     pub fail: Ppm,
     /// How often a repair leaves things as they were.
     pub botch: Ppm,
+    /// Whether switches carry writes out that are older than what they have taken: a defect,
+    /// which no scenario asks for.
+    #[serde(skip)]
+    pub deaf: bool,
 }
 
 impl Dials {
@@ -47,6 +51,7 @@ impl Dials {
         stubborn: Ppm::new(0),
         fail: Ppm::new(0),
         botch: Ppm::new(0),
+        deaf: false,
     };
 }
 

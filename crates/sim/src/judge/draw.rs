@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use selvedge_control::planted::Defect;
 use selvedge_control::settings::{Level, Settings};
 use selvedge_family::torus::shape::Shape;
 use selvedge_model::job::{Demand, JobSpec, Work};
@@ -10,7 +11,7 @@ use selvedge_model::unit::{Moment, Ppm, Span};
 use crate::device::Dials;
 use crate::dice::Dice;
 use crate::fault::{FaultKind, Rates};
-use crate::judge::people;
+use crate::judge::{Trial, people};
 use crate::world::{Crashes, Happening, Setup, Syncs, World};
 
 /// Of so many seeds, one crashes at every sync.
@@ -33,7 +34,8 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    pub(super) fn draw(seed: u64, dice: &mut Dice) -> Self {
+    pub(super) fn draw(trial: Trial, dice: &mut Dice) -> Self {
+        let seed = trial.seed;
         let size = Size::draw(seed, dice);
         let mut happenings = jobs(dice, &size);
         let wishes = people::draw(seed, &size);
@@ -48,19 +50,21 @@ impl Drawn {
             | Happening::Clear { .. }
             | Happening::Drain { .. } => sum,
         });
-        let settings = settings(dice, size.reviews);
+        let mut settings = settings(dice, size.reviews);
+        settings.plant(trial.planted);
         let syncs = match dice.below(3) {
             0 => Syncs::AtOnce,
             1 => Syncs::After(Span::nanos(100_000), Span::millis(5)),
             _ => Syncs::After(Span::millis(1), Span::millis(400)),
         };
-        let crashes = if size.always {
+        let crashes = if size.always || trial.crashes_everywhere {
             Crashes::Always
         } else {
             let reach = 40 * size.n_jobs as u64;
             Crashes::At((0..N_CRASHES).map(|_| 1 + dice.below(reach)).collect::<BTreeSet<_>>())
         };
-        let dials = dials(dice);
+        let mut dials = dials(dice);
+        dials.deaf = trial.planted.has(Defect::GenerationIgnored);
         let Size { n_pods, n_cubes, n_jobs, end, .. } = size;
         let text = format!(
             "{n_pods} pods of {n_cubes} cubes, {n_jobs} jobs until {end}, {:?}, {syncs:?}, \
@@ -119,6 +123,7 @@ fn dials(dice: &mut Dice) -> Dials {
         stubborn: up_to(400_000),
         fail: up_to(100_000),
         botch: up_to(300_000),
+        deaf: false,
     }
 }
 
