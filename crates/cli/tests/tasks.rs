@@ -256,6 +256,39 @@ fn a_drained_machine_gives_notice_and_the_job_goes_on_elsewhere() {
 }
 
 #[test]
+fn a_real_task_starts_within_ten_seconds_of_its_submit_on_an_idle_pod() {
+    let up = Up::start();
+    for shape in ["2x2x1", "4x4x4"] {
+        let since = Instant::now();
+        let id = up.submit(&["--shape", shape], &["sleep", "1000"]);
+        up.until_state(&id, "running");
+        assert!(since.elapsed() < Duration::from_secs(10), "{shape}: {:?}", since.elapsed());
+        let status = up.json(&["status", "--json"]);
+        assert_eq!(status["speed"], 1.0, "plant time is real time while a real task runs");
+        up.text(&["job", "cancel", &id]);
+        let job = up.until_state(&id, "cancelled");
+        assert!(job["tasks"].as_array().unwrap().iter().all(|it| it["signal"] == 15), "{job}");
+        assert_eq!(up.json(&["status", "--json"])["speed"], 60.0);
+    }
+}
+
+#[test]
+fn a_machine_that_dies_under_a_real_task_or_a_requeue_starts_it_again_and_counts_no_failure() {
+    let up = Up::start();
+    let id = up.script("[ $SELVEDGE_ATTEMPT = 3 ] && exit 0; sleep 1000");
+    let job = up.until(&id, "running", |it| it["tasks"][0]["pid"].is_u64());
+    let machine = job["tasks"][0]["machine"].as_str().unwrap().to_owned();
+    up.text(&["fault", "inject", "machine", &machine]);
+    let again = |n: u64| move |it: &Value| it["attempt"] == n && it["tasks"][0]["pid"].is_u64();
+    let job = up.until(&id, "elsewhere", again(2));
+    assert_ne!(job["tasks"][0]["machine"], machine.as_str());
+    assert_eq!((&job["n_failed"], &job["n_interrupted"]), (&0.into(), &1.into()), "{job}");
+    up.text(&["job", "requeue", &id]);
+    let job = up.until_state(&id, "finished");
+    assert_eq!((&job["attempt"], &job["n_failed"]), (&3.into(), &0.into()), "{job}");
+}
+
+#[test]
 fn a_command_that_does_not_exist_or_cannot_begin_fails_and_says_so() {
     let up = Up::start();
     let id = up.submit(&["--shape", "2x2x1"], &["no-such-program", "x"]);

@@ -226,7 +226,7 @@ impl Watchman {
             self.live.remove(key);
         }
         if !over.is_empty() {
-            self.forget_oldest();
+            self.forget_oldest(limits::ATTEMPTS_KEPT, limits::OUTPUT_KEPT_BYTES);
         }
     }
 
@@ -261,8 +261,8 @@ impl Watchman {
         all
     }
 
-    /// Forgets the output of the oldest attempts that are over, down to what is kept.
-    fn forget_oldest(&self) {
+    /// Forgets the output of the oldest attempts that are over, down to so many and so much.
+    fn forget_oldest(&self, n_max: usize, n_bytes_max: u64) {
         let mut kept: Vec<_> = (self.all().into_iter())
             .filter(|(key, _)| !self.live.contains_key(key))
             .map(|(key, dir)| (modified(&dir), key, dir))
@@ -271,7 +271,7 @@ impl Watchman {
         let mut n_bytes = 0;
         for (idx, (_, (job, attempt), dir)) in kept.iter().enumerate() {
             n_bytes += size(dir);
-            if idx < limits::ATTEMPTS_KEPT && n_bytes <= limits::OUTPUT_KEPT_BYTES {
+            if idx < n_max && n_bytes <= n_bytes_max {
                 continue;
             }
             tracing::info!(%job, attempt, "the output of a job is no longer kept");
@@ -297,4 +297,36 @@ fn size(dir: &Path) -> u64 {
         Err(_) => 0,
     };
     entries.map(one).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_output_goes_first_and_what_may_still_run_stays() {
+        let data = tempfile::tempdir().unwrap();
+        let live = BTreeMap::new();
+        let say: Say = Box::new(|_| true);
+        let dir = tasks_dir(data.path());
+        let mut watchman = Watchman { dir, program: PathBuf::new(), say, live };
+        let keys: Vec<Key> = (0..5).map(|job| (JobId::new(job), 1)).collect();
+        for (age, key) in keys.iter().rev().enumerate() {
+            let dir = attempt_dir(&watchman.dir, *key);
+            fs::create_dir_all(dir.join("0")).unwrap();
+            fs::write(dir.join("0/output"), [0; 100]).unwrap();
+            let then = std::time::SystemTime::now() - Duration::from_secs(60 * age as u64);
+            fs::File::open(&dir).unwrap().set_modified(then).unwrap();
+        }
+        // The oldest of all may still run.
+        let oldest = attempt_dir(&watchman.dir, keys[0]);
+        watchman.live.insert(keys[0], Attempt::reopen(oldest, keys[0]));
+        let left =
+            |it: &Watchman| it.all().iter().map(|(key, _)| key.0.number()).collect::<BTreeSet<_>>();
+        watchman.forget_oldest(3, 1000);
+        assert_eq!(left(&watchman), BTreeSet::from([0, 2, 3, 4]));
+        watchman.forget_oldest(3, 250);
+        assert_eq!(left(&watchman), BTreeSet::from([0, 3, 4]));
+        assert!(!watchman.dir.join("1").exists(), "nor does its empty directory stay");
+    }
 }

@@ -336,7 +336,8 @@ pub(crate) fn raise(
         snapshot_at: started.snapshot_at,
     });
     let (requests, incoming) = mpsc::sync_channel(limits::REQUESTS_MAX);
-    if let Some(program) = &options.supervisor {
+    // Machines that are real have no agent that would run anything on them.
+    if let Some(program) = options.supervisor.as_ref().filter(|_| is_simulated) {
         let runner = runner_of(&shell, &data, program, requests.clone());
         shell.run_tasks_by(runner.map_err(|source| UpError::Thread { source })?);
     }

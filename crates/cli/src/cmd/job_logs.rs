@@ -33,24 +33,12 @@ pub(crate) struct Logs {
 struct Job {
     state: String,
     attempt: u32,
-    chips: u32,
-    shape: String,
-    command: Option<Vec<String>>,
+    n_tasks: usize,
 }
 
 impl Job {
     fn is_over(&self) -> bool {
         matches!(self.state.as_str(), "finished" | "failed" | "cancelled")
-    }
-
-    /// How many tasks it has: one for each machine of four chips, or for each host.
-    fn n_tasks(&self) -> usize {
-        let n = if self.shape.ends_with("host") || self.shape.ends_with("hosts") {
-            self.shape.split(' ').next().and_then(|it| it.parse().ok()).unwrap_or(1)
-        } else {
-            self.chips.div_ceil(4)
-        };
-        n as usize
     }
 }
 
@@ -60,13 +48,13 @@ const ASK_EVERY: Duration = Duration::from_millis(200);
 pub(crate) fn run(args: &Logs, client: &Client) -> Outcome {
     let path = format!("/v1/jobs/{}", args.id);
     let job: Job = client.get(&path)?;
-    if job.command.is_none() {
+    if job.n_tasks == 0 {
         // The server says what is wrong, and what would be right.
         client.get_text(&format!("{path}/logs"))?;
     }
     let tasks = match args.task {
         Some(task) => task..task + 1,
-        None => 0..job.n_tasks(),
+        None => 0..job.n_tasks,
     };
     let mut attempt = args.attempt.unwrap_or(job.attempt);
     let mut readers: Vec<Reader> =

@@ -116,6 +116,8 @@ pub struct JobView {
     pub duration_s: Option<f64>,
     /// The program that it runs.
     pub command: Option<Vec<String>>,
+    /// How many processes it runs it in, one on each machine; 0 where its steps are simulated.
+    pub n_tasks: u32,
     /// When it was accepted.
     pub submitted_s: f64,
     /// When it was placed last.
@@ -314,7 +316,9 @@ pub(crate) async fn submit(
     let key = key_of(&headers, form.key.clone())?;
     let spec = spec_of(form, &by)?;
     if spec.work.program().is_some() && !house.look(Shell::runs_tasks).await? {
-        return Err(ApiError::unprocessable("this server runs no programs"));
+        return Err(ApiError::unprocessable("this server runs no programs").hint(
+            "programs run on the machines of simulated plants; real ones have no agent yet",
+        ));
     }
     if params.dry_run {
         let forecast = house.look(move |shell| super::explain::forecast(shell, &spec)).await??;
@@ -407,7 +411,7 @@ pub(crate) async fn logs(
             return Err(ApiError::no_such("output of job", id.number())
                 .hint("its steps are simulated; a job with a command has output"));
         }
-        let n = selvedge_control::family::n_tasks(&job.spec.demand, shell.core().need_of(id));
+        let n = n_tasks(shell, id, job);
         if n <= task {
             let text = format!("task {task} of job {}; it has {n}", id.number());
             return Err(ApiError::no_such("output of", text));
@@ -527,6 +531,7 @@ pub(crate) fn view(shell: &Shell, id: JobId, job: &Job) -> JobView {
         limit_s: job.spec.limit.map(Span::as_secs_f64),
         duration_s: duration,
         command: program.map(|it| it.argv.clone()),
+        n_tasks: program.map_or(0, |_| n_tasks(shell, id, job)),
         submitted_s: job.submitted.as_secs_f64(),
         placed_s: (0 < job.attempt).then(|| job.placed_at.as_secs_f64()),
         started_s: job.first_started.map(Moment::as_secs_f64),
@@ -567,6 +572,10 @@ pub(crate) fn detail(shell: &Shell, id: JobId, job: &Job) -> JobDetail {
         places: holds.collect(),
         tasks: tasks(job, fabric),
     }
+}
+
+fn n_tasks(shell: &Shell, id: JobId, job: &Job) -> u32 {
+    selvedge_control::family::n_tasks(&job.spec.demand, shell.core().need_of(id))
 }
 
 fn tasks(job: &Job, fabric: &Fabric) -> Vec<TaskView> {

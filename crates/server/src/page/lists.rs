@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::api::case::CaseView;
 use crate::api::explain;
-use crate::api::job::{self, JobDetail, JobView};
+use crate::api::job::{self, JobDetail, JobView, TaskView};
 use crate::feed::Event;
 use crate::limits;
 use crate::page::{clock, colour};
@@ -128,10 +128,40 @@ pub(super) fn job(detail: &JobDetail, why: &str) -> Markup {
                 a href=(format!("/cubes/{}", place.part)) { (place.part) } " " }
                 @if detail.places.is_empty() { "nowhere" } }
         }
+        @if let Some(command) = &job.command {
+            section {
+                h2 { "Runs" }
+                p.name { (command.join(" ")) }
+                (tasks(&detail.tasks))
+            }
+        }
         section {
             h2 { "Timeline" }
             ol.timeline { @for line in &detail.timeline {
                 li { time { (clock(line.at_s)) } " " (line.what) } } }
+        }
+    }
+}
+
+/// The processes of a job that runs a program.
+fn tasks(tasks: &[TaskView]) -> Markup {
+    let how = |it: &TaskView| match (it.lost, it.signal, it.exit) {
+        (true, ..) => "lost with its supervisor".to_owned(),
+        (_, Some(signal), _) => format!("died of signal {signal}"),
+        (_, None, Some(exit)) => format!("exit {exit}"),
+        (_, None, None) => "runs".to_owned(),
+    };
+    html! {
+        @if !tasks.is_empty() {
+            div.wide { table {
+                thead { tr { th { "task" } th { "machine" } th { "process" } th { "state" } } }
+                tbody { @for task in tasks {
+                    tr data-task=(task.index) {
+                        td { (task.index) } td { (task.machine) } td { (task.pid) }
+                        td { (how(task)) }
+                    }
+                } }
+            } }
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Inputs drawn without regard to what there is: each is accepted or refused, none is fatal.
 
+use std::collections::BTreeMap;
+
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, LinkId, NodeId, PartId, PlanId, PortId};
-use selvedge_model::job::{Demand, Xconnect};
+use selvedge_model::job::{Demand, Program, Work, Xconnect};
 use selvedge_model::unit::{Generation, Span};
 
 use super::world::{World, pods, spec};
 use crate::health::RULES;
-use crate::input::{Answer, Ask, Errand, Exit, Input, JobOrder, Readings, SetOutcome};
+use crate::input::{
+    Answer, Ask, Errand, Exit, Input, JobOrder, Readings, SetOutcome, Task, TaskExit,
+};
 use crate::settings::{Level, Settings};
 
 /// SplitMix64: enough to draw inputs with.
@@ -176,13 +180,26 @@ impl Drawn<'_> {
         spec.retries = self.draws.one_of(&[0, 1, u32::MAX]);
         let limit = Span::nanos(self.draws.number());
         spec.limit = self.draws.one_of(&[None, Some(limit), Some(Span::hours(1))]);
+        if self.draws.below(3) == 0 {
+            let argv = self.draws.one_of(&[vec!["a".to_owned()], vec![], vec!["a\0".to_owned()]]);
+            let heartbeat = self.draws.one_of(&[None, Some(Span::ZERO), Some(Span::hours(1))]);
+            spec.work = Work::Command(Program { argv, env: BTreeMap::new(), dir: None, heartbeat });
+        }
         let key = self.draws.one_of(&[None, None, Some("k".to_owned()), Some("k".repeat(999))]);
         Ask::Submit { key, spec }
     }
 
     fn answer(&mut self) -> Answer {
         let (errand, part, job) = (self.errand(), self.part(), self.job());
-        match self.draws.below(9) {
+        match self.draws.below(10) {
+            9 => {
+                let exit =
+                    self.draws.one_of(&[None, Some(TaskExit::Code(1)), Some(TaskExit::Lost)]);
+                let (machine, pid) = (self.target(), self.draws.next() as u32);
+                let task = Task { machine, pid, began: self.draws.next(), exit };
+                let tasks = vec![task; self.draws.one_of(&[0, 1, 1, 16, 32, 999])];
+                Answer::Tasks { job, attempt: self.attempt(job), tasks }
+            }
             0 => {
                 let generation = Generation::new(self.draws.number());
                 let pair = |it: &mut Self| Xconnect {
