@@ -2,6 +2,20 @@
 //!
 //! A grid of at most 64 cells also speaks in masks: bit `i` is cell `i`, first axis fastest.  On
 //! larger grids a box is walked cell by cell.
+//!
+//! In reading order: which cells are free and joined, and where a box of them lies ([`room`]);
+//! connected sets of cells ([`polyomino`]); a [`curve`] through all; by which [`policy`] cells are
+//! chosen; and how parts of a fabric stand on cells ([`site`]).
+
+pub mod room;
+
+pub mod polyomino;
+
+pub mod curve;
+
+pub mod policy;
+
+pub mod site;
 
 use std::ops::RangeInclusive;
 
