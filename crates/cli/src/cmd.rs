@@ -48,6 +48,8 @@ mod sim;
 
 mod status;
 
+mod study;
+
 mod task;
 
 mod topo;
@@ -106,6 +108,8 @@ pub(crate) enum Verb {
     Ring(ring::Ring),
     /// NCCL's view of one server, from its topology file.
     Topo(topo::Topo),
+    /// Seeded studies of the planners that production runs.
+    Study(study::Study),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
     /// Print a shell's completions.
@@ -144,6 +148,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Plant(args) => plant::run(&args, globals),
         Verb::Ring(args) => ring::run(&args, globals),
         Verb::Topo(args) => topo::run(&args, globals),
+        Verb::Study(args) => study::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

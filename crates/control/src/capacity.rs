@@ -2,13 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use selvedge_family::grid::policy::Policy;
+use selvedge_family::grid::site::Site;
 use selvedge_model::fabric::{Fabric, Role};
 use selvedge_model::fault::Target;
 use selvedge_model::id::{PartId, PoolId};
-use selvedge_model::job::{Hold, Need};
+use selvedge_model::job::{Hold, Need, Partition};
 use selvedge_model::table::IdVec;
 
+use crate::partition::{self, Chosen};
 use crate::state::PartState;
+
+/// The largest that a pool on a grid could give at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Largest {
+    /// Free and sound parts.
+    pub n_free: u32,
+    /// Rows of the largest box of them.
+    pub rows: u32,
+    /// Columns of it.
+    pub columns: u32,
+    /// Parts of the largest connected set of them.
+    pub connected: u32,
+}
 
 /// What never changes under one version of the plant: which parts of which pool take jobs.
 #[derive(Clone, Debug, Default)]
@@ -17,12 +35,16 @@ pub struct Layout {
     pub pools: IdVec<PoolId, Vec<PartId>>,
     /// All seats of each part; none for a switch or a retired part.
     pub seats: IdVec<PartId, u64>,
+    /// How the parts of each pool stand on a grid, if they do.
+    pub sites: IdVec<PoolId, Option<Site>>,
+    /// By which rule cells of a grid are chosen.
+    pub policy: Policy,
 }
 
 impl Layout {
     /// The layout of a fabric.
     pub fn of(fabric: &Fabric) -> Self {
-        let mut layout = Self { pools: IdVec::new(), seats: IdVec::new() };
+        let mut layout = Self::default();
         for _ in fabric.pools().ids() {
             layout.pools.push(Vec::new());
         }
@@ -34,7 +56,15 @@ impl Layout {
                 layout.pools[pool].push(id);
             }
         }
+        for parts in layout.pools.iter() {
+            layout.sites.push(selvedge_family::site_of(fabric, parts));
+        }
         layout
+    }
+
+    /// Whether the parts of `pool` stand on a grid.
+    pub fn is_sited(&self, pool: PoolId) -> bool {
+        self.sites[pool].is_some()
     }
 
     /// Seats of all parts together.
@@ -47,6 +77,16 @@ impl PartState {
     /// Whether nothing of the part, its inner links and its outer links is out of use.
     pub fn is_whole(&self) -> bool {
         self.out == 0 && self.links_out.is_empty() && self.outer_out == 0
+    }
+
+    /// Whether nothing of the part and its inner links is out of use; what lies beyond may be.
+    pub fn is_whole_inside(&self) -> bool {
+        self.out == 0 && self.links_out.is_empty()
+    }
+
+    /// Whether a cable that leads directly to one of these parts is out of use.
+    pub fn is_cut_from(&self, holds: &[Hold]) -> bool {
+        self.cut.iter().any(|part| holds.iter().any(|hold| hold.part == *part))
     }
 
     /// Whether a job could use exactly these seats and the links among them, held or not.
@@ -119,7 +159,33 @@ impl<'a> Capacity<'a> {
                 n_parts <= free.take(n_parts).count()
             }
             Need::Within { .. } => self.within(pool, need).is_some(),
+            Need::Partition(wanted) => self.partition(pool, wanted).is_some(),
         }
+    }
+
+    /// The best partition of `pool` for what is `wanted`, if one is good enough.
+    pub fn partition(&self, pool: PoolId, wanted: &Partition) -> Option<Chosen> {
+        let site = self.layout.sites[pool].as_ref()?;
+        let parts = self.layout.pools[pool].iter();
+        let severed: Vec<[PartId; 2]> = parts
+            .flat_map(|&part| self.parts[part].cut.iter().map(move |&other| [part, other]))
+            .collect();
+        let is_free =
+            |part: PartId| self.held[part.idx()] == 0 && self.parts[part].is_whole_inside();
+        partition::choose(site, &severed, is_free, wanted, self.layout.policy)
+    }
+
+    /// The free and sound cells of `pool`, if it has a grid: the largest box and the largest
+    /// connected set of them, in parts.
+    pub fn largest(&self, pool: PoolId) -> Option<Largest> {
+        let site = self.layout.sites[pool].as_ref()?;
+        let is_free =
+            |part: PartId| self.held[part.idx()] == 0 && self.parts[part].is_whole_inside();
+        let room = site.room(site.ground(), is_free);
+        let sides = room.largest_box().map_or([0; 2], |it| [it.sides[0], it.sides[1]]);
+        let n_free = u32::try_from(room.n_free()).unwrap_or(u32::MAX);
+        let connected = u32::try_from(room.largest_piece()).unwrap_or(u32::MAX);
+        Some(Largest { n_free, rows: sides[1] as u32, columns: sides[0] as u32, connected })
     }
 
     /// Whether `pool` could ever hold `need`, were everything free and sound.
@@ -129,6 +195,9 @@ impl<'a> Capacity<'a> {
             Need::Within { masks } => layout.pools[pool]
                 .iter()
                 .any(|&part| masks.iter().any(|mask| layout.seats[part] & mask == *mask)),
+            Need::Partition(wanted) => layout.sites[pool].as_ref().is_some_and(|site| {
+                partition::choose(site, &[], |_| true, wanted, layout.policy).is_some()
+            }),
         }
     }
 
@@ -231,8 +300,11 @@ pub fn outage(fabric: &Fabric, target: Target) -> BTreeMap<PartId, PartState> {
                 out.entry(part).or_default().links_out.push(ends);
             }
             None => {
-                for part in parts_of(fabric, target) {
-                    out.entry(part).or_default().outer_out += 1;
+                let ends = parts_of(fabric, target);
+                for &part in &ends {
+                    let state = out.entry(part).or_default();
+                    state.outer_out += 1;
+                    state.cut.extend(ends.iter().filter(|it| **it != part));
                 }
             }
         },
@@ -246,6 +318,7 @@ impl PartState {
         self.out |= outage.out;
         self.links_out.extend_from_slice(&outage.links_out);
         self.outer_out += outage.outer_out;
+        self.cut.extend_from_slice(&outage.cut);
     }
 
     /// Whether a job that holds these seats, with outer links or without, is hit.

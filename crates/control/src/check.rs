@@ -112,7 +112,10 @@ fn taken<'a>(
                 found.push(Violation::NoSuchSeats { job, part });
             }
             let links_out = known.links_out.iter().any(|ends| hold.seats & ends == *ends);
-            let outer_out = whole && 0 < known.outer_out;
+            // A cable that leads directly to a part concerns only those who hold both.
+            let is_far = |it: &&PartId| place.holds.iter().all(|hold| hold.part != **it);
+            let n_far = known.cut.iter().filter(is_far).count();
+            let outer_out = whole && n_far < usize::from(known.outer_out);
             if known.out & hold.seats != 0 || links_out || outer_out || fabric.part(part).retired {
                 found.push(Violation::PartOut { job, part });
             }

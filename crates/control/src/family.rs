@@ -7,7 +7,8 @@ use selvedge_family::torus::wiring::WiringError;
 use selvedge_family::torus::{self, path, place, wiring};
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::{PartId, PoolId, PortId};
-use selvedge_model::job::{Demand, Need, Place, Xconnect};
+use selvedge_model::job::{Collective, Demand, Load, Need, Partition, Place, Xconnect};
+use selvedge_model::unit::Ppm;
 
 use crate::capacity::{Capacity, Layout};
 use crate::preflight;
@@ -21,6 +22,54 @@ pub enum DemandError {
     /// Nothing asked for.
     #[error("a job needs at least one host")]
     NoParts,
+    /// No box of boards.
+    #[error("{text:?} is no box of boards; write rows and columns such as 4x6, each 1 to 64")]
+    Boards {
+        /// As written, cut short.
+        text: String,
+    },
+    /// No chip asked for.
+    #[error("a job needs at least one chip")]
+    NoChips,
+    /// A share beyond all.
+    #[error("a job communicates for a share of its time from 0 to 1, not {share}")]
+    Share {
+        /// As written.
+        share: Ppm,
+    },
+}
+
+/// Whether a text is of two sides: boards of a grid, not chips of a torus.
+fn is_boards(shape: &str) -> bool {
+    shape.matches('x').count() == 1
+}
+
+/// The rows and columns of a box of boards.
+fn boards(text: &str) -> Result<[u16; 2], DemandError> {
+    let side = |it: &str| it.bytes().all(|b| b.is_ascii_digit()).then(|| it.parse().ok())?;
+    let read = text.split_once('x').and_then(|(rows, columns)| Some([side(rows)?, side(columns)?]));
+    let max = selvedge_family::grid::room::ROW_MAX as u16;
+    let in_range = |it: &[u16; 2]| it.iter().all(|n| (1..=max).contains(n));
+    let wrong = || DemandError::Boards { text: text.chars().take(32).collect() };
+    read.filter(in_range).ok_or_else(wrong)
+}
+
+/// `demand` with what depends on the hardware worked out: the boards that hold a load.
+///
+/// Where boards of a plant have chips of several kinds, those with the least memory count.
+pub fn sized(fabric: &Fabric, layout: &Layout, demand: &Demand) -> Demand {
+    let Demand::Load(load) = demand else { return demand.clone() };
+    let sited = layout.pools.pairs().filter(|(pool, _)| layout.is_sited(*pool));
+    let firsts = sited.filter_map(|(_, parts)| parts.first().copied());
+    let per_board = |part: PartId| {
+        let n_chips = fabric.template_of(part).seats().len() as u32;
+        (n_chips, n_chips * selvedge_family::chip_memory_gib(fabric, part).unwrap_or(u32::MAX / 64))
+    };
+    let boards = firsts
+        .map(per_board)
+        .map(|(chips, gib)| load.chips.div_ceil(chips).max(load.memory_gib.div_ceil(gib)))
+        .max();
+    Demand::Load(Load { boards, ..load.clone() })
 }
 
 /// What the scheduler needs to know of a demand, and the demand in its canonical form.
@@ -29,6 +78,31 @@ pub enum DemandError {
 /// [`DemandError`].
 pub fn need(demand: &Demand) -> Result<(Demand, Need), DemandError> {
     match demand {
+        Demand::Shape(text) if is_boards(text) => {
+            let [rows, columns] = boards(text)?;
+            let partition = Partition {
+                n_parts: u32::from(rows) * u32::from(columns),
+                sides: Some([rows, columns, 1]),
+                exact: true,
+                communication: Ppm::new(0),
+                collective: Collective::AllReduce,
+            };
+            Ok((Demand::Shape(format!("{rows}x{columns}")), Need::Partition(partition)))
+        }
+        Demand::Load(Load { chips: 0, .. }) => Err(DemandError::NoChips),
+        Demand::Load(load) if 1_000_000 < load.communication.parts() => {
+            Err(DemandError::Share { share: load.communication })
+        }
+        Demand::Load(load) => {
+            let partition = Partition {
+                n_parts: load.boards.unwrap_or_else(|| load.chips.div_ceil(4)),
+                sides: None,
+                exact: false,
+                communication: load.communication,
+                collective: load.collective,
+            };
+            Ok((demand.clone(), Need::Partition(partition)))
+        }
         Demand::Shape(text) => {
             let (shape, _) = Shape::parse(text)?;
             Ok((Demand::Shape(shape.to_string()), shape.need()))
@@ -51,13 +125,21 @@ pub fn n_tasks(demand: &Demand, need: &Need) -> u32 {
 fn is_for(fabric: &Fabric, part: PartId, demand: &Demand) -> bool {
     let is_cube = fabric.template_of(part).name == "cube";
     match demand {
-        Demand::Shape(_) => is_cube,
+        Demand::Shape(text) => is_cube && !is_boards(text),
         Demand::Parts(_) => !is_cube,
+        Demand::Load(_) => false,
     }
 }
 
 /// Whether the parts of `pool` are of the kind that `demand` asks for.
 pub fn serves(fabric: &Fabric, layout: &Layout, pool: PoolId, demand: &Demand) -> bool {
+    if layout.is_sited(pool) {
+        return match demand {
+            Demand::Shape(text) => is_boards(text),
+            Demand::Parts(_) => false,
+            Demand::Load(_) => true,
+        };
+    }
     layout.pools[pool].first().is_some_and(|&part| is_for(fabric, part, demand))
 }
 
@@ -92,6 +174,7 @@ pub fn arrange(
             };
             Place { pool, holds: free.iter().take(*n_parts as usize).map(hold).collect() }
         }
+        Demand::Load(_) => unreachable!("a partition is chosen where it lies"),
     }
 }
 
@@ -106,7 +189,7 @@ pub fn xconnects(
 ) -> Result<Vec<(PartId, Xconnect)>, WiringError> {
     match demand {
         Demand::Shape(_) => wiring::xconnects(fabric, &shape(demand), place),
-        Demand::Parts(_) => Ok(Vec::new()),
+        Demand::Parts(_) | Demand::Load(_) => Ok(Vec::new()),
     }
 }
 
@@ -114,8 +197,13 @@ pub fn xconnects(
 pub fn is_outer(need: &Need) -> bool {
     match need {
         Need::Whole { .. } => true,
-        Need::Within { .. } => false,
+        Need::Within { .. } | Need::Partition(_) => false,
     }
+}
+
+/// Whether jobs with this need use the cables from one of their parts to another, and no others.
+pub fn is_among(need: &Need) -> bool {
+    matches!(need, Need::Partition(_))
 }
 
 /// The network ports of hold `hold_idx` that do not see what they ought to.
@@ -128,6 +216,8 @@ pub fn mismatches(
 ) -> Vec<PortId> {
     let part = place.holds[hold_idx].part;
     let expected: Vec<Option<PortId>> = match demand {
+        Demand::Shape(text) if is_boards(text) => peers_among(fabric, place, part),
+        Demand::Load(_) => peers_among(fabric, place, part),
         Demand::Shape(_) => path::expected_peers(fabric, &shape(demand), place, hold_idx),
         Demand::Parts(_) => (0..preflight::n_network_ports(fabric, part))
             .map(|local| fabric.peer_of(fabric.port_at(part, local)))
@@ -142,9 +232,21 @@ pub fn mismatches(
     (0..expected.len()).filter(differs).map(|local| fabric.port_at(part, local)).collect()
 }
 
+/// What the ports of a part of a partition ought to see, as far as that is in the partition.
+fn peers_among(fabric: &Fabric, place: &Place, part: PartId) -> Vec<Option<PortId>> {
+    let is_ours = |port: &PortId| {
+        let owner = fabric.part_of_port(*port);
+        place.holds.iter().any(|it| it.part == owner)
+    };
+    let ports = (0..preflight::n_network_ports(fabric, part)).map(|it| fabric.port_at(part, it));
+    ports.map(|port| fabric.peer_of(port).filter(is_ours)).collect()
+}
+
 /// A digest of the job's forwarding tables: equal demands have equal tables.
 pub fn table_digest(demand: &Demand) -> u64 {
     match demand {
+        Demand::Shape(text) if is_boards(text) => 0,
+        Demand::Load(_) => 0,
         Demand::Shape(_) => path::table(&shape(demand)).digest(),
         Demand::Parts(_) => 0,
     }

@@ -18,6 +18,8 @@ pub mod output;
 
 pub mod state;
 
+pub mod partition;
+
 pub mod capacity;
 
 pub mod preflight;

@@ -1,6 +1,6 @@
 //! Every limit of the control core, in one place.
 
-use selvedge_model::unit::Span;
+use selvedge_model::unit::{Ppm, Span};
 
 /// Jobs that wait at once; a submit beyond is refused.
 pub const QUEUE_MAX: usize = 100_000;
@@ -52,3 +52,8 @@ pub const ABSORB_MAX: Span = Span::secs(60);
 
 /// How long a case waits for a crew until it is called again.
 pub const CALL_AGAIN: Span = Span::hours(6);
+
+/// How much longer than on the best partition of its size a job may take, so that it gets one at
+/// once rather than waits.  Assumed: a quarter; three links of four cost a third of what a job
+/// communicates.
+pub const SLOWDOWN_MAX: Ppm = Ppm::new(1_250_000);

@@ -91,6 +91,9 @@ pub struct View<'a> {
     pub setup_max: Span,
     /// The longest time from a notice to the death of the tasks.
     pub stop_max: Span,
+    /// In place of the reservation: how many jobs from the front of the queue may each start as
+    /// soon as they fit, whoever waits before them.  One is strict order.
+    pub window: Option<usize>,
     /// How a circuit switch stands: the south port of a north port.
     pub current: &'a dyn Fn(PartId, u16) -> Option<u16>,
     /// The defect that is built in.
@@ -149,6 +152,9 @@ pub struct Report {
 
 /// Decides who starts and who is preempted.
 pub fn plan(view: &View<'_>) -> (Plan, Report) {
+    if let Some(window) = view.window {
+        return in_window(view, window);
+    }
     let (mut plan, mut report) = (Plan::default(), Report::default());
     let mut free = Capacity::now(view.layout, view.parts);
     let mut waiting = view.queue.iter();
@@ -196,6 +202,28 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
         plan.unclaims.push(head.job);
     }
     report.head = Some(Head { job: head.job, promise });
+    (plan, report)
+}
+
+/// Starts whoever fits among the first `window` jobs that wait, again and again from the front;
+/// nothing is kept for anybody.
+fn in_window(view: &View<'_>, window: usize) -> (Plan, Report) {
+    let (mut plan, mut report) = (Plan::default(), Report::default());
+    let mut free = Capacity::now(view.layout, view.parts);
+    let mut n_passed = 0;
+    for job in view.queue {
+        if window <= n_passed {
+            break;
+        }
+        report.n_looked += 1;
+        let Some(place) = place(view, &free, job) else {
+            report.head.get_or_insert(Head { job: job.job, promise: None });
+            n_passed += 1;
+            continue;
+        };
+        free.take(&place.holds);
+        plan.starts.push(Start { job: job.job, place, backfilled: n_passed != 0 });
+    }
     (plan, report)
 }
 
@@ -280,6 +308,12 @@ pub(crate) fn place_in(
             let hold = free.within(pool, job.need)?;
             Some(Place { pool, holds: vec![hold] })
         }
+        Need::Partition(wanted) => {
+            let chosen = free.partition(pool, wanted)?;
+            let seats = |part| view.layout.seats[part];
+            let hold = |part| Hold { part, seats: seats(part) };
+            Some(Place { pool, holds: chosen.parts.into_iter().map(hold).collect() })
+        }
     }
 }
 
@@ -292,6 +326,10 @@ fn spare_room(view: &View<'_>, free: &Capacity<'_>, pool: PoolId, need: &Need) -
         Need::Whole { .. } => u32::try_from(free.free_parts(pool).len()).unwrap_or(u32::MAX),
         Need::Within { .. } => {
             view.layout.pools[pool].iter().map(|&part| free.free_seats(part)).sum()
+        }
+        Need::Partition(_) => {
+            let parts = view.layout.pools[pool].iter().filter(|it| free.held(**it) == 0);
+            u32::try_from(parts.count()).unwrap_or(u32::MAX)
         }
     }
 }

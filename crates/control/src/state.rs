@@ -166,6 +166,8 @@ pub struct PartState {
     pub links_out: Vec<u64>,
     /// How many outer links cannot be used.
     pub outer_out: u16,
+    /// The parts to which a cable of those leads directly, with no switch between.
+    pub cut: Vec<PartId>,
 }
 
 /// What is known of one circuit switch.

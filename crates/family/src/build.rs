@@ -366,6 +366,13 @@ pub(crate) fn pod_prefix(pod: usize) -> String {
     if pod == 0 { String::new() } else { format!("pod{pod}/") }
 }
 
+/// The two numbers of a name such as `board3.4` or `pod1/board3.4`.
+pub(crate) fn numbers_behind(name: &str, word: &str) -> Option<[usize; 2]> {
+    let own = name.rsplit_once('/').map_or(name, |it| it.1);
+    let (a, b) = own.strip_prefix(word)?.split_once('.')?;
+    Some([a.parse().ok()?, b.parse().ok()?])
+}
+
 /// Adds a part whose name no other generator gives.
 pub(crate) fn add_generated(layout: &mut Layout, draft: PartDraft) -> usize {
     layout.add_part(draft).expect("generators number their parts apart")

@@ -7,16 +7,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{PartId, PoolId};
 use crate::limits;
-use crate::unit::Span;
+use crate::unit::{Ppm, Span};
 
 /// How much hardware a job needs, in its family's words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
-    /// A slice of a torus pod: `4x8x8`, `4x8x8_twisted`, `2x2x1`.
+    /// A slice of a torus pod: `4x8x8`, `4x8x8_twisted`, `2x2x1`; or rows and columns of boards of
+    /// a grid: `4x6`.
     Shape(String),
     /// Whole parts with all their seats, in one pool: hosts of a cluster.
     Parts(u32),
+    /// Chips that are joined with one another, on boards of a grid.
+    Load(Load),
+}
+
+/// A task's load, from which its partition of a grid of boards follows (seed 004, claim 12).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Load {
+    /// Chips at least.
+    pub chips: u32,
+    /// Memory of all chips together at least, in GiB.
+    pub memory_gib: u32,
+    /// The share of its time that it communicates on the best partition of its size.
+    pub communication: Ppm,
+    /// What it communicates by.
+    pub collective: Collective,
+    /// Boards that hold the chips and the memory; worked out when it is submitted.
+    pub boards: Option<u32>,
+}
+
+/// A collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Collective {
+    /// Everyone gets the sum of all.
+    AllReduce,
+    /// Everyone gets the pieces of all.
+    AllGather,
+}
+
+impl Collective {
+    /// Its name.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Collective::AllReduce => "all-reduce",
+            Collective::AllGather => "all-gather",
+        }
+    }
 }
 
 impl fmt::Display for Demand {
@@ -25,6 +63,13 @@ impl fmt::Display for Demand {
             Demand::Shape(shape) => f.write_str(shape),
             Demand::Parts(1) => f.write_str("1 host"),
             Demand::Parts(n) => write!(f, "{n} hosts"),
+            Demand::Load(load) => {
+                write!(f, "{} chips", load.chips)?;
+                if load.memory_gib != 0 {
+                    write!(f, " with {} GiB", load.memory_gib)?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -316,6 +361,23 @@ pub enum Need {
         /// The masks in order of preference; all of one size, at least one.
         masks: Vec<u64>,
     },
+    /// Whole parts that are joined on the grid of their pool.
+    Partition(Partition),
+}
+
+/// Whole parts that are joined on the grid of their pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// How many.
+    pub n_parts: u32,
+    /// The sides of the box that it would like, in any order; their product is `n_parts`.
+    pub sides: Option<[u16; 3]>,
+    /// Whether nothing but that box will do.
+    pub exact: bool,
+    /// The share of its time that it communicates on the best partition of its size.
+    pub communication: Ppm,
+    /// What it communicates by.
+    pub collective: Collective,
 }
 
 impl Need {
@@ -324,6 +386,7 @@ impl Need {
         match self {
             Need::Whole { n_parts } => n_parts * n_part_seats,
             Need::Within { masks } => masks[0].count_ones(),
+            Need::Partition(it) => it.n_parts * n_part_seats,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! that loses what was not synced ([`store`]); what must never be ([`rule`]), what people
 //! [`order`] and what is counted ([`tally`]); the [`world`] that drives them all; its
 //! [`summary`]; a [`scenario`] is how people ask for one; the [`judge`] draws worlds from seeds
-//! and tries to break them.
+//! and tries to break them; a [`study`] runs the scheduler alone.
 //!
 //! The same seed gives the same world, event by event.
 #![warn(missing_docs)]
@@ -39,3 +39,5 @@ pub mod summary;
 pub mod scenario;
 
 pub mod judge;
+
+pub mod study;

@@ -3,6 +3,7 @@
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{JobId, PartId, PortId};
+use selvedge_model::job::Place;
 use selvedge_model::unit::Generation;
 
 use crate::capacity;
@@ -117,7 +118,13 @@ impl Core {
         let outer = family::is_outer(self.need_of(job));
         let hold = self.place_of(job).holds.iter().find(|it| it.part == part).copied();
         let hold = hold.expect("awaited parts are the job's");
-        let findings = preflight::judge(&self.fabric, part, hold.seats, outer, readings)?;
+        let among = family::is_among(self.need_of(job));
+        let uses = outer || among;
+        let mut findings = preflight::judge(&self.fabric, part, hold.seats, uses, readings)?;
+        if among {
+            // A cable to a board of another job is not this job's.
+            findings.retain(|it| self.is_among(it.target, self.place_of(job)));
+        }
         for found in &findings {
             self.see(self.named(found.target), found.symptom, Some(found.value));
         }
@@ -129,6 +136,16 @@ impl Core {
             self.advance(job, Stage::Inspecting);
         }
         Ok(Accepted::Done)
+    }
+
+    /// Whether all ends of a link are on parts of `place`; true of anything else.
+    fn is_among(&self, target: Target, place: &Place) -> bool {
+        let Target::Link(link) = target else { return true };
+        let link = self.fabric.link(link);
+        [link.source, link.target].into_iter().all(|port| {
+            let part = self.fabric.part_of_port(port);
+            place.holds.iter().any(|it| it.part == part)
+        })
     }
 
     fn exercised(&mut self, errand: Errand, failed: &[Target]) -> Result<Accepted, Refused> {
@@ -312,6 +329,7 @@ impl Core {
             part.out = 0;
             part.links_out.clear();
             part.outer_out = 0;
+            part.cut.clear();
         }
         let counts = |drains: &[Drain]| {
             let by_people = |it: &Drain| matches!(it.by, Owner::Person(_));

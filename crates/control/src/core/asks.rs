@@ -50,7 +50,8 @@ impl Core {
         spec: &JobSpec,
     ) -> Result<(JobSpec, selvedge_model::job::Need), Refused> {
         spec.check()?;
-        let (demand, need) = family::need(&spec.demand)?;
+        let demand = family::sized(&self.fabric, &self.layout, &spec.demand);
+        let (demand, need) = family::need(&demand)?;
         if !family::could_hold(&self.fabric, &self.layout, &demand, &need) {
             let pools = self.layout.pools.pairs();
             let serving = pools
@@ -356,7 +357,8 @@ impl Core {
                     let mut ports = self.fabric.ports_of(hold.part);
                     ports.all(|port| self.fabric.peer_of(port) == fabric.peer_of(port))
                 };
-                if fabric.part(hold.part).retired || outer && !same_cables() {
+                let uses_cables = outer || family::is_among(self.need_of(job));
+                if fabric.part(hold.part).retired || uses_cables && !same_cables() {
                     let what = self.fabric.part(hold.part).name.to_string();
                     return Err(Refused::PlantBusy { what, job });
                 }

@@ -8,12 +8,12 @@
 //! ```
 //! Planned work and parts that a person gives back take the same way: none returns unverified.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Severity, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, NodeId, PartId};
-use selvedge_model::job::Hold;
+use selvedge_model::job::{Hold, Place};
 use selvedge_model::unit::{Moment, Span};
 
 use crate::capacity;
@@ -25,7 +25,7 @@ use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
 use crate::settings::Level;
-use crate::state::{Case, Drain, JobState, Timer};
+use crate::state::{Case, Drain, JobState, PartState, Timer};
 use crate::{family, health, preflight};
 
 impl Core {
@@ -278,10 +278,8 @@ impl Core {
             let outer = family::is_outer(self.need_of(*job));
             // One that waits for a spare is about to give the part up.
             let waits = matches!(known.state, JobState::Queued { .. });
-            let holds = known.place.iter().filter(|_| !waits).flat_map(|it| &it.holds);
-            holds
-                .into_iter()
-                .any(|hold| outage.get(&hold.part).is_some_and(|out| out.hits(hold.seats, outer)))
+            let among = family::is_among(self.need_of(*job));
+            known.place.iter().filter(|_| !waits).any(|place| is_hit(&outage, place, outer, among))
         };
         self.state.active.iter().copied().filter(uses).collect()
     }
@@ -616,17 +614,14 @@ impl Core {
         let known = self.state.jobs.get(job)?;
         let place = known.place.as_ref()?;
         let outer = family::is_outer(self.need_of(job));
+        let among = family::is_among(self.need_of(job));
         let mut oldest: Option<Moment> = None;
         for (target, drains) in &self.state.drains {
             let Some(since) = drains.iter().filter(|it| it.evicts).map(|it| it.since).min() else {
                 continue;
             };
             let outage = capacity::outage(&self.fabric, *target);
-            let hits = place
-                .holds
-                .iter()
-                .any(|hold| outage.get(&hold.part).is_some_and(|it| it.hits(hold.seats, outer)));
-            if hits {
+            if is_hit(&outage, place, outer, among) {
                 oldest = Some(oldest.map_or(since, |it| it.min(since)));
             }
         }
@@ -637,4 +632,14 @@ impl Core {
     pub fn leave_max(&self) -> Span {
         self.state.settings.notice + self.state.settings.grace
     }
+}
+
+/// Whether `outage` takes something away that a job on `place` uses: its outer links if it is
+/// `outer`, the cables from one of its parts to another if it is joined `among` them.
+fn is_hit(outage: &BTreeMap<PartId, PartState>, place: &Place, outer: bool, among: bool) -> bool {
+    place.holds.iter().any(|hold| {
+        outage.get(&hold.part).is_some_and(|out| {
+            out.hits(hold.seats, outer) || among && out.is_cut_from(&place.holds)
+        })
+    })
 }

@@ -269,7 +269,14 @@ impl Core {
     fn moved(&mut self, job: JobId, why: StopWhy) {
         let outer = family::is_outer(self.need_of(job));
         let parts = &self.state.parts;
-        let is_sound = |it: &Place| it.holds.iter().all(|it| !parts[it.part].hits(it.seats, outer));
+        let among = family::is_among(self.need_of(job));
+        let is_sound = |place: &Place| {
+            let mut holds = place.holds.iter();
+            holds.all(|it| {
+                let part = &parts[it.part];
+                !(part.hits(it.seats, outer) || among && part.is_cut_from(&place.holds))
+            })
+        };
         // Where it was to go may have failed since: then it waits like any other.
         let Some(next) = self.state.jobs[job].next.take_if(|it| is_sound(it)) else {
             self.requeue(job, why, self.state.now);

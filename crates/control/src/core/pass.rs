@@ -185,6 +185,7 @@ impl Core {
             means: settings.means,
             setup_max: settings.setup_max,
             stop_max: settings.notice + settings.grace,
+            window: None,
             current: &current,
             planted: settings.planted(),
         })

@@ -107,6 +107,7 @@ fn starts_with(
         part.out = 0;
         part.links_out.clear();
         part.outer_out = 0;
+        part.cut.clear();
     }
     for (target, outage) in outages {
         if !done.contains(&Step::Return { target: *target }) {

@@ -19,6 +19,8 @@ pub struct Promise {
     pub pool: PoolId,
     /// On which seats, for a need within one part.
     pub hold: Option<Hold>,
+    /// On which parts, for a partition of a grid.
+    pub holds: Vec<Hold>,
 }
 
 /// Who leaves a pool when.
@@ -73,9 +75,36 @@ fn earliest_in(
                 then.give(holds);
                 n_free += holds.iter().filter(|it| then.is_free(it.part)).count();
                 if *n_parts as usize <= n_free {
-                    return Some(Promise { at: at.max(view.now), pool, hold: None });
+                    return Some(Promise {
+                        at: at.max(view.now),
+                        pool,
+                        hold: None,
+                        holds: Vec::new(),
+                    });
                 }
             }
+        }
+        Need::Partition(wanted) => {
+            // What is given back only makes more room, so the first moment is found by halving.
+            let leaving = leaving(view, started, pool);
+            let after = |n: usize| {
+                let mut then = free.clone();
+                leaving[..n].iter().for_each(|(_, holds)| then.give(holds));
+                then.partition(pool, wanted)
+            };
+            let (mut none, mut some) = (0, leaving.len());
+            let mut chosen = after(some)?;
+            while none + 1 < some {
+                let middle = none.midpoint(some);
+                match after(middle) {
+                    Some(found) => (some, chosen) = (middle, found),
+                    None => none = middle,
+                }
+            }
+            let at = leaving[..some].last().map_or(view.now, |it| it.0.max(view.now));
+            let seats = |part| view.layout.seats[part];
+            let holds = chosen.parts.into_iter().map(|part| Hold { part, seats: seats(part) });
+            return Some(Promise { at, pool, hold: None, holds: holds.collect() });
         }
         Need::Within { masks } => {
             for (at, holds) in leaving(view, started, pool) {
@@ -83,7 +112,8 @@ fn earliest_in(
                 for part in holds.iter().map(|it| it.part) {
                     if let Some(seats) = then.first_mask(part, masks) {
                         let hold = Some(Hold { part, seats });
-                        return Some(Promise { at: at.max(view.now), pool, hold });
+                        let at = at.max(view.now);
+                        return Some(Promise { at, pool, hold, holds: Vec::new() });
                     }
                 }
             }
@@ -122,7 +152,7 @@ impl<'a> Guard<'a> {
         }
         let n_head = match head.need {
             Need::Whole { n_parts } => *n_parts as usize,
-            Need::Within { .. } => 0,
+            Need::Within { .. } | Need::Partition(_) => 0,
         };
         let n_then = then.free_parts(promise.pool).len();
         Self { promise, n_head, then, n_then }
@@ -145,9 +175,10 @@ impl<'a> Guard<'a> {
         free: &Capacity<'_>,
         job: &Waiting<'_>,
     ) -> Option<Place> {
-        if let Some(hold) = self.promise.hold {
+        let kept = self.promise.hold.iter().chain(&self.promise.holds);
+        if kept.clone().next().is_some() {
             let mut rest = free.clone();
-            rest.reserve(hold);
+            kept.for_each(|hold| rest.reserve(*hold));
             return place_in(view, &rest, self.promise.pool, job);
         }
         match job.need {
@@ -155,7 +186,7 @@ impl<'a> Guard<'a> {
                 let is_enough = self.n_head + *n_parts as usize <= self.n_then;
                 is_enough.then(|| place_in(view, free, self.promise.pool, job)).flatten()
             }
-            Need::Within { .. } => {
+            Need::Within { .. } | Need::Partition(_) => {
                 let place = place_in(view, free, self.promise.pool, job)?;
                 let is_lost = |hold: &&Hold| self.then.is_free(hold.part);
                 let n_lost = place.holds.iter().filter(is_lost).count();

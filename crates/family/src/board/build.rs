@@ -1,12 +1,14 @@
 //! From the sides of a grid to boards and their cables.
 
-use selvedge_model::fabric::LinkKind;
+use selvedge_model::fabric::{Fabric, LinkKind};
+use selvedge_model::id::PartId;
 use selvedge_model::spec::At;
 use selvedge_model::spec::plant::{GridChip, Power};
 use selvedge_model::unit::CentiDb;
 
 use crate::board::hardware::{self, SIDE, ici_port};
-use crate::build::{Racks, add_generated, pod_prefix};
+use crate::build::{Racks, add_generated, numbers_behind, pod_prefix};
+use crate::grid::site::{Lane, Site};
 use crate::layout::{CablePlan, Layout, PartDraft};
 
 /// A grid to be built.
@@ -63,4 +65,21 @@ pub(crate) fn add(layout: &mut Layout, pod: usize, grid: &Grid, power: &Power) {
             }
         }
     }
+}
+
+/// How the boards of one pod stand: `board{x}.{y}`, two lanes along each axis.
+pub(crate) fn site_of(fabric: &Fabric, parts: &[PartId]) -> Option<Site> {
+    let lanes = |dim: usize| -> Vec<Lane> {
+        let lane = |at: usize| {
+            let (mut last, mut begin) = ([at; 2], [at; 2]);
+            (last[dim], begin[dim]) = (SIDE - 1, 0);
+            [ici_port(last, dim, true), ici_port(begin, dim, false)]
+        };
+        (0..SIDE).map(lane).collect()
+    };
+    let place = |name: &str| {
+        let [x, y] = numbers_behind(name, "board")?;
+        Some([x, y, 0])
+    };
+    Site::survey(fabric, parts, place, &[lanes(0), lanes(1), Vec::new()])
 }

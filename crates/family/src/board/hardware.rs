@@ -29,6 +29,17 @@ pub const fn ici(chip: GridChip, kind: LinkKind) -> LinkAttrs {
 pub const PCIE: LinkAttrs =
     LinkAttrs { capacity: BitRate::gbps(126), latency: Span::nanos(500), kind: LinkKind::Pcie };
 
+/// The chips that such boards have.
+pub const GRID_CHIPS: [GridChip; 2] = [GridChip::Tpuv2, GridChip::Tpuv3];
+
+/// High-bandwidth memory of a chip, which is two cores (Jouppi et al., CACM 63(7), 2020).
+pub const fn memory_gib(chip: GridChip) -> u32 {
+    match chip {
+        GridChip::Tpuv2 => 16,
+        GridChip::Tpuv3 => 32,
+    }
+}
+
 /// The place of the ICI port of chip `at` in direction `+dim` (`out`) or `-dim`.
 pub const fn ici_port(at: [usize; 2], dim: usize, out: bool) -> usize {
     4 * (at[0] + SIDE * at[1]) + 2 * dim + out as usize

@@ -24,7 +24,7 @@ fn place(side: usize, mut nth: usize) -> [usize; 2] {
     let [mut x, mut y] = [0, 0];
     let mut half = 1;
     while half < side {
-        let (east, south) = (nth / 2 & 1, (nth ^ nth / 2) & 1);
+        let (east, south) = ((nth / 2) & 1, (nth ^ (nth / 2)) & 1);
         if south == 0 {
             if east == 1 {
                 (x, y) = (half - 1 - x, half - 1 - y);

@@ -9,7 +9,7 @@ use crate::grid::room::{NO_CELL, Room};
 use crate::grid::{Block, Grid, curve, orientations, polyomino};
 
 /// A rule by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
     /// The first free box of the smallest size that holds the task (Zhu 1992).
     FirstFit,
@@ -23,6 +23,7 @@ pub enum Policy {
     /// fewest free places of the next larger box (Slurm topology/torus3d).
     Anchored,
     /// A box of the exact size, else any connected set.
+    #[default]
     Polyomino,
     /// The shortest run of a curve through all cells that holds enough free ones; not connected.
     Hilbert,
@@ -141,17 +142,23 @@ impl<const D: usize> Candidates<'_, '_, D> {
 
     /// The sides of the boxes of the fewest cells that hold the task, the squarest first.
     fn boxes(&self) -> Vec<[usize; D]> {
-        if let Some(sides) = self.wanted.sides {
-            return orientations(sides);
+        match self.wanted.sides {
+            Some(sides) => orientations(sides),
+            None => self.boxes_of(self.wanted.n_cells),
         }
-        let n = self.wanted.n_cells;
+    }
+
+    /// The sides of the smallest flat boxes that hold `n` cells, the squarest first.
+    fn boxes_of(&self, n: usize) -> Vec<[usize; D]> {
         let sides = self.grid().sides;
         let height = |width: usize| n.div_ceil(width);
         let fits = |width: &usize| height(*width) <= if 1 < D { sides[1] } else { 1 };
         let widths = || (1..=sides[0]).filter(fits);
         let Some(least) = widths().map(|it| it * height(it)).min() else { return Vec::new() };
-        let mut found: Vec<[usize; D]> =
-            widths().filter(|it| it * height(*it) == least).map(|it| flat(it, height(it))).collect();
+        let mut found: Vec<[usize; D]> = widths()
+            .filter(|it| it * height(*it) == least)
+            .map(|it| flat(it, height(it)))
+            .collect();
         found.sort_by_key(|it| (it[0].abs_diff(it[1 % D]), it[0]));
         found
     }
@@ -162,10 +169,8 @@ impl<const D: usize> Candidates<'_, '_, D> {
         let mut boxes = match self.wanted.exact {
             true => return self.boxes(),
             false => {
-                let asked = self.wanted.sides;
-                let free = Self { wanted: Wanted { sides: None, ..self.wanted }, ..*self.bare() };
-                let mut boxes = free.boxes();
-                boxes.extend(asked.into_iter().flat_map(orientations));
+                let mut boxes = self.boxes_of(self.wanted.n_cells);
+                boxes.extend(self.wanted.sides.into_iter().flat_map(orientations));
                 boxes
             }
         };
@@ -174,13 +179,10 @@ impl<const D: usize> Candidates<'_, '_, D> {
             it.iter().product::<usize>() == self.wanted.n_cells
                 && (1 < n_long || self.wanted.n_cells < 4)
         });
-        boxes.sort_unstable();
+        // The squarest first, which is taken where others are no better.
+        boxes.sort_unstable_by_key(|it| (it.iter().sum::<usize>(), *it));
         boxes.dedup();
         boxes
-    }
-
-    fn bare(&self) -> Box<Self> {
-        Box::new(Self { room: self.room, wanted: self.wanted, policy: self.policy, stage: 0, later: None })
     }
 
     fn square_side(&self) -> usize {
@@ -193,10 +195,10 @@ impl<const D: usize> Candidates<'_, '_, D> {
         places.next().map(|it| self.room.cells(it))
     }
 
-    /// The box that touches the largest share of what could be touched.
+    /// The box with the fewest sides open to free cells.
     fn best_box(&self, boxes: &[[usize; D]]) -> Option<Vec<u32>> {
         let mut best: Option<([usize; 2], Block<D>)> = None;
-        for block in boxes.iter().flat_map(|sides| self.room.boxes(*sides)) {
+        for block in boxes.iter().flat_map(|sides| self.room.corner_boxes(*sides)) {
             let contact = self.room.contact(block);
             let open = |[touched, all]: [usize; 2]| all - touched;
             if best.is_none_or(|it| open(contact) < open(it.0)) {
@@ -212,13 +214,14 @@ impl<const D: usize> Candidates<'_, '_, D> {
     fn buddy(&self) -> Option<Vec<u32>> {
         let longest = self.wanted.sides.map(|it| it.into_iter().max().unwrap_or(1));
         let side = longest.unwrap_or_else(|| self.square_side()).next_power_of_two();
-        let is_buddy = |it: &Block<D>| it.origin.iter().all(|at| at % side == 0 || *at == 0);
+        let is_buddy = |it: &Block<D>| it.origin.iter().all(|at| at.is_multiple_of(side));
         let found = self.room.boxes(square(side)).find(is_buddy);
         found.map(|it| self.room.cells(it))
     }
 
     fn anchored(&self) -> Option<Vec<u32>> {
-        let is_anchor = |it: &Block<D>| (0..D).all(|axis| it.origin[axis] % it.sides[axis] == 0);
+        let is_anchor =
+            |it: &Block<D>| (0..D).all(|axis| it.origin[axis].is_multiple_of(it.sides[axis]));
         let mut best: Option<(usize, Block<D>)> = None;
         for sides in self.boxes() {
             // The next larger box has its shortest side doubled.
@@ -239,11 +242,8 @@ impl<const D: usize> Candidates<'_, '_, D> {
     /// The free cells of the shortest run of the curve that has enough of them.
     fn run(&self) -> Option<Vec<u32>> {
         let curve = curve::hilbert(self.grid());
-        let free: Vec<(usize, u32)> = curve
-            .into_iter()
-            .enumerate()
-            .filter(|it| self.room.is_free(it.1 as usize))
-            .collect();
+        let free: Vec<(usize, u32)> =
+            curve.into_iter().enumerate().filter(|it| self.room.is_free(it.1 as usize)).collect();
         let n = self.wanted.n_cells;
         let best = free.windows(n).min_by_key(|it| it[n - 1].0 - it[0].0)?;
         Some(best.iter().map(|it| it.1).collect())
@@ -348,7 +348,10 @@ mod tests {
         assert_eq!(origin(Policy::SquareFirst, 5), ([1, 0], 9));
         assert_eq!(origin(Policy::Buddy, 5), ([4, 0], 16));
         // In a corner it touches half of what is around it.
-        assert_eq!(room.contact(Block { origin: origin(Policy::BestFit, 4).0, sides: [2, 2] }), [4, 8]);
+        assert_eq!(
+            room.contact(Block { origin: origin(Policy::BestFit, 4).0, sides: [2, 2] }),
+            [4, 8]
+        );
         assert_eq!(origin(Policy::Anchored, 4).0.map(|it| it % 2), [0, 0]);
         assert_eq!(first(&room, wanted(64), Policy::Polyomino), None);
         assert_eq!(first(&room, wanted(63), Policy::Polyomino).unwrap().len(), 63);

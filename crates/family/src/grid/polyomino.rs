@@ -251,9 +251,9 @@ impl<'r, 'g, const D: usize> Growth<'r, 'g, D> {
     fn prop(&mut self, idx: usize) -> bool {
         let end = self.set[idx] as usize;
         let ground = self.ground;
-        let props = ground.neighbours(end).filter(|&it| {
-            !self.is_in[it] && self.room.is_free(it) && 1 < self.n_in[it]
-        });
+        let props = ground
+            .neighbours(end)
+            .filter(|&it| !self.is_in[it] && self.room.is_free(it) && 1 < self.n_in[it]);
         let props: Vec<usize> = props.filter(|&it| self.is_whole_with(it as u32)).collect();
         for prop in props {
             let is_near = |cell: usize| {

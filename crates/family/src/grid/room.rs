@@ -111,9 +111,8 @@ impl<'g, const D: usize> Room<'g, D> {
     /// The cells that `is_free` says are free.
     pub fn of(ground: &'g Ground<D>, mut is_free: impl FnMut(usize) -> bool) -> Self {
         let side = ground.grid.sides[0];
-        let row = |first: usize| {
-            (0..side).fold(0, |row, x| row | u64::from(is_free(first + x)) << x)
-        };
+        let row =
+            |first: usize| (0..side).fold(0, |row, x| row | u64::from(is_free(first + x)) << x);
         let rows = (0..ground.grid.n_cells()).step_by(side).map(row).collect();
         Self { ground, rows }
     }
@@ -153,6 +152,32 @@ impl<'g, const D: usize> Room<'g, D> {
         })
     }
 
+    /// The places of a box of `sides` that cannot be pushed both ways along any axis: those that
+    /// stand against something, and of a row of places the first and the last.  There is one if
+    /// there is any place at all.
+    pub fn corner_boxes(&self, sides: [usize; D]) -> impl Iterator<Item = Block<D>> + use<D> {
+        let grid = self.ground.grid;
+        let found = self.origins(sides);
+        let mut ends = found.clone();
+        for axis in 0..D {
+            if axis == 0 {
+                ends.iter_mut().zip(&found).for_each(|(row, it)| *row &= !(it << 1 & it >> 1));
+                continue;
+            }
+            let stride: usize = grid.sides[1..axis].iter().product();
+            for (idx, row) in ends.iter_mut().enumerate() {
+                let at = idx / stride % grid.sides[axis];
+                if 0 < at && at + 1 < grid.sides[axis] {
+                    *row &= !(found[idx - stride] & found[idx + stride]);
+                }
+            }
+        }
+        ends.into_iter().enumerate().flat_map(move |(row, bits)| {
+            let first = row * grid.sides[0];
+            Bits(bits).map(move |x| Block { origin: grid.at(first + x), sides })
+        })
+    }
+
     /// Whether a box of `sides`, as they stand, is free somewhere.
     pub fn has_box(&self, sides: [usize; D]) -> bool {
         self.origins(sides).iter().any(|&it| it != 0)
@@ -179,8 +204,8 @@ impl<'g, const D: usize> Room<'g, D> {
         }
         // A box that goes all the way round is one box, wherever it is said to start; one that may
         // not wrap has been shifted out at the end.
-        for axis in 0..D {
-            if sides[axis] == grid.sides[axis] && grid.wraps[axis] {
+        for (axis, side) in sides.into_iter().enumerate() {
+            if side == grid.sides[axis] && grid.wraps[axis] {
                 keep_first(grid, axis, &mut found);
             }
         }
@@ -256,10 +281,20 @@ impl<'g, const D: usize> Room<'g, D> {
         let (first, width) = (block.origin[0], block.sides[0]);
         let beyond = (first + width).saturating_sub(grid.sides[0]);
         let mask = all(width - beyond) << first | all(beyond);
-        let mut column = block;
-        (column.origin[0], column.sides[0]) = (0, 1);
-        let rows = grid.cells(column).map(|cell| self.rows[cell / grid.sides[0]] & mask);
-        rows.map(|it| it.count_ones() as usize).sum()
+        let n_rows: usize = block.sides[1..].iter().product();
+        let mut n_free = 0;
+        for nth in 0..n_rows {
+            let (mut left, mut row, mut stride) = (nth, 0, 1);
+            for axis in 1..D {
+                let side = grid.sides[axis];
+                let at = block.origin[axis] + left % block.sides[axis];
+                left /= block.sides[axis];
+                row += stride * if side <= at { at - side } else { at };
+                stride *= side;
+            }
+            n_free += (self.rows[row] & mask).count_ones() as usize;
+        }
+        n_free
     }
 
     /// The cells of `block`, those of its origin first.
@@ -362,7 +397,7 @@ fn keep_first<const D: usize>(grid: &Grid<D>, axis: usize, rows: &mut [u64]) {
     }
     let stride: usize = grid.sides[1..axis].iter().product();
     for (idx, row) in rows.iter_mut().enumerate() {
-        if idx / stride % grid.sides[axis] != 0 {
+        if !(idx / stride).is_multiple_of(grid.sides[axis]) {
             *row = 0;
         }
     }
@@ -447,9 +482,7 @@ mod tests {
                 (0..cells.len()).all(|idx| {
                     let at = Grid::mesh(block.sides).at(idx);
                     (0..2).all(|axis| {
-                        beside(at, axis).is_none_or(|(a, b)| {
-                            ground.around(a)[axis][1] == b as u32
-                        })
+                        beside(at, axis).is_none_or(|(a, b)| ground.around(a)[axis][1] == b as u32)
                     })
                 })
             };

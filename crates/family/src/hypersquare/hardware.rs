@@ -67,6 +67,9 @@ pub const fn cable(machine: &HyperSquare) -> LinkAttrs {
     LinkAttrs { capacity: machine.rate, latency: machine.delay(machine.pitch), kind }
 }
 
+/// Memory of a chip.  Assumed: no source says what the chips of such a machine have.
+pub const MEMORY_GIB: u32 = 32;
+
 /// What every name of a board's template begins with.
 pub const TEMPLATE: &str = "hypersquare-board";
 

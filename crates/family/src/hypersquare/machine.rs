@@ -8,10 +8,11 @@ use selvedge_model::spec::Plant;
 use selvedge_model::spec::hypersquare::HyperSquare;
 use selvedge_model::spec::plant::Family;
 
-use crate::build::pod_prefix;
+use crate::build::{numbers_behind, pod_prefix};
 use crate::graph::ChipGraph;
 use crate::graph::drawn::Drawn;
 use crate::grid::Grid;
+use crate::grid::site::{Lane, Site};
 use crate::hypersquare::bisection::bisection;
 use crate::hypersquare::build::board_name;
 use crate::hypersquare::group::{Chip, Group, Letter};
@@ -114,6 +115,20 @@ impl<'f> Machine<'f> {
             self.fabric.peer_of(port(from, letter, out)) == Some(port(to, letter, into))
         })
     }
+}
+
+/// How the boards of one machine stand: columns along the first axis, rows along the second, four
+/// cables from each to the next.
+pub fn site_of(fabric: &Fabric, parts: &[PartId]) -> Option<Site> {
+    let lanes = |out: Way, into: Way| -> Vec<Lane> {
+        Letter::ALL.map(|it| [out, into].map(|way| hardware::port(it, way))).to_vec()
+    };
+    let place = |name: &str| {
+        let [row, column] = numbers_behind(name, "board")?;
+        Some([column, row, 0])
+    };
+    let (east, south) = (lanes(Way::East, Way::West), lanes(Way::South, Way::North));
+    Site::survey(fabric, parts, place, &[east, south, Vec::new()])
 }
 
 /// The groups of a machine as cells, row by row.

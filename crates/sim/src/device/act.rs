@@ -541,7 +541,8 @@ impl Plant {
             .filter(|(_, task)| matches!(task.phase, Phase::Running { .. }))
             .filter(|(job, task)| {
                 let place = task.place.as_ref().expect("live tasks hold hardware");
-                concerned(*job, place) && place.holds.iter().any(|&hold| self.is_broken(hold))
+                concerned(*job, place)
+                    && place.holds.iter().any(|&hold| self.is_broken(hold, &place.holds))
             })
             .map(|(job, _)| job)
             .collect();

@@ -137,12 +137,18 @@ impl Plant {
         }
         for hold in holds {
             // A part under repair is joined to nothing: its outer links are not exercised.
-            self.exercise_part(*hold, matches!(errand, Errand::Job(..)), &mut found);
+            self.exercise_part(*hold, holds, matches!(errand, Errand::Job(..)), &mut found);
         }
         found.into_iter().collect()
     }
 
-    fn exercise_part(&self, hold: Hold, joined: bool, found: &mut BTreeSet<Target>) {
+    fn exercise_part(
+        &self,
+        hold: Hold,
+        holds: &[Hold],
+        joined: bool,
+        found: &mut BTreeSet<Target>,
+    ) {
         let (light, fabric, part) = (&self.light, &self.fabric, hold.part);
         let form = &light.forms[fabric.part(part).template];
         let base = fabric.port_at(part, 0).idx();
@@ -166,7 +172,7 @@ impl Plant {
         for local in 0..form.n_net {
             let port = PortId::at(base + local);
             let outer = fabric.cable_at(port).is_some();
-            if !outer || form.seats_at[local] & dead != 0 {
+            if !outer || form.seats_at[local] & dead != 0 || self.leads_away(port, holds) {
                 continue;
             }
             let lit = if joined { light.seen(port).is_some() } else { !light.cable_dark(port) };
@@ -219,8 +225,19 @@ impl Plant {
         ports.filter(|&port| self.fabric.cable_at(port).is_some())
     }
 
-    /// Whether what holds these seats cannot go on: a chip or a link of it is gone.
-    pub(super) fn is_broken(&self, hold: Hold) -> bool {
+    /// Whether a cable leads, with no switch between, to a part that is none of `holds`: what is
+    /// on its other end is another's, and nobody here uses it.
+    fn leads_away(&self, end: PortId, holds: &[Hold]) -> bool {
+        self.fabric.peer_of(end).is_some_and(|peer| {
+            let part = self.fabric.part_of_port(peer);
+            self.fabric.template_of(part).role == Role::Compute
+                && holds.iter().all(|it| it.part != part)
+        })
+    }
+
+    /// Whether what holds these seats, as one of `holds`, cannot go on: a chip or a link that it
+    /// uses is gone.
+    pub(super) fn is_broken(&self, hold: Hold, holds: &[Hold]) -> bool {
         let light = &self.light;
         if light.dead[hold.part] & hold.seats != 0 {
             return true;
@@ -233,7 +250,8 @@ impl Plant {
                     && light.seen(PortId::at(base + local as usize)).is_none()
             });
         let whole = hold.seats == self.fabric.template_of(hold.part).all_seats();
-        inner_dark || (whole && self.outer_ends(hold.part).any(|it| light.seen(it).is_none()))
+        let is_lost = |end: PortId| light.seen(end).is_none() && !self.leads_away(end, holds);
+        inner_dark || (whole && light.any_dark() && self.outer_ends(hold.part).any(is_lost))
     }
 
     /// Whether a target lies under a hold: a node with held seats, or a link that it uses.

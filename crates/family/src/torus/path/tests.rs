@@ -73,7 +73,7 @@ fn chips_next_to_each_other_sit_next_to_each_other() {
     let fabric = build::pods(1, 64).unwrap();
     for shape in Shape::all().into_iter().filter(|it| it.n_chips() <= 512) {
         let masks = match shape.need() {
-            Need::Whole { .. } => vec![u64::MAX],
+            Need::Whole { .. } | Need::Partition(_) => vec![u64::MAX],
             Need::Within { masks } => masks,
         };
         for mask in masks {

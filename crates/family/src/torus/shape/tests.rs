@@ -183,7 +183,7 @@ fn a_count_of_chips_takes_the_fewest_chips_then_the_smallest_diameter() {
 fn masks(text: &str) -> Vec<u64> {
     match text.parse::<Shape>().unwrap().need() {
         Need::Within { masks } => masks,
-        Need::Whole { .. } => panic!("{text} lies in a cube"),
+        Need::Whole { .. } | Need::Partition(_) => panic!("{text} lies in a cube"),
     }
 }
 

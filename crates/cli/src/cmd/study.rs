@@ -1,0 +1,31 @@
+//! `selvedge study …`: seeded studies of the production planners.
+
+mod allocation;
+
+mod pods;
+
+use clap::Subcommand;
+
+use crate::Globals;
+use crate::failure::Outcome;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Study {
+    #[command(subcommand)]
+    verb: StudyVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum StudyVerb {
+    /// Rules of placement on a grid of boards, held against one another.
+    Allocation(allocation::Allocation),
+    /// A static pod against a switched one, under the same trace.
+    Pods(pods::Pods),
+}
+
+pub(crate) fn run(args: &Study, globals: &Globals) -> Outcome {
+    match &args.verb {
+        StudyVerb::Allocation(args) => allocation::run(args, globals),
+        StudyVerb::Pods(args) => pods::run(args, globals),
+    }
+}

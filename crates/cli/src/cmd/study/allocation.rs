@@ -1,0 +1,273 @@
+//! `selvedge study allocation`.
+
+mod picture;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use selvedge_family::grid::policy::Policy;
+use selvedge_model::spec::hypersquare::groups_of;
+use selvedge_model::unit::{Ppm, Span};
+use selvedge_sim::study::allocation::{self, Queue, Setup};
+use selvedge_sim::study::workload::{self, Workload};
+use selvedge_sim::trace;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::Globals;
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render::progress::Progress;
+use crate::render::table::Table;
+use crate::render::{self, number};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Allocation {
+    /// Rules to study, or `all`: first-fit, best-fit, square-first, buddy, anchored, polyomino,
+    /// hilbert.
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', default_value = "polyomino")]
+    policy: Vec<String>,
+    /// Where tasks come from.
+    #[arg(long, value_name = "WORKLOAD", default_value = "uniform8")]
+    workload: Name,
+    /// Rows and columns of groups, which are boards of four chips.
+    #[arg(long, value_name = "RxC", default_value = "16x16", value_parser = groups)]
+    groups: [u16; 2],
+    /// For all dice.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Average over so many seeds from --seed on.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// How many tasks to draw.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    jobs: u64,
+    /// Tasks of a trace in place of a workload, all waiting from the beginning.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// So many tasks from the front may each start as soon as they fit; 1 is strict order.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    window: u64,
+    /// As in production: the first that does not fit is promised a moment, others pass it where
+    /// that holds.
+    #[arg(long, conflicts_with = "window")]
+    reservation: bool,
+    /// The share of boards that are dead, in per cent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    dead: f64,
+    /// The share of its time that each task communicates, 0 to 1: it waits for a partition that is
+    /// good enough.
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    communication: f64,
+    /// Draw the machine over time into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    Uniform8,
+    Tpu,
+    Crux,
+    Philly,
+}
+
+impl Name {
+    fn workload(self) -> Workload {
+        match self {
+            Name::Uniform8 => Workload::Uniform8,
+            Name::Tpu => Workload::Tpu,
+            Name::Crux => Workload::Crux,
+            Name::Philly => Workload::Philly,
+        }
+    }
+}
+
+fn groups(text: &str) -> Result<[u16; 2], String> {
+    groups_of(text).map_err(|wrong| wrong.to_string())
+}
+
+pub(crate) fn run(args: &Allocation, globals: &Globals) -> Outcome {
+    let policies = policies(&args.policy)?;
+    if args.svg.is_some() && (policies.len(), args.seeds) != (1, 1) {
+        return Err(
+            Failure::new("--svg draws one run").hint("name one policy, and leave out --seeds")
+        );
+    }
+    let mut line = Progress::new();
+    let mut runs: Vec<(Policy, Vec<allocation::Outcome>)> = Vec::new();
+    for policy in policies {
+        let mut outcomes = Vec::new();
+        for seed in args.seed..args.seed.saturating_add(args.seeds) {
+            line.tell(|| format!("{policy}, seed {seed}"));
+            let study = timed(&setup(args, policy, seed)?)?;
+            if let Some(file) = &args.svg {
+                let svg = picture::draw(&title(args, policy), args.groups, &study);
+                fs::write(file, svg).within(|| format!("cannot write {}", file.display()))?;
+            }
+            outcomes.push(study.outcome);
+        }
+        runs.push((policy, outcomes));
+    }
+    if globals.json {
+        print_json(args, &runs)?;
+    } else {
+        render::print(&page(args, &runs))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// One object for one run, else all of them under `runs`.
+fn print_json(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> Outcome<()> {
+    let row = |policy: Policy, seed: u64, outcome| Row {
+        policy: policy.word(),
+        workload: args.source(),
+        groups: format!("{}x{}", args.groups[0], args.groups[1]),
+        seed,
+        queue: args.order(),
+        outcome,
+    };
+    let rows: Vec<Row<'_>> = runs
+        .iter()
+        .flat_map(|(policy, outcomes)| {
+            outcomes.iter().zip(args.seed..).map(|(it, seed)| row(*policy, seed, it))
+        })
+        .collect();
+    match &rows[..] {
+        [row] => render::print_json(row)?,
+        rows => render::print_json(&json!({ "runs": rows }))?,
+    }
+    Ok(())
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    policy: &'static str,
+    workload: String,
+    groups: String,
+    seed: u64,
+    queue: String,
+    #[serde(flatten)]
+    outcome: &'a allocation::Outcome,
+}
+
+fn title(args: &Allocation, policy: Policy) -> String {
+    let [rows, columns] = args.groups;
+    format!("{policy}: {} on {rows}x{columns} groups, {}", args.source(), args.order())
+}
+
+fn page(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> String {
+    let [rows, columns] = args.groups;
+    let seeds = match args.seeds {
+        1 => format!("seed {}", args.seed),
+        n => format!("mean over seeds {} to {}", args.seed, args.seed + n - 1),
+    };
+    let dead = if args.dead == 0.0 { String::new() } else { format!(", {} % dead", args.dead) };
+    let mut table = Table::new(&[
+        "policy", ">used", ">held", ">within", ">beside", ">refused", ">sturdy", ">split",
+        ">links", ">queue", ">done", ">us", ">p99",
+    ]);
+    for (policy, outcomes) in runs {
+        let n = outcomes.len() as f64;
+        let mean = |get: fn(&allocation::Outcome) -> f64| outcomes.iter().map(get).sum::<f64>() / n;
+        let share = |get| format!("{:.3}", mean(get));
+        let few = |get| format!("{:.1}", mean(get));
+        table.row([
+            policy.word().into(),
+            share(|it| it.utilisation).into(),
+            share(|it| it.allocated).into(),
+            share(|it| it.internal_fragmentation).into(),
+            share(|it| it.external_fragmentation).into(),
+            share(|it| it.refused_work).into(),
+            share(|it| it.sturdy).into(),
+            share(|it| it.split).into(),
+            format!("{:.2}", mean(|it| it.links_per_chip)).into(),
+            number::seconds(mean(|it| it.queue_s)).into(),
+            number::seconds(mean(|it| it.completion_s)).into(),
+            few(|it| it.us_per_decision).into(),
+            few(|it| it.us_p99).into(),
+        ]);
+    }
+    format!(
+        "{} on {rows}x{columns} groups{dead}, {}; {seeds}\n{table}\
+         used, held: sound boards that tasks need, and hold; within: the share of held boards that \
+         is not needed;\nbeside: the share of sound boards that is free although the first that \
+         waits needs no more;\nrefused: work that the sound machine can never hold; sturdy: chips \
+         in partitions whose boards all have\ntwo neighbours; split: chips in partitions of \
+         several pieces; links: of a chip within its partition\n",
+        args.source(),
+        args.order(),
+    )
+}
+
+impl Allocation {
+    fn source(&self) -> String {
+        match &self.trace {
+            Some(path) => path.display().to_string(),
+            None => format!("{} {}", self.jobs, self.workload.workload().word()),
+        }
+    }
+
+    fn order(&self) -> String {
+        match (self.reservation, self.window) {
+            (true, _) => "reservation".to_owned(),
+            (false, 1) => "strict order".to_owned(),
+            (false, n) => format!("window {n}"),
+        }
+    }
+}
+
+fn policies(words: &[String]) -> Outcome<Vec<Policy>> {
+    if words.iter().any(|it| it == "all") {
+        return Ok(Policy::ALL.to_vec());
+    }
+    let read = |word: &String| {
+        Policy::parse(word).ok_or_else(|| {
+            let all: Vec<&str> = Policy::ALL.iter().map(|it| it.word()).collect();
+            Failure::new(format!("there is no policy {word:?}"))
+                .hint(format!("write one of {}, or all", all.join(", ")))
+        })
+    };
+    words.iter().map(read).collect()
+}
+
+fn share(what: &str, value: f64) -> Outcome<Ppm> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(Ppm::new((value * 1e6).round() as u32));
+    }
+    Err(Failure::new(format!("{what} is {value}")).hint("write a share of the whole"))
+}
+
+fn setup(args: &Allocation, policy: Policy, seed: u64) -> Outcome<Setup> {
+    let n_boards = u32::from(args.groups[0]) * u32::from(args.groups[1]);
+    let tasks = match &args.trace {
+        None => workload::draw(args.workload.workload(), args.jobs as usize, n_boards, seed),
+        Some(path) => {
+            let text =
+                fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
+            let jobs = trace::parse(&path.display().to_string(), &text)
+                .within(|| format!("cannot use {}", path.display()))?;
+            workload::of_trace(&jobs, n_boards, false)
+        }
+    };
+    let queue = match args.reservation {
+        true => Queue::Reservation,
+        false => Queue::Window(args.window as usize),
+    };
+    Ok(Setup {
+        groups: args.groups,
+        policy,
+        queue,
+        tasks,
+        dead: share("--dead", args.dead / 100.0)?,
+        communication: share("--communication", args.communication)?,
+        seed,
+    })
+}
+
+#[allow(clippy::disallowed_methods, reason = "how long a decision really took is told to a person")]
+fn timed(setup: &Setup) -> Outcome<allocation::Study> {
+    let since = Instant::now();
+    let mut clock = || Span::nanos(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    allocation::run(setup, &mut clock).within(|| "cannot run the study".to_owned())
+}
