@@ -40,7 +40,7 @@ pub enum DemandError {
 }
 
 /// Whether a text is of two sides: boards of a grid, not chips of a torus.
-fn is_boards(shape: &str) -> bool {
+pub fn is_boards(shape: &str) -> bool {
     shape.matches('x').count() == 1
 }
 
@@ -54,22 +54,24 @@ fn boards(text: &str) -> Result<[u16; 2], DemandError> {
     read.filter(in_range).ok_or_else(wrong)
 }
 
-/// `demand` with what depends on the hardware worked out: the boards that hold a load.
-///
-/// Where boards of a plant have chips of several kinds, those with the least memory count.
-pub fn sized(fabric: &Fabric, layout: &Layout, demand: &Demand) -> Demand {
-    let Demand::Load(load) = demand else { return demand.clone() };
+/// Chips and memory in GiB of a board of the grid that a load goes to: of those of several kinds,
+/// the one with the least memory.
+pub fn board_of(fabric: &Fabric, layout: &Layout) -> Option<(u32, u32)> {
     let sited = layout.pools.pairs().filter(|(pool, _)| layout.is_sited(*pool));
     let firsts = sited.filter_map(|(_, parts)| parts.first().copied());
-    let per_board = |part: PartId| {
+    let boards = firsts.filter_map(|part| {
         let n_chips = fabric.template_of(part).seats().len() as u32;
-        (n_chips, n_chips * selvedge_family::chip_memory_gib(fabric, part).unwrap_or(u32::MAX / 64))
-    };
-    let boards = firsts
-        .map(per_board)
-        .map(|(chips, gib)| load.chips.div_ceil(chips).max(load.memory_gib.div_ceil(gib)))
-        .max();
-    Demand::Load(Load { boards, ..load.clone() })
+        Some((n_chips, n_chips * selvedge_family::chip_memory_gib(fabric, part)?))
+    });
+    boards.min_by_key(|it| it.1)
+}
+
+/// `demand` with what depends on the hardware worked out: the boards that hold a load.
+pub fn sized(fabric: &Fabric, layout: &Layout, demand: &Demand) -> Demand {
+    let Demand::Load(load) = demand else { return demand.clone() };
+    let boards = board_of(fabric, layout)
+        .map(|(chips, gib)| load.chips.div_ceil(chips).max(load.memory_gib.div_ceil(gib)));
+    Demand::Load(Box::new(Load { boards, ..(**load).clone() }))
 }
 
 /// What the scheduler needs to know of a demand, and the demand in its canonical form.
@@ -89,7 +91,7 @@ pub fn need(demand: &Demand) -> Result<(Demand, Need), DemandError> {
             };
             Ok((Demand::Shape(format!("{rows}x{columns}")), Need::Partition(partition)))
         }
-        Demand::Load(Load { chips: 0, .. }) => Err(DemandError::NoChips),
+        Demand::Load(load) if load.chips == 0 => Err(DemandError::NoChips),
         Demand::Load(load) if 1_000_000 < load.communication.parts() => {
             Err(DemandError::Share { share: load.communication })
         }
@@ -115,9 +117,13 @@ pub fn need(demand: &Demand) -> Result<(Demand, Need), DemandError> {
 /// How many tasks a job of this demand has: one for each machine.
 pub fn n_tasks(demand: &Demand, need: &Need) -> u32 {
     const MACHINE_CHIPS: u32 = (torus::hardware::CHIPS / torus::hardware::MACHINES) as u32;
-    match demand {
-        Demand::Shape(_) => need.n_seats(torus::hardware::CHIPS as u32).div_ceil(MACHINE_CHIPS),
-        Demand::Parts(n_parts) => *n_parts,
+    match (demand, need) {
+        // A board is a machine.
+        (_, Need::Partition(it)) => it.n_parts,
+        (Demand::Parts(n_parts), _) => *n_parts,
+        (Demand::Shape(_) | Demand::Load(_), _) => {
+            need.n_seats(torus::hardware::CHIPS as u32).div_ceil(MACHINE_CHIPS)
+        }
     }
 }
 

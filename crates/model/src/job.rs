@@ -19,7 +19,7 @@ pub enum Demand {
     /// Whole parts with all their seats, in one pool: hosts of a cluster.
     Parts(u32),
     /// Chips that are joined with one another, on boards of a grid.
-    Load(Load),
+    Load(Box<Load>),
 }
 
 /// A task's load, from which its partition of a grid of boards follows (seed 004, claim 12).

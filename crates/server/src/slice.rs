@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use selvedge_control::core::Core;
+use selvedge_control::family::is_boards;
 use selvedge_family::torus::hardware::{self, DIMS};
 use selvedge_family::torus::lattice::Direction;
 use selvedge_family::torus::path;
@@ -55,11 +56,11 @@ struct Chip {
 pub(crate) fn of(core: &Core, job: JobId, place: &Place) -> Slice {
     let known = &core.state().jobs[job];
     let mut slice = match &known.spec.demand {
-        Demand::Shape(text) => {
+        Demand::Shape(text) if !is_boards(text) => {
             let (shape, _) = Shape::parse(text).expect("an accepted job's shape has been parsed");
             of_torus(core, &shape, place)
         }
-        Demand::Parts(_) => of_hosts(core.fabric(), place),
+        Demand::Shape(_) | Demand::Parts(_) | Demand::Load(_) => of_hosts(core.fabric(), place),
     };
     let n = slice.posts.len();
     let master = slice.posts[0].address;

@@ -50,12 +50,26 @@ enum JobVerb {
                         plant time.\nExit status: 0 accepted (or, with --dry-run, can start), \
                         1 with --dry-run: can never start, 2 error.")]
 struct Submit {
-    /// Chips along x, y and z: 4x4x4, 8x8x16_twisted, 2x2x1.
-    #[arg(long, value_name = "SHAPE", required_unless_present = "hosts")]
+    /// Chips along x, y and z: 4x4x4, 8x8x16_twisted, 2x2x1; or rows and columns of boards of a
+    /// grid: 4x6.
+    #[arg(long, value_name = "SHAPE", required_unless_present_any = ["hosts", "chips"])]
     shape: Option<String>,
     /// Whole hosts of a cluster, in place of a shape.
     #[arg(long, value_name = "N", conflicts_with = "shape")]
     hosts: Option<u32>,
+    /// Chips at least, joined with one another on boards of a grid, in place of a shape.
+    #[arg(long, value_name = "N", conflicts_with_all = ["shape", "hosts"])]
+    chips: Option<u32>,
+    /// Memory of those chips together at least, in GiB.
+    #[arg(long, value_name = "GIB", requires = "chips")]
+    memory: Option<u32>,
+    /// The share of its time that it communicates on the best partition of its size, 0 to 1; 0.3
+    /// without.
+    #[arg(long, value_name = "X", requires = "chips")]
+    communication: Option<f64>,
+    /// What it communicates by, all-reduce or all-gather; all-reduce without.
+    #[arg(long, value_name = "COLLECTIVE", requires = "chips")]
+    collective: Option<String>,
     /// For people; need not be unique.
     #[arg(long)]
     name: String,
@@ -237,6 +251,7 @@ struct Explained {
     summary: String,
     n_ahead: u64,
     room: Vec<Room>,
+    need: Option<String>,
     steps: Option<Vec<Step>>,
     forecast: Option<Forecast>,
 }
@@ -246,6 +261,8 @@ struct Room {
     pod: String,
     n_free: u64,
     n_parts: u64,
+    largest_box: Option<String>,
+    largest_set: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -302,6 +319,7 @@ fn new_job(args: &Submit) -> Outcome<NewJob<'_>> {
         ("owner", &args.owner),
         ("project", &args.project),
         ("key", &args.key),
+        ("collective", &args.collective),
     ];
     for (field, text) in texts {
         if let Some(text) = text {
@@ -310,6 +328,8 @@ fn new_job(args: &Submit) -> Outcome<NewJob<'_>> {
     }
     let numbers = [
         ("hosts", args.hosts),
+        ("chips", args.chips),
+        ("memory_gib", args.memory),
         ("priority", args.priority.map(u32::from)),
         ("retries", args.retries),
     ];
@@ -317,6 +337,9 @@ fn new_job(args: &Submit) -> Outcome<NewJob<'_>> {
         if let Some(number) = number {
             given.insert(field.to_owned(), number.into());
         }
+    }
+    if let Some(share) = args.communication {
+        given.insert("communication".to_owned(), share.into());
     }
     if args.preemptible {
         given.insert("preemptible".to_owned(), true.into());
@@ -526,8 +549,18 @@ fn explanation_page(id: u32, explained: &Explained) -> String {
     let Some(forecast) = &explained.forecast else { return facts.to_string() };
     let ahead = number::counted(explained.n_ahead, "job");
     facts.add("before it", format!("{ahead} in the queue"));
-    for Room { pod, n_free, n_parts } in &explained.room {
-        facts.add("room", format!("{pod}: {n_free} of {n_parts} free and sound"));
+    if let Some(need) = &explained.need {
+        facts.add("needs", need.clone());
+    }
+    for Room { pod, n_free, n_parts, largest_box, largest_set } in &explained.room {
+        let largest = match (largest_box, largest_set) {
+            (Some(sides), Some(n)) => {
+                let set = number::counted(u64::from(*n), "board");
+                format!("; the largest box {sides}, the largest connected set {set}")
+            }
+            _ => String::new(),
+        };
+        facts.add("room", format!("{pod}: {n_free} of {n_parts} free and sound{largest}"));
     }
     facts.add("left alone", forecast.text());
     match &explained.steps {

@@ -1,12 +1,13 @@
 //! Why a job waits, and what would become of one: asked of the core, never canned.
 
+use selvedge_control::capacity::{Capacity, Largest};
 use selvedge_control::core::Explanation;
 use selvedge_control::family;
 use selvedge_control::schedule::explain::{Forecast, Step};
 use selvedge_control::state::{Job, JobState};
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
-use selvedge_model::job::JobSpec;
+use selvedge_model::job::{Demand, JobSpec};
 
 use crate::api::error::ApiError;
 use crate::api::job::{ExplanationView, ForecastView, RoomView, StepView};
@@ -34,8 +35,14 @@ fn n_part_seats(shell: &Shell) -> u32 {
 /// # Errors
 /// What a submit would be refused for.
 pub(crate) fn forecast(shell: &Shell, spec: &JobSpec) -> Result<ForecastView, ApiError> {
-    let forecast = shell.core().dry_run(spec)?;
-    Ok(forecast_view(shell, &forecast))
+    let core = shell.core();
+    let forecast = core.dry_run(spec)?;
+    let mut view = forecast_view(shell, &forecast);
+    let demand = family::sized(core.fabric(), core.layout(), &spec.demand);
+    if let Some(need) = need_words(shell, &demand) {
+        view.why = format!("{}; {need}", view.why);
+    }
+    Ok(view)
 }
 
 fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
@@ -76,6 +83,8 @@ pub(crate) fn explain(shell: &Shell, id: JobId, job: &Job) -> ExplanationView {
         pod: pod.clone(),
         n_free: *n_free,
         n_parts: *n_parts,
+        largest_box: largest(shell, pod).map(|it| format!("{}x{}", it.rows, it.columns)),
+        largest_set: largest(shell, pod).map(|it| it.connected),
     });
     let steps = explained.as_ref().and_then(|it| it.steps.as_ref());
     ExplanationView {
@@ -87,12 +96,41 @@ pub(crate) fn explain(shell: &Shell, id: JobId, job: &Job) -> ExplanationView {
         },
         n_ahead: explained.as_ref().map_or(0, |it| it.n_ahead),
         room: room.collect(),
+        need: need_words(shell, &job.spec.demand),
         steps: steps.map(|steps| steps.iter().map(|it| step_view(shell, it)).collect()),
         forecast: explained
             .as_ref()
             .and_then(|it| it.forecast.as_ref())
             .map(|it| forecast_view(shell, it)),
     }
+}
+
+/// The largest box and connected set of free boards of a pod, if it is a grid.
+pub(crate) fn largest(shell: &Shell, pod: &str) -> Option<Largest> {
+    let (core, fabric) = (shell.core(), shell.core().fabric());
+    let pool = fabric.pools().pairs().find(|(_, name)| **name == *pod)?.0;
+    Capacity::now(core.layout(), &core.state().parts).largest(pool)
+}
+
+/// How the boards of a load follow from its chips and memory (seed 004, claim 12).
+fn need_words(shell: &Shell, demand: &Demand) -> Option<String> {
+    let Demand::Load(load) = demand else { return None };
+    let core = shell.core();
+    let (chips, gib) = family::board_of(core.fabric(), core.layout())?;
+    let of_chips = load.chips.div_ceil(chips);
+    let memory = match load.memory_gib {
+        0 => String::new(),
+        asked => format!(", {asked} GiB take {} of {gib} GiB", asked.div_ceil(gib)),
+    };
+    let share = f64::from(load.communication.parts()) / 1e4;
+    Some(format!(
+        "{} boards: {} chips take {of_chips} of {chips} chips{memory}; it communicates for {share} % \
+         of its time by {}, and waits rather than take more than a quarter longer than on the best \
+         partition of its size",
+        load.boards.unwrap_or(of_chips),
+        load.chips,
+        load.collective.word(),
+    ))
 }
 
 /// What a waiting job waits for, in one line.

@@ -15,8 +15,8 @@ use selvedge_driver::task::output;
 use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
-use selvedge_model::job::{Demand, JobSpec, Program, Work};
-use selvedge_model::unit::{Moment, Span};
+use selvedge_model::job::{Collective, Demand, JobSpec, Load, Program, Work};
+use selvedge_model::unit::{Moment, Ppm, Span};
 
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody, chain};
@@ -32,12 +32,26 @@ use crate::words;
 pub struct JobForm {
     /// For people; need not be unique.
     pub name: String,
-    /// A slice of a torus pod: `4x8x8`, `4x8x8_twisted`, `2x2x1`.
+    /// A slice of a torus pod: `4x8x8`, `4x8x8_twisted`, `2x2x1`; or a box of boards of a grid:
+    /// `4x6`.
     #[serde(default)]
     pub shape: Option<String>,
     /// Whole hosts instead of a shape.
     #[serde(default)]
     pub hosts: Option<u32>,
+    /// Chips at least, joined with one another on boards of a grid, instead of a shape.
+    #[serde(default)]
+    pub chips: Option<u32>,
+    /// Memory of those chips together at least, in GiB.
+    #[serde(default)]
+    pub memory_gib: Option<u32>,
+    /// The share of its time that the job communicates on the best partition of its size, 0 to 1;
+    /// 0.3 where absent.
+    #[serde(default)]
+    pub communication: Option<f64>,
+    /// What it communicates by: `all-reduce` or `all-gather`; all-reduce where absent.
+    #[serde(default)]
+    pub collective: Option<String>,
     /// Higher goes first, 0 to 9; 3 where absent.
     #[serde(default)]
     pub priority: Option<u8>,
@@ -238,6 +252,8 @@ pub struct ExplanationView {
     /// What all together would let it start now, each needed; none if nothing of this would, or
     /// if it does not wait.
     pub steps: Option<Vec<StepView>>,
+    /// How the boards that it needs follow from what it asked for; only for a load.
+    pub need: Option<String>,
     /// When it starts if nothing is done.
     pub forecast: Option<ForecastView>,
 }
@@ -251,6 +267,10 @@ pub struct RoomView {
     pub n_free: usize,
     /// Parts in all.
     pub n_parts: usize,
+    /// The largest free box of boards, as rows and columns: `4x6`; only where the pod is a grid.
+    pub largest_box: Option<String>,
+    /// The boards of the largest connected set of free ones; only where the pod is a grid.
+    pub largest_set: Option<u32>,
 }
 
 /// One thing that would help a job start.
@@ -617,12 +637,24 @@ fn key_of(headers: &HeaderMap, key: Option<String>) -> Result<Option<String>, Ap
 
 fn spec_of(mut form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
     let work = work_of(&mut form)?;
-    let demand = match (form.shape, form.hosts) {
-        (Some(shape), None) => Demand::Shape(shape),
-        (None, Some(hosts)) => Demand::Parts(hosts),
-        (None, None) | (Some(_), Some(_)) => {
-            return Err(ApiError::unprocessable("a job has a shape, or a number of hosts")
-                .hint("for instance \"shape\": \"4x4x8\""));
+    let of_load = form.memory_gib.is_some() || form.communication.is_some();
+    if form.chips.is_none() && (of_load || form.collective.is_some()) {
+        let what = "memory_gib, communication and collective stand beside chips alone";
+        return Err(ApiError::unprocessable(what).hint("for instance \"chips\": 48"));
+    }
+    let demand = match (form.shape, form.hosts, form.chips) {
+        (Some(shape), None, None) => Demand::Shape(shape),
+        (None, Some(hosts), None) => Demand::Parts(hosts),
+        (None, None, Some(chips)) => Demand::Load(Box::new(Load {
+            chips,
+            memory_gib: form.memory_gib.unwrap_or(0),
+            communication: share_of(form.communication)?,
+            collective: collective_of(form.collective.as_deref())?,
+            boards: None,
+        })),
+        _ => {
+            let what = "a job has a shape, or a number of hosts, or a number of chips";
+            return Err(ApiError::unprocessable(what).hint("for instance \"shape\": \"4x4x8\""));
         }
     };
     Ok(JobSpec {
@@ -635,6 +667,27 @@ fn spec_of(mut form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
         limit: form.limit.map(|it| span("limit", &it)).transpose()?,
         retries: form.retries,
         work,
+    })
+}
+
+/// Assumed: what a training job communicates where its owner does not say.
+const COMMUNICATION: f64 = 0.3;
+
+fn share_of(share: Option<f64>) -> Result<Ppm, ApiError> {
+    let share = share.unwrap_or(COMMUNICATION);
+    if (0.0..=1.0).contains(&share) {
+        return Ok(Ppm::new((share * 1e6).round() as u32));
+    }
+    let what = format!("communication is {share}");
+    Err(ApiError::unprocessable(what).hint("write a share of the job's time, from 0 to 1"))
+}
+
+fn collective_of(word: Option<&str>) -> Result<Collective, ApiError> {
+    let known = [Collective::AllReduce, Collective::AllGather];
+    let Some(word) = word else { return Ok(known[0]) };
+    known.into_iter().find(|it| it.word() == word).ok_or_else(|| {
+        ApiError::unprocessable(format!("there is no collective {word:?}"))
+            .hint("write all-reduce or all-gather")
     })
 }
 

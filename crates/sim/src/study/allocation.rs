@@ -247,13 +247,13 @@ impl<'a> Machine<'a> {
             })
         };
         let demand = |it: &Task| {
-            Demand::Load(Load {
+            Demand::Load(Box::new(Load {
                 chips: 4 * it.n_boards,
                 memory_gib: 0,
                 communication: setup.communication,
                 collective: Collective::AllReduce,
                 boards: Some(it.n_boards),
-            })
+            }))
         };
         Ok(Self {
             fabric,

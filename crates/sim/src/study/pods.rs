@@ -151,7 +151,7 @@ fn demand(pod: Pod, job: &TraceJob) -> Option<(Demand, Need, u32)> {
     });
     let boards = Some(n_chips);
     let load = Load { chips: n_chips, memory_gib: 0, communication, collective, boards };
-    Some((Demand::Load(load), need, n_chips))
+    Some((Demand::Load(Box::new(load)), need, n_chips))
 }
 
 struct World<'a> {

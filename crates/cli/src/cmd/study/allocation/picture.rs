@@ -69,7 +69,8 @@ fn curves(svg: &mut String, study: &Study, (width, top): (f64, f64)) {
         "<rect x=\"{left}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{CURVES}\" fill=\"none\" \
          stroke=\"#888\"/>"
     );
-    let lines: [(&str, &str, fn(&Sample) -> u32); 3] = [
+    type Curve = (&'static str, &'static str, fn(&Sample) -> u32);
+    let lines: [Curve; 3] = [
         ("used", "#1b7837", |it| it.useful),
         ("largest free connected set", "#2166ac", |it| it.largest_set),
         ("largest free box", "#b2182b", |it| it.largest_box),
