@@ -229,14 +229,6 @@ impl<'a> Machine<'a> {
         if setup.tasks.is_empty() {
             return Err(StudyError::NoTask);
         }
-        let mut limits = Dice::new(setup.seed, "limits");
-        let limit = |it: &Task| {
-            // As in production: owners ask for one to three times what they need.
-            let ppm = u128::from(1_000_000 + limits.below(2_000_001));
-            let nanos = u128::from(it.service.as_nanos()) * ppm / 1_000_000;
-            Span::nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-        };
-        let limits = setup.tasks.iter().map(limit).collect();
         let need = |it: &Task| {
             Need::Partition(Partition {
                 n_parts: it.n_boards,
@@ -264,7 +256,7 @@ impl<'a> Machine<'a> {
             tasks: &setup.tasks,
             demands: setup.tasks.iter().map(demand).collect(),
             needs: setup.tasks.iter().map(need).collect(),
-            limits,
+            limits: limits(setup),
             queue: Vec::new(),
             running: BTreeMap::new(),
             weights: BTreeMap::new(),
@@ -503,6 +495,17 @@ impl<'a> Machine<'a> {
         debug_assert!(self.queue.is_empty() || setup.queue == Queue::Reservation, "all have run");
         Study { outcome: self.out, frames: self.frames, samples: self.samples, dead: self.dead }
     }
+}
+
+/// As in production: owners ask for one to three times what they need.
+fn limits(setup: &Setup) -> Vec<Span> {
+    let mut dice = Dice::new(setup.seed, "limits");
+    let limit = |it: &Task| {
+        let ppm = u128::from(1_000_000 + dice.below(2_000_001));
+        let nanos = u128::from(it.service.as_nanos()) * ppm / 1_000_000;
+        Span::nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    };
+    setup.tasks.iter().map(limit).collect()
 }
 
 fn busy(it: &Running) -> Busy<'_> {

@@ -37,16 +37,19 @@ pub(crate) struct Allocation {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Average over so many seeds from --seed on.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// How many tasks to draw.
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     jobs: u64,
     /// Tasks of a trace in place of a workload, all waiting from the beginning.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// So many tasks from the front may each start as soon as they fit; 1 is strict order.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     window: u64,
     /// As in production: the first that does not fit is promised a moment, others pass it where
     /// that holds.

@@ -60,10 +60,14 @@ pub(crate) fn run(args: &Pods, globals: &Globals) -> Outcome {
         |it| it.display().to_string(),
     );
     if globals.json {
+        let arriving = arriving.iter().map(|[a, b]| json!({"switched": a, "static": b}));
+        let arriving: Vec<_> = arriving.collect();
         let outcomes: Vec<_> = runs.iter().map(|it| &it.outcome).collect();
         render::print_json(&json!({
-            "trace": source, "watched": args.watched, "pods": outcomes,
-            "arriving": arriving.iter().map(|[a, b]| json!({"switched": a, "static": b})).collect::<Vec<_>>(),
+            "trace": source,
+            "watched": args.watched,
+            "pods": outcomes,
+            "arriving": arriving,
         }))?;
         return Ok(Answer::Yes);
     }
