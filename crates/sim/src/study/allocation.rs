@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use selvedge_control::capacity::{Capacity, Layout};
+use selvedge_control::planted::Planted;
 use selvedge_control::schedule::{self, Busy, View, Waiting};
 use selvedge_control::settings::Means;
 use selvedge_control::state::PartState;
@@ -357,6 +358,7 @@ impl<'a> Machine<'a> {
                 Queue::Reservation => None,
             },
             current: &|_, _| None,
+            planted: Planted::NONE,
         };
         let before = clock();
         let (plan, report) = schedule::plan(&view);

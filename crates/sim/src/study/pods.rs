@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use selvedge_control::capacity::{Capacity, Layout};
+use selvedge_control::planted::Planted;
 use selvedge_control::schedule::{self, View, Waiting};
 use selvedge_control::settings::Means;
 use selvedge_control::state::PartState;
@@ -257,6 +258,7 @@ impl World<'_> {
             stop_max: Span::ZERO,
             window: Some(1),
             current: &|_, _| None,
+            planted: Planted::NONE,
         };
         let (plan, _report) = schedule::plan(&view);
         let starts: Vec<(usize, Place)> =
