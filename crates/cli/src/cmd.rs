@@ -36,6 +36,8 @@ mod ocs;
 
 mod plant;
 
+mod plant_sim;
+
 mod pod;
 
 mod pod_picture;
@@ -112,6 +114,8 @@ pub(crate) enum Verb {
     Study(study::Study),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
+    /// The process of a simulated plant, which `up` starts by itself.
+    PlantSim(plant_sim::PlantSim),
     /// Print a shell's completions.
     Completions(completions::Completions),
     /// Write the manual pages.
@@ -150,6 +154,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Topo(args) => topo::run(&args, globals),
         Verb::Study(args) => study::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
+        Verb::PlantSim(args) => plant_sim::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
         Verb::TaskRun(args) => task::run(&args),

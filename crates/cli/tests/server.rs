@@ -47,11 +47,22 @@ impl Up {
         self.dir().join("data")
     }
 
-    /// Ends it as a power failure would, and leaves its data.
+    /// Ends it at once, and leaves its data and what it started.
     fn kill(mut self) -> tempfile::TempDir {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.dir.take().unwrap()
+    }
+
+    /// Sends it a signal and waits for its end.
+    fn signal(mut self, name: &str) -> tempfile::TempDir {
+        signal(name, u64::from(self.child.id()));
+        assert!(self.child.wait().unwrap().success(), "{name}");
+        self.dir.take().unwrap()
+    }
+
+    fn plant_pid(&self) -> u64 {
+        self.json("status")["plant_pid"].as_u64().unwrap()
     }
 
     fn run(&self, args: &str) -> Output {
@@ -95,7 +106,26 @@ impl Drop for Up {
         // Our own child, by its handle; it may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(dir) = &self.dir {
+            end_left(dir.path());
+        }
     }
+}
+
+/// Ends the plant that a killed server has left, if it has.
+fn end_left(dir: &Path) -> Output {
+    program(dir).args(["down", "--data", "data"]).output().unwrap()
+}
+
+fn signal(name: &str, pid: u64) {
+    let done = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    assert!(done.success(), "{name} {pid}");
+}
+
+/// Whether a process runs, and not only waits for its parent to ask how it ended.
+fn lives(pid: u64) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|it| !it.is_empty() && !it.starts_with('Z'))
 }
 
 fn program(dir: &Path) -> Command {
@@ -148,6 +178,60 @@ fn a_running_job_outlives_its_server_with_its_generation() {
         assert_eq!(after[field], before[field], "{field}");
     }
     assert_eq!(again.json("check")["violations"], serde_json::json!([]));
+}
+
+#[test]
+fn an_upgrade_leaves_the_plant_and_ctrl_c_ends_it() {
+    let up = Up::start("60");
+    let id = up.json("job submit --shape 4x4x8 --name long --duration 30d")["id"].clone();
+    up.text(&format!("job wait {id} --running --timeout 60"));
+    let (plant, before) = (up.plant_pid(), up.json("ocs show x3")["pairs"].clone());
+    assert!(before[0]["moves"].is_u64(), "{before}");
+    let dir = up.signal("TERM");
+    assert!(lives(plant));
+    let up = Up::start_in(dir, "60");
+    assert_eq!(up.plant_pid(), plant, "the same process is found again");
+    up.until("ocs show x3", |it| it["known"] == true);
+    assert_eq!(up.json("ocs show x3")["pairs"], before, "no mirror has moved");
+    let dir = up.signal("INT");
+    assert!(!lives(plant));
+    // Killed, it leaves its plant, which `down` then ends.
+    let up = Up::start_in(dir, "60");
+    let plant = up.plant_pid();
+    let dir = up.kill();
+    assert!(lives(plant));
+    let done = end_left(dir.path());
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success() && text.contains(&plant.to_string()), "{text}");
+    assert!(!lives(plant));
+    let done = end_left(dir.path());
+    assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn a_plant_that_is_killed_is_started_anew_with_its_mirrors() {
+    let up = Up::start("60");
+    let id = up.json("job submit --shape 4x4x8 --name long --duration 30d")["id"].clone();
+    up.text(&format!("job wait {id} --running --timeout 60"));
+    let before = up.json("ocs show x3")["pairs"].clone();
+    for round in 1..=3 {
+        let plant = up.plant_pid();
+        signal("KILL", plant);
+        up.until("status", |it| it["plant_losses"] == round && it["plant_ok"] == true);
+        assert_ne!(up.plant_pid(), plant);
+        up.until("ocs show x3", |it| it["known"] == true);
+        assert_eq!(up.json("ocs show x3")["pairs"], before);
+    }
+    assert_eq!(up.json(&format!("job show {id}"))["attempt"], 1);
+    // What the plant kept is gone while it lives, and then its process dies.
+    fs::remove_file(up.data().join("plant/state")).unwrap();
+    signal("KILL", up.plant_pid());
+    let is_gone = |it: &Value| it["plant_error"].as_str().is_some_and(|it| it.contains("is gone"));
+    let status = up.until("status", is_gone);
+    assert!(status["plant_error"].as_str().unwrap().contains("--new-plant"), "{status}");
+    // Jobs are taken all the same; they run when there are devices again.
+    assert_eq!(up.json("job submit --shape 2x2x1 --name later")["state"], "starting");
+    assert!(up.text("status").contains("time stands still"), "{}", up.text("status"));
 }
 
 #[test]

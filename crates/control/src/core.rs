@@ -37,7 +37,7 @@ use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Generation, Moment};
 
 pub use explain::Explanation;
-pub use replay::{ReplayError, RestoreError, VERSION};
+pub use replay::{ReplayError, RestoreError, VERSION, fabric_of};
 
 use crate::capacity::Layout;
 use crate::family::DemandError;
@@ -294,7 +294,7 @@ impl Core {
         if !self.state.plants.is_empty() {
             return Err(Refused::BegunAlready);
         }
-        let fabric = replay::build(std::slice::from_ref(&plant))?;
+        let fabric = fabric_of(std::slice::from_ref(&plant))?;
         self.state.plants.push(plant);
         self.state.settings = settings;
         self.adopt_fabric(fabric);

@@ -2,7 +2,8 @@
 //!
 //! In reading order: what is bounded ([`limits`]), files that are whole or absent ([`files`]),
 //! the one owner of a data directory ([`lock`]), the journal on disk ([`store`]), processes by
-//! number and start time ([`process`]), and real tasks under supervisors ([`task`]).
+//! number and start time ([`process`]), real tasks under supervisors ([`task`]), and a plant's
+//! devices behind a local socket ([`plant`]).
 //! Rows of the journal are opaque text here: nothing in this crate knows what they mean.
 #![warn(missing_docs)]
 
@@ -19,3 +20,5 @@ pub mod process;
 mod kin;
 
 pub mod task;
+
+pub mod plant;

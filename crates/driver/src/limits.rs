@@ -42,3 +42,7 @@ pub const OUTPUT_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// How long a supervisor waits before it tries again to write down how its task ended.
 pub const EXIT_RETRY: Duration = Duration::from_millis(500);
+
+/// The longest message between the server and a plant's process, in bytes: the versions of a plant
+/// file together are the longest.
+pub const FRAME_BYTES_MAX: usize = 64 << 20;

@@ -90,6 +90,14 @@ impl Clock {
         }
     }
 
+    /// Goes on from `moment` if that is ahead of it.
+    pub(crate) fn catch_up(&mut self, moment: Moment) {
+        if self.now() < moment {
+            self.base = moment;
+            self.since = self.since.map(|_| Instant::now());
+        }
+    }
+
     /// Goes back to `moment` if it is ahead of it by more than `lag_max` of real time: a loop that
     /// cannot keep up slows time down.
     pub(crate) fn wait_for(&mut self, moment: Moment, lag_max: Duration) {
@@ -146,6 +154,11 @@ mod tests {
         assert!(Moment::START + Span::secs(2000) <= clock.now());
         clock.wait_for(Moment::from_nanos(5), Duration::ZERO);
         assert!(clock.now() < Moment::START + Span::secs(2000));
+        clock.hold();
+        clock.catch_up(Moment::START + Span::days(1));
+        assert_eq!(clock.now(), Moment::START + Span::days(1));
+        clock.catch_up(Moment::START);
+        assert_eq!(clock.now(), Moment::START + Span::days(1));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use axum::extract::FromRequestParts;
@@ -14,8 +15,8 @@ use selvedge_model::fault::Target;
 
 use crate::api::error::{ApiError, chain};
 use crate::api::guard::Guard;
-use crate::bench::Tamper;
 use crate::limits;
+use crate::plant::{Parting, Tamper};
 use crate::shell::{Request, Shell, Then, Trouble};
 use crate::tally::Tally;
 
@@ -27,6 +28,8 @@ pub(crate) struct House(Arc<Inner>);
 struct Inner {
     requests: SyncSender<Request>,
     stop: watch::Sender<bool>,
+    /// Whether all that was started ends too.
+    ends_all: AtomicBool,
     guard: Arc<Guard>,
     tally: Tally,
     data: PathBuf,
@@ -39,7 +42,8 @@ impl House {
         guard: Arc<Guard>,
         data: PathBuf,
     ) -> Self {
-        Self(Arc::new(Inner { requests, stop, guard, tally: Tally::default(), data }))
+        let (tally, ends_all) = (Tally::default(), AtomicBool::new(false));
+        Self(Arc::new(Inner { requests, stop, ends_all, guard, tally, data }))
     }
 
     pub(crate) fn guard(&self) -> &Arc<Guard> {
@@ -54,9 +58,17 @@ impl House {
         &self.0.data
     }
 
-    /// Asks everything to end; answers under way are still given.
-    pub(crate) fn stop(&self) {
+    /// Asks the server to end; answers under way are still given.
+    pub(crate) fn stop(&self, parting: Parting) {
+        if parting == Parting::End {
+            self.0.ends_all.store(true, Ordering::SeqCst);
+        }
         self.0.stop.send_replace(true);
+    }
+
+    /// What becomes of all that was started; whoever wants it to end has the last word.
+    pub(crate) fn parting(&self) -> Parting {
+        if self.0.ends_all.load(Ordering::SeqCst) { Parting::End } else { Parting::Leave }
     }
 
     /// Turns true when everything is to end.
@@ -163,7 +175,12 @@ impl From<Trouble> for ApiError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Refused(refused) => refused.into(),
-            Trouble::Fault(error) => ApiError::unprocessable(error.to_string()),
+            Trouble::Fault(error) => ApiError::unprocessable(error),
+            Trouble::PlantAway(why) => {
+                let text = format!("the plant is away: {why}");
+                let hint = "it is looked for; try again in a moment, and see `selvedge status`";
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, text).hint(hint)
+            }
             Trouble::NotSimulated => {
                 ApiError::new(StatusCode::CONFLICT, "the plant is real: faults are not injected")
             }

@@ -1,6 +1,6 @@
 //! The only event loop: the control core, its journal and its plant behind HTTP, and a dashboard.
 //!
-//! In reading order: the loop (`shell`) with what it owns (`clock`, `bench`, `journal`, `feed`,
+//! In reading order: the loop (`shell`) with what it owns (`clock`, `plant`, `journal`, `feed`,
 //! `meter`) and real tasks (`slice`, `runner`); how it begins (`start`, `up`) and how others find
 //! it (`runtime`); who may come in (`secret`, `api::guard`); the routes (`house`, `api`) and pages
 //! (`page`).  No other crate knows HTTP.
@@ -22,7 +22,7 @@ mod feed;
 
 mod journal;
 
-pub mod bench;
+pub mod plant;
 
 mod meter;
 
@@ -46,6 +46,7 @@ mod listen;
 
 pub mod up;
 
+pub use plant::Parting;
 pub use up::{PlantFile, Running, Stopper, UpError, UpOptions, up};
 
 #[cfg(test)]

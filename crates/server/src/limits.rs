@@ -89,5 +89,30 @@ pub const LOG_BYTES_MAX: u64 = 1 << 20;
 /// The largest plant state file that is read back, in bytes.
 pub const PLANT_STATE_BYTES_MAX: u64 = 1 << 30;
 
+/// Bytes of requests that a simulated plant's log may hold before its state takes their place; they
+/// bound what its process carries out again when it starts.
+pub const PLANT_LOG_BYTES_MAX: u64 = 8 << 20;
+
+/// How long the plant's process may take to listen after it was started.
+pub const PLANT_START_MAX: Duration = Duration::from_secs(20);
+
+/// How long the plant's process may take to answer; one that takes longer is ended and started anew.
+pub const PLANT_ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// How long the plant's process may take to end when it is told to.
+pub const PLANT_END_MAX: Duration = Duration::from_secs(5);
+
+/// How often a process that starts or ends is looked at.
+pub const PLANT_LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// How often it is looked at whether an idle plant's process still lives.
+pub const PLANT_LOOKED_AT_EVERY: Duration = Duration::from_millis(250);
+
+/// How long to wait before a plant's process that was lost is looked for.
+pub const PLANT_RETRY_MIN: Duration = Duration::from_millis(10);
+
+/// The longest wait between two looks for it.
+pub const PLANT_RETRY_MAX: Duration = Duration::from_secs(5);
+
 /// How long to wait after a connection could not be accepted.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);

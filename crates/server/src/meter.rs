@@ -57,7 +57,6 @@ pub(crate) struct Meter {
     pub(crate) n_rows: u64,
     pub(crate) n_bytes: u64,
     pub(crate) n_failed_appends: u64,
-    pub(crate) n_failed_benches: u64,
     /// Whether the newest failure of the journal was for want of room.
     pub(crate) disk_full: bool,
     pub(crate) writes: BTreeMap<PartId, Writes>,
@@ -75,7 +74,6 @@ impl Meter {
             n_rows: 0,
             n_bytes: 0,
             n_failed_appends: 0,
-            n_failed_benches: 0,
             disk_full: false,
             writes: BTreeMap::new(),
         }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use selvedge_driver::files;
+use selvedge_driver::process::Process;
 
 use crate::secret::TOKEN_FILE;
 
@@ -76,15 +77,13 @@ impl Server {
     /// # Errors
     /// If the system does not say when this process started.
     pub fn here(address: SocketAddr, data: &Path) -> io::Result<Self> {
-        let pid = std::process::id();
-        let started = start_time(pid)
-            .ok_or_else(|| io::Error::other("/proc does not say when this process started"))?;
+        let Process { pid, started } = Process::here()?;
         Ok(Self { address, data: data.to_owned(), pid, started })
     }
 
     /// Whether the process that wrote it is the one that has its number.
     pub fn lives(&self) -> bool {
-        start_time(self.pid) == Some(self.started)
+        Process { pid: self.pid, started: self.started }.lives()
     }
 
     /// Its token.
@@ -212,17 +211,6 @@ fn read(dir: &Path) -> Vec<Server> {
         server.lives().then_some(server)
     };
     entries.filter_map(|it| read_one(it.ok()?.path())).collect()
-}
-
-/// Field 22 of `/proc/PID/stat`; none for a process that is gone, or that has ended and whose
-/// parent has not asked how.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the command's name in parentheses, and may hold any character.
-    let after_name = &stat[stat.rfind(')')? + 1..];
-    let mut fields = after_name.split_whitespace();
-    let has_ended = matches!(fields.next()?, "Z" | "X");
-    if has_ended { None } else { fields.nth(18)?.parse().ok() }
 }
 
 #[cfg(test)]

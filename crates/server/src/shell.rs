@@ -2,16 +2,19 @@
 //!
 //! ```text
 //!   requests ─┐                        ┌─► answers
-//!   plant ────┼─► offer ─► append, sync┼─► commands to the plant ─► its file
+//!   plant ────┼─► offer ─► append, sync┼─► a step of the plant: commands, and how far to go
 //!   timers ───┘     (one batch)        └─► notes to the feed
 //! ```
 //! Nothing is answered, told or shown before the rows that it follows from are on the disk.  While
 //! they cannot be written, plant time stands still, changes are refused before the core sees them,
 //! and the rows that wait are tried again and again.
+//!
+//! The loop never waits for the plant: a change is acknowledged after its append and sync, also
+//! while a step is under way.  Plant time does not pass a step, nor a plant that is away.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use selvedge_control::commit::{Commit, Record};
@@ -22,15 +25,15 @@ use selvedge_control::output::{Command, Output};
 use selvedge_control::state::JobState;
 use selvedge_driver::store::{Row, Snapshot, StoreError};
 use selvedge_model::unit::Moment;
-use selvedge_sim::fault::{FaultError, FaultSpec};
+use selvedge_sim::fault::FaultSpec;
 use selvedge_sim::world::Happening;
 
-use crate::bench::{Bench, Nature, Tamper};
 use crate::clock::{Clock, Speed};
 use crate::feed::Feed;
 use crate::journal::Journal;
 use crate::limits;
 use crate::meter::Meter;
+use crate::plant::{self, Nature, News, Opened, Parting, Remote, Tamper};
 use crate::runner::{Launch, Runner};
 use crate::slice;
 use crate::start::{Kept, encode};
@@ -41,8 +44,10 @@ use crate::up::UpError;
 pub(crate) enum Trouble {
     /// The core refuses it.
     Refused(Refused),
-    /// The plant refuses it.
-    Fault(FaultError),
+    /// The plant refuses it, in its words.
+    Fault(String),
+    /// The plant is away, and why.
+    PlantAway(String),
     /// There is no simulated plant to do it to.
     NotSimulated,
     /// The journal cannot be written: the store's words.
@@ -84,8 +89,10 @@ pub(crate) enum Request {
     },
     /// Look at everything.
     Look(Look),
+    /// Something was heard of the plant.
+    Plant(News),
     /// Write what there is to write, and end.
-    Stop,
+    Stop(Parting),
 }
 
 impl std::fmt::Debug for Request {
@@ -95,7 +102,8 @@ impl std::fmt::Debug for Request {
             Request::Heard(_) => "Heard",
             Request::Tamper { .. } => "Tamper",
             Request::Look(_) => "Look",
-            Request::Stop => "Stop",
+            Request::Plant(_) => "Plant",
+            Request::Stop(_) => "Stop",
         })
     }
 }
@@ -104,7 +112,10 @@ impl std::fmt::Debug for Request {
 pub(crate) struct Shell {
     commit: Commit,
     journal: Box<dyn Journal>,
-    bench: Option<Bench>,
+    plant: Option<Remote>,
+    /// Who waits for the outcome of what was done to the plant, in the order in which it was told;
+    /// nobody waits for a scenario's.
+    tampers: VecDeque<Option<Then>>,
     /// Who runs real tasks, where any may run.
     runner: Option<Runner>,
     /// What it said and the core has not been told.
@@ -116,6 +127,8 @@ pub(crate) struct Shell {
     meter: Meter,
     /// Rows that could not be written yet.
     unsaved: Vec<Row>,
+    /// Rounds whose rows share the next append.
+    n_put_off: usize,
     /// Why.
     journal_error: Option<String>,
     /// The newest row on the disk.
@@ -148,7 +161,8 @@ impl Shell {
         Self {
             commit: Commit::new(parts.core, parts.saved + 1),
             journal: parts.journal,
-            bench: None,
+            plant: None,
+            tampers: VecDeque::new(),
             runner: None,
             heard: VecDeque::new(),
             speed: parts.clock.speed(),
@@ -156,6 +170,7 @@ impl Shell {
             feed: parts.feed,
             meter: parts.meter,
             unsaved: Vec::new(),
+            n_put_off: 0,
             journal_error: None,
             saved: parts.saved,
             snapshot_at: parts.snapshot_at,
@@ -172,8 +187,8 @@ impl Shell {
     }
 
     /// The simulated plant, where there is one.
-    pub(crate) fn bench(&self) -> Option<&Bench> {
-        self.bench.as_ref()
+    pub(crate) fn plant(&self) -> Option<&Remote> {
+        self.plant.as_ref()
     }
 
     /// The clock.
@@ -211,60 +226,116 @@ impl Shell {
         self.runner.is_some()
     }
 
-    /// Takes the first inputs of this run, before anybody is served, and puts the simulated plant
-    /// of a data directory on the bench.
+    /// Takes the first inputs of this run, before anybody is served, and finds or starts the
+    /// simulated plant of a data directory.
     ///
     /// # Errors
     /// The core's refusal, why they cannot be journalled, or why the plant cannot be used.
     pub(crate) fn begin(
         &mut self,
         inputs: Vec<Input>,
-        bench: Option<(&Path, Nature)>,
+        plant: Option<First<'_>>,
+        news: SyncSender<Request>,
     ) -> Result<(), UpError> {
+        // No time passes until the plant is there.
+        self.clock.hold();
+        let is_new = self.core().state().plants.is_empty();
+        // A first plant file is looked at before devices are made of it; later, the devices say
+        // first how far they have come.
+        if is_new {
+            self.offer_first(inputs.clone())?;
+        }
+        if let Some(first) = plant {
+            let plants = self.core().state().plants.clone();
+            let create = (is_new || first.new_plant).then_some(&first.nature);
+            let now = self.now();
+            let opened = Opened::open(first.data, &plant::hello(plants, now, create))?;
+            self.last = self.last.max(opened.welcome.now);
+            self.clock.catch_up(self.last);
+            let remote = Remote::new(opened, news);
+            self.plant = Some(remote.map_err(|source| UpError::Thread { source })?);
+            // What came before the last start has happened.
+            let comes = |it: &(Moment, Happening)| is_new || self.last < it.0;
+            self.script = first.happenings.into_iter().filter(comes).collect();
+        }
+        if !is_new {
+            self.offer_first(inputs)?;
+        }
+        self.save().map_err(|error| not_saved(&error, false))?;
+        self.release();
+        self.settle_clock();
+        self.step();
+        Ok(())
+    }
+
+    fn offer_first(&mut self, inputs: Vec<Input>) -> Result<(), UpError> {
         let now = self.now();
         for input in inputs {
             self.commit.offer(now, input).map_err(Trouble::Refused)?;
         }
-        if let Some((data, nature)) = bench {
-            // What came before the last start has happened.
-            self.script = nature.happenings.iter().filter(|it| now < it.0).cloned().collect();
-            self.bench = Some(Bench::open(data, self.core().fabric().clone(), &nature, now)?);
-        }
-        self.save().map_err(|error| not_saved(&error, false))?;
-        self.release();
-        self.save_bench();
         Ok(())
     }
 
     /// Serves until it is told to stop.
     pub(crate) fn run(mut self, requests: &Receiver<Request>) {
-        let mut stopping = false;
-        while !stopping {
+        let mut stopping = None;
+        while stopping.is_none() {
             let mut round = Round::default();
             stopping = self.collect(requests, &mut round);
             self.turn(round);
         }
-        if let Some(runner) = &self.runner {
+        let parting = stopping.unwrap_or(Parting::Leave);
+        if let Some(runner) = self.runner.as_ref().filter(|_| parting == Parting::End) {
             runner.end_all();
         }
-        if self.journal_error.is_none() && self.snapshot_at < self.saved {
+        // What was heard last may still wait for its append.
+        if self.journal_error.is_none() && self.save().is_ok() && self.snapshot_at < self.saved {
             self.take_snapshot();
         }
+        self.part(parting, requests);
+    }
+
+    /// Goes without having served: a plant that was started for it ends.
+    pub(crate) fn give_up(mut self, requests: &Receiver<Request>) {
+        let was_there = self.plant.as_ref().is_some_and(Remote::was_there);
+        self.part(if was_there { Parting::Leave } else { Parting::End }, requests);
+    }
+
+    /// Lets the plant be, or ends it.
+    fn part(&mut self, parting: Parting, requests: &Receiver<Request>) {
+        let Some(remote) = self.plant.take() else { return };
+        std::thread::scope(|scope| {
+            let parted = scope.spawn(|| remote.part(parting));
+            // Its thread may have to say something before it ends.
+            while !parted.is_finished() {
+                let _ = requests.recv_timeout(limits::PLANT_LOOK_EVERY);
+            }
+        });
     }
 
     /// One round: everything that is due and asked for, one append, then all that follows.
     fn turn(&mut self, mut round: Round) {
         let begun = Instant::now();
+        let mut outcomes: Vec<(Then, Result<Accepted, Trouble>)> = Vec::new();
+        for news in round.news.drain(..) {
+            self.hear_plant(news, &mut outcomes);
+        }
         if self.journal_error.is_none() {
             self.advance();
-            self.hear();
+            self.hear_tasks();
         }
-        let mut outcomes: Vec<(Then, Result<Accepted, Trouble>)> = Vec::new();
         for (by, what, then) in round.asks.drain(..) {
             let outcome = self.ask(by, what);
             outcomes.push((then, outcome));
         }
-        if let Err(error) = self.save() {
+        for (tamper, then) in round.tampers.drain(..) {
+            if let Err((then, trouble)) = self.tamper(tamper, Some(then)) {
+                outcomes.extend(then.map(|then| (then, Err(trouble))));
+            }
+        }
+        if self.may_save_later(&outcomes, &round) {
+            self.n_put_off += 1;
+        } else if let Err(error) = self.save() {
             for (_, outcome) in &mut outcomes {
                 // What the core has taken is in the rows that wait, and will be tried again.
                 let key_used = matches!(outcome, Err(Trouble::Refused(Refused::KeyUsed { .. })));
@@ -275,11 +346,7 @@ impl Shell {
         } else {
             self.release();
         }
-        for (tamper, then) in round.tampers.drain(..) {
-            let outcome = self.tamper(tamper);
-            outcomes.push((then, outcome));
-        }
-        self.save_bench();
+        self.step();
         for (then, outcome) in outcomes {
             then(self, outcome);
         }
@@ -287,15 +354,108 @@ impl Shell {
             look(self);
         }
         self.snapshot_if_due();
+        self.clock.wait_for(self.last, limits::LAG_MAX);
         self.meter.turned(begun.elapsed());
     }
 
-    /// Waits until something is due or asked for; says whether to stop.
-    fn collect(&mut self, requests: &Receiver<Request>, round: &mut Round) -> bool {
+    /// Whether what was heard may share its append with what the plant says next: nothing follows
+    /// from it, nobody waits, and the next step is due.
+    fn may_save_later(
+        &self,
+        outcomes: &[(Then, Result<Accepted, Trouble>)],
+        round: &Round,
+    ) -> bool {
+        self.journal_error.is_none()
+            && outcomes.is_empty()
+            && round.looks.is_empty()
+            && !self.commit.is_waiting()
+            && self.is_step_due()
+            && self.n_put_off < limits::BATCH_MAX
+    }
+
+    /// Something was heard of the plant.
+    fn hear_plant(&mut self, news: News, outcomes: &mut Vec<(Then, Result<Accepted, Trouble>)>) {
+        let Some(plant) = &mut self.plant else { return };
+        match news {
+            News::Stepped(mut stepped) => {
+                plant.stepped(&mut stepped);
+                self.last = self.last.max(stepped.at);
+                for done in stepped.extras {
+                    let Some(Some(then)) = self.tampers.pop_front() else {
+                        if let Err(error) = done {
+                            tracing::info!(error, "a happening of the scenario");
+                        }
+                        continue;
+                    };
+                    let done = done.map(|_| Accepted::Done).map_err(Trouble::Fault);
+                    outcomes.push((then, done));
+                }
+                self.offer_all(stepped.heard);
+            }
+            News::Back(welcome) => {
+                tracing::info!(pid = welcome.process.pid, "the plant's process is back");
+                plant.welcomed(&welcome);
+                self.last = self.last.max(welcome.now);
+                self.clock.catch_up(self.last);
+                self.settle_clock();
+                // Nothing that was told can be trusted to have arrived.
+                self.offer_all(vec![Input::Restarted]);
+            }
+            News::Lost(why) => {
+                if plant.away() != Some(&*why) {
+                    tracing::warn!(why, "the plant is away");
+                }
+                plant.lost(why.clone());
+                self.settle_clock();
+                for then in self.tampers.drain(..).flatten() {
+                    outcomes.push((then, Err(Trouble::PlantAway(why.clone()))));
+                }
+            }
+        }
+    }
+
+    /// Time stands still while there is no journal, or no plant, to go on with.
+    fn settle_clock(&mut self) {
+        let is_away = self.plant.as_ref().is_some_and(|it| it.away().is_some());
+        if is_away || self.journal_error.is_some() {
+            self.clock.hold();
+        } else {
+            self.clock.resume();
+        }
+    }
+
+    /// Begins a step of the plant, if there is something to tell or something happens in it.
+    fn step(&mut self) {
+        let due = self.is_step_due();
+        let (now, until) = (self.last, self.step_until());
+        let plants = &self.commit.core().state().plants;
+        let Some(plant) = &mut self.plant else { return };
+        if plant.retry_at().is_some_and(|at| at <= Instant::now()) {
+            plant.look_for(plants.clone(), now);
+        }
+        let may = self.journal_error.is_none() && !plant.is_busy();
+        if may && (due || plant.has_orders()) {
+            plant.step(now, until);
+        }
+    }
+
+    /// Whether the next thing to happen is the plant's.
+    fn is_step_due(&self) -> bool {
+        let Some(plant) = self.plant.as_ref().filter(|it| !it.is_busy()) else { return false };
+        plant.next_at().is_some_and(|at| at <= self.step_until())
+    }
+
+    /// How far the plant may go: to now, and not past what the loop has to do itself.
+    fn step_until(&self) -> Moment {
+        self.own_next_at().map_or(self.now(), |at| at.min(self.now()))
+    }
+
+    /// Waits until something is due or asked for; says whether and how to stop.
+    fn collect(&mut self, requests: &Receiver<Request>, round: &mut Round) -> Option<Parting> {
         let first = match requests.recv_timeout(self.patience()) {
             Ok(request) => request,
-            Err(RecvTimeoutError::Timeout) => return false,
-            Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => return Some(Parting::Leave),
         };
         let mut next = Some(first);
         while let Some(request) = next {
@@ -304,26 +464,38 @@ impl Shell {
                 Request::Heard(input) => self.heard.push_back(input),
                 Request::Tamper { tamper, then } => round.tampers.push((tamper, then)),
                 Request::Look(look) => round.looks.push(look),
-                Request::Stop => return true,
+                Request::Plant(news) => round.news.push(news),
+                Request::Stop(parting) => return Some(parting),
             }
             let full = limits::BATCH_MAX <= round.asks.len() + round.looks.len();
             next = if full { None } else { requests.try_recv().ok() };
         }
-        false
+        None
     }
 
     fn patience(&self) -> Duration {
         if self.journal_error.is_some() {
             return limits::JOURNAL_RETRY;
         }
-        let until = self.next_at().map_or(limits::SLEEP_MAX, |at| self.clock.until(at));
+        let until = match &self.plant {
+            // It will be heard of.
+            Some(plant) if plant.is_busy() => plant
+                .retry_at()
+                .map_or(limits::SLEEP_MAX, |at| at.saturating_duration_since(Instant::now())),
+            Some(_) | None => self.next_at().map_or(limits::SLEEP_MAX, |at| self.clock.until(at)),
+        };
         until.min(limits::SLEEP_MAX)
     }
 
     fn next_at(&self) -> Option<Moment> {
-        let plant = self.bench.as_ref().and_then(Bench::next_at);
+        let plant = self.plant.as_ref().and_then(Remote::next_at);
+        plant.into_iter().chain(self.own_next_at()).min()
+    }
+
+    /// When the loop has something to do itself.
+    fn own_next_at(&self) -> Option<Moment> {
         let script = self.script.front().map(|it| it.0);
-        plant.into_iter().chain(self.wakes.first().copied()).chain(script).min()
+        self.wakes.first().copied().into_iter().chain(script).min()
     }
 
     /// Plant time as a person is told it: the loop may lie a little behind the clock.
@@ -339,30 +511,28 @@ impl Shell {
 
     /// Offers what is due, each thing at its own moment, until one of them has consequences: those
     /// leave, after the sync, at that very moment.  So a plant behaves the same at every speed, and
-    /// a disk that is slow makes time slow, not devices.
+    /// a disk that is slow makes time slow, not devices.  What is due in the plant itself takes a
+    /// step of it, which time waits for.
     fn advance(&mut self) {
-        let now = self.now();
         for _ in 0..limits::BATCH_MAX {
-            let Some(due) = self.next_at().filter(|at| *at <= now) else {
+            let is_busy = self.plant.as_ref().is_some_and(Remote::is_busy);
+            if is_busy || self.commit.is_waiting() || self.is_step_due() {
+                return;
+            }
+            let now = self.now();
+            let Some(due) = self.own_next_at().filter(|at| *at <= now) else {
                 self.last = now;
                 return;
             };
             self.last = due.max(self.last);
             self.offer_due();
-            if self.commit.is_waiting() {
-                break;
-            }
         }
-        self.clock.wait_for(self.last, limits::LAG_MAX);
     }
 
-    /// Offers what is due at `last`.
+    /// Offers what is due at `last` by the loop's own count.
     fn offer_due(&mut self) {
         let at = self.last;
-        let mut inputs = match &mut self.bench {
-            Some(bench) if bench.next_at().is_some_and(|it| it <= at) => bench.advance(at),
-            Some(_) | None => Vec::new(),
-        };
+        let mut inputs = Vec::new();
         let n_due = self.wakes.iter().take_while(|it| **it <= at).count();
         for _ in 0..n_due {
             self.wakes.pop_first();
@@ -374,17 +544,21 @@ impl Shell {
             let Some((_, happening)) = self.script.pop_front() else { break };
             inputs.extend(self.happen(happening));
         }
+        self.offer_all(inputs);
+    }
+
+    fn offer_all(&mut self, inputs: Vec<Input>) {
         for input in inputs {
-            self.meter.heard(at, &input);
+            self.meter.heard(self.last, &input);
             // An answer that nobody waits for any longer is no trouble.
-            if let Err(refused) = self.commit.offer(at, input) {
+            if let Err(refused) = self.commit.offer(self.last, input) {
                 tracing::debug!(%refused, "an input of the plant");
             }
         }
     }
 
     /// Tells the core what the runner saw.
-    fn hear(&mut self) {
+    fn hear_tasks(&mut self) {
         while let Some(input) = self.heard.pop_front() {
             if let Some(runner) = &mut self.runner {
                 runner.heard(&input);
@@ -442,7 +616,7 @@ impl Shell {
 
     /// What a scenario lets happen: to the plant at once, to the core as an input.
     fn happen(&mut self, happening: Happening) -> Option<Input> {
-        let (at, core) = (self.last, self.commit.core());
+        let core = self.commit.core();
         let find = |path: Option<String>| match path {
             Some(path) => core.fabric().find(&path).map(Some).ok_or(path),
             None => Ok(None),
@@ -469,14 +643,14 @@ impl Shell {
                 find(path).map(|target| Some(target.map_or(Tamper::ClearAll, Tamper::Clear)))
             }
         };
-        match (found, &mut self.bench) {
-            (Err(path), _) => tracing::warn!(path, "the scenario names what the plant has not"),
-            (Ok(Some(tamper)), Some(bench)) => {
-                if let Err(error) = bench.tamper(at, tamper) {
-                    tracing::info!(%error, "a happening of the scenario");
+        match found {
+            Err(path) => tracing::warn!(path, "the scenario names what the plant has not"),
+            Ok(Some(tamper)) => {
+                if let Err((_, trouble)) = self.tamper(tamper, None) {
+                    tracing::info!(?trouble, "a happening of the scenario");
                 }
             }
-            (Ok(_), _) => (),
+            Ok(None) => (),
         }
         None
     }
@@ -490,9 +664,19 @@ impl Shell {
         accepted.map(|(_, accepted)| accepted).map_err(Trouble::Refused)
     }
 
-    fn tamper(&mut self, tamper: Tamper) -> Result<Accepted, Trouble> {
-        let Some(bench) = &mut self.bench else { return Err(Trouble::NotSimulated) };
-        bench.tamper(self.last, tamper).map(|()| Accepted::Done).map_err(Trouble::Fault)
+    /// Does something to the plant with its next step; `then` hears what came of it.
+    fn tamper(
+        &mut self,
+        tamper: Tamper,
+        then: Option<Then>,
+    ) -> Result<(), (Option<Then>, Trouble)> {
+        let Some(plant) = &mut self.plant else { return Err((then, Trouble::NotSimulated)) };
+        if let Some(why) = plant.away() {
+            return Err((then, Trouble::PlantAway(why.to_owned())));
+        }
+        plant.tamper(tamper);
+        self.tampers.push_back(then);
+        Ok(())
     }
 
     /// Writes all rows that wait, in one append.
@@ -506,11 +690,12 @@ impl Shell {
                 self.bytes_since_snapshot += n_bytes;
                 self.meter.synced(begun.elapsed(), self.unsaved.len(), n_bytes);
                 self.unsaved.clear();
+                self.n_put_off = 0;
                 self.saved = newest;
                 self.commit.synced(newest);
                 if self.journal_error.take().is_some() {
                     tracing::info!(row = newest, "the journal can be written again");
-                    self.clock.resume();
+                    self.settle_clock();
                 }
                 Ok(())
             }
@@ -522,7 +707,7 @@ impl Shell {
                 self.meter.disk_full = matches!(error, StoreError::Full { .. });
                 self.meter.n_failed_appends += 1;
                 self.journal_error = Some(text);
-                self.clock.hold();
+                self.settle_clock();
                 Err(error)
             }
         }
@@ -537,8 +722,8 @@ impl Shell {
                     if self.run_task(&command) {
                         continue;
                     }
-                    if let Some(bench) = &mut self.bench {
-                        bench.tell(self.last, &command);
+                    if let Some(plant) = &mut self.plant {
+                        plant.tell(command);
                     }
                 }
                 Output::WakeAt(at) => {
@@ -550,27 +735,19 @@ impl Shell {
     }
 
     fn tell(&mut self, note: Note) {
-        if let (Note::PlantApplied { .. } | Note::PortMoved { .. }, Some(bench)) =
-            (&note, &mut self.bench)
+        if let (Note::PlantApplied { .. } | Note::PortMoved { .. }, Some(plant)) =
+            (&note, &mut self.plant)
         {
-            bench.adopt(self.commit.core().fabric());
+            plant.adopt(self.commit.core().state().plants.clone());
         }
         self.feed.push(self.last, note, self.commit.core().fabric());
-    }
-
-    fn save_bench(&mut self) {
-        let Some(bench) = &mut self.bench else { return };
-        if let Err(error) = bench.save() {
-            // The next round tries again; until then a restart finds the plant a little older.
-            tracing::warn!(%error, "the plant's file cannot be written");
-            self.meter.n_failed_benches += 1;
-        }
     }
 
     fn snapshot_if_due(&mut self) {
         let many_rows = limits::ROWS_PER_SNAPSHOT <= self.saved - self.snapshot_at;
         let many_bytes = limits::BYTES_PER_SNAPSHOT <= self.bytes_since_snapshot;
-        if self.journal_error.is_none() && (many_rows || many_bytes) {
+        let whole = self.journal_error.is_none() && self.n_put_off == 0;
+        if whole && (many_rows || many_bytes) {
             self.take_snapshot();
         }
     }
@@ -594,9 +771,22 @@ impl Shell {
     }
 }
 
+/// The simulated plant that a run begins with.
+pub(crate) struct First<'a> {
+    /// The data directory.
+    pub(crate) data: &'a Path,
+    /// How it is made if it is new.
+    pub(crate) nature: Nature,
+    /// Whether a new one may take the place of one that is gone.
+    pub(crate) new_plant: bool,
+    /// What a scenario lets happen, soonest first.
+    pub(crate) happenings: Vec<(Moment, Happening)>,
+}
+
 /// What one round has to do.
 #[derive(Default)]
 struct Round {
+    news: Vec<News>,
     asks: Vec<(String, Ask, Then)>,
     tampers: Vec<(Tamper, Then)>,
     looks: Vec<Look>,

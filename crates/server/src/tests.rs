@@ -23,6 +23,7 @@ use tower::ServiceExt as _;
 
 use crate::clock::Speed;
 use crate::journal::chaos::Chaos;
+use crate::plant::Parting;
 use crate::secret::TOKEN_FILE;
 use crate::up::{Raised, UpError, UpOptions, raise};
 
@@ -56,8 +57,17 @@ impl Stand {
     }
 
     fn down(self) {
+        self.part(Parting::End);
+    }
+
+    /// Ends as an upgrade does: the plant stays for the next one.
+    fn leave(self) {
+        self.part(Parting::Leave);
+    }
+
+    fn part(self, parting: Parting) {
         drop(self.router);
-        self.raised.lower().unwrap();
+        self.raised.lower(parting).unwrap();
     }
 
     /// A request with nothing wrong with it, to be spoilt.

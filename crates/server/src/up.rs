@@ -24,17 +24,17 @@ use selvedge_sim::world::Setup;
 use crate::api;
 use crate::api::error::ApiError;
 use crate::api::guard::Guard;
-use crate::bench::{BenchError, Nature};
 use crate::clock::{Clock, Speed};
 use crate::house::House;
 use crate::journal::Journal;
 use crate::limits;
 use crate::listen;
 use crate::meter::Meter;
+use crate::plant::{LinkError, Nature, Parting};
 use crate::runner::Runner;
 use crate::runtime::{self, Presence, Server};
 use crate::secret::{Secrets, TOKEN_FILE};
-use crate::shell::{Parts, Request, Shell, Trouble};
+use crate::shell::{First, Parts, Request, Shell, Trouble};
 use crate::start::{self, StartError};
 
 /// A plant file as it was read.
@@ -68,6 +68,8 @@ pub struct UpOptions {
     /// A scenario: its plant, settings, seed, rates and what happens when, in place of those above
     /// that it gives.  What lies before the last start has happened.
     pub scenario: Option<Setup>,
+    /// A simulated plant whose state is gone begins anew, with dark mirrors and healthy devices.
+    pub new_plant: bool,
 }
 
 impl UpOptions {
@@ -83,26 +85,20 @@ impl UpOptions {
             rates: Rates::NONE,
             supervisor: None,
             scenario: None,
+            new_plant: false,
         }
     }
 }
 
 impl UpOptions {
-    fn nature(&self) -> Nature {
-        match &self.scenario {
-            Some(scenario) => Nature {
-                seed: scenario.seed,
-                rates: scenario.rates,
-                dials: scenario.dials,
-                happenings: scenario.happenings.clone(),
-            },
-            None => Nature {
-                seed: self.seed,
-                rates: self.rates,
-                dials: Dials::QUIET,
-                happenings: Vec::new(),
-            },
-        }
+    /// The simulated plant that this run begins with.
+    fn first<'a>(&self, data: &'a Path) -> First<'a> {
+        let (seed, rates, dials) = match &self.scenario {
+            Some(it) => (it.seed, it.rates, it.dials),
+            None => (self.seed, self.rates, Dials::QUIET),
+        };
+        let happenings = self.scenario.as_ref().map(|it| it.happenings.clone()).unwrap_or_default();
+        First { data, nature: Nature { seed, rates, dials }, new_plant: self.new_plant, happenings }
     }
 }
 
@@ -133,9 +129,9 @@ pub enum UpError {
     /// The journal gives no state.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The simulated plant's file cannot be used.
+    /// There is no simulated plant to talk to.
     #[error(transparent)]
-    Bench(#[from] BenchError),
+    Link(#[from] LinkError),
     /// A file of the data directory cannot be used.
     #[error("cannot use {path}")]
     File {
@@ -226,8 +222,8 @@ impl Running {
         Stopper(self.raised.house.clone())
     }
 
-    /// Waits until it is told to stop, by `selvedge down` or a [`Stopper`], then ends everything
-    /// that `up` started.
+    /// Waits until it is told to stop, by `selvedge down` or a [`Stopper`], then ends, with
+    /// everything that `up` started unless that was asked to be left.
     ///
     /// # Errors
     /// [`UpError::Died`].
@@ -239,7 +235,8 @@ impl Running {
             abort.abort();
         }
         let raised = self.raised;
-        let lowered = tokio::task::spawn_blocking(move || raised.lower());
+        let parting = raised.house.parting();
+        let lowered = tokio::task::spawn_blocking(move || raised.lower(parting));
         lowered.await.unwrap_or(Err(UpError::Died))
     }
 }
@@ -249,9 +246,9 @@ impl Running {
 pub struct Stopper(House);
 
 impl Stopper {
-    /// Asks it to end.
-    pub fn stop(&self) {
-        self.0.stop();
+    /// Asks it to end, alone or with all that it has started.
+    pub fn stop(&self, parting: Parting) {
+        self.0.stop(parting);
     }
 }
 
@@ -295,11 +292,11 @@ impl Raised {
     ///
     /// # Errors
     /// [`UpError::Died`] if it had ended before.
-    pub(crate) fn lower(self) -> Result<(), UpError> {
+    pub(crate) fn lower(self, parting: Parting) -> Result<(), UpError> {
         let has_died = self.has_died.load(Ordering::SeqCst);
-        self.house.stop();
+        self.house.stop(parting);
         // A loop that is gone already needs no telling.
-        let _ = self.requests.send(Request::Stop);
+        let _ = self.requests.send(Request::Stop(parting));
         match self.loop_thread.join() {
             Ok(()) if !has_died => Ok(()),
             Ok(()) | Err(_) => Err(UpError::Died),
@@ -341,8 +338,11 @@ pub(crate) fn raise(
         let runner = runner_of(&shell, &data, program, requests.clone());
         shell.run_tasks_by(runner.map_err(|source| UpError::Thread { source })?);
     }
-    let nature = is_simulated.then(|| (data.as_path(), options.nature()));
-    shell.begin(inputs, nature)?;
+    let first = is_simulated.then(|| options.first(&data));
+    if let Err(error) = shell.begin(inputs, first, requests.clone()) {
+        shell.give_up(&incoming);
+        return Err(error);
+    }
     let level = shell.core().state().settings.level;
 
     let stop = watch::Sender::new(false);

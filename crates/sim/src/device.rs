@@ -63,6 +63,11 @@ impl Plant {
         plant
     }
 
+    /// The newest moment that it has come to.
+    pub fn now(&self) -> Moment {
+        self.truth.now
+    }
+
     /// When something happens next; at latest then [`Plant::advance`] is to be called.
     pub fn next_at(&self) -> Option<Moment> {
         self.truth.queue.peek().map(|Reverse(queued)| queued.at)

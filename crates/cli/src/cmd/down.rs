@@ -1,8 +1,9 @@
 //! `selvedge down`: ends a server and all that it started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use selvedge_driver::lock;
 use selvedge_server::runtime;
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::{Globals, render};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Down {
-    /// The server that owns this data directory.
+    /// The server that owns this data directory, or what one has left there.
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
 }
@@ -27,10 +28,7 @@ pub(crate) fn run(args: &Down, globals: &Globals) -> Outcome {
         None => client::find(globals.server.as_deref())?,
         Some(data) => match runtime::find_by_data(data) {
             Some(server) => server,
-            None => {
-                let why = format!("no server of yours runs with {}", data.display());
-                return Err(Failure::refusal(why));
-            }
+            None => return end_left(data, globals),
         },
     };
     let client = Client::of(&server)?;
@@ -47,6 +45,27 @@ pub(crate) fn run(args: &Down, globals: &Globals) -> Outcome {
         render::print_json(&json!({"ended": client.url(), "data": server.data}))?;
     } else {
         render::print(&format!("the server at {} has ended\n", client.url()))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Ends what a server that was killed or upgraded has left running.
+fn end_left(data: &Path, globals: &Globals) -> Outcome {
+    // Whoever holds the directory still keeps a server from coming up meanwhile.
+    let _still = lock::hold_still(data)?;
+    let Some(process) = selvedge_server::plant::end_left(data) else {
+        let why =
+            format!("no server of yours runs with {}, and none has left anything", data.display());
+        return Err(Failure::refusal(why));
+    };
+    let pid = process.pid;
+    if globals.json {
+        render::print_json(&json!({"ended": null, "data": data, "plant_pid": pid}))?;
+    } else {
+        let data = data.display();
+        render::print(&format!(
+            "no server runs with {data}; its plant, process {pid}, has ended\n"
+        ))?;
     }
     Ok(Answer::Yes)
 }

@@ -33,6 +33,10 @@ struct StatusPage {
     cases_open: u64,
     journal: u64,
     journal_ok: bool,
+    #[serde(default)]
+    plant_error: Option<String>,
+    #[serde(default)]
+    plant_pid: Option<u32>,
     digest: String,
     data: String,
     pid: u32,
@@ -85,6 +89,14 @@ fn page(status: &StatusPage, url: &str) -> String {
     };
     let rows = number::counted(status.journal, "input");
     facts.add("journal", format!("{colour}{rows}{journal}{colour:#}, state {}", status.digest));
+    match (&status.plant_error, status.plant_pid) {
+        (Some(why), _) => {
+            let bad = style::BAD;
+            facts.add("plant", format!("{bad}away, its time stands still: {why}{bad:#}"));
+        }
+        (None, Some(pid)) => facts.add("plant", format!("process {pid}")),
+        (None, None) => (),
+    }
     facts.add("data", &status.data);
     let (up, pid) = (number::seconds(status.up_s), status.pid);
     facts.add("process", format!("{pid}, version {}, up for {up}", status.program));

@@ -1,4 +1,5 @@
-//! `selvedge up`: the control plane, until Ctrl-C or `selvedge down`.
+//! `selvedge up`: the control plane, until Ctrl-C or `selvedge down`, which end all that it
+//! started, or until SIGTERM, which leaves that to the next `up`.
 
 use std::fs;
 use std::io;
@@ -6,10 +7,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use selvedge_server::clock::Speed;
-use selvedge_server::{PlantFile, Running, UpError, UpOptions};
+use selvedge_server::{Parting, PlantFile, Running, Stopper, UpError, UpOptions};
 use selvedge_sim::scenario;
 use serde_json::json;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Globals;
 use crate::cmd::level::Level;
@@ -22,7 +24,10 @@ use crate::render::{self, style};
 #[command(
     after_help = "Without a plant: a simulated pod of 64 cubes (4,096 chips), or whatever the \
                         data directory already runs.\nIt is reached from this machine only, with a \
-                        token in the data directory that the other verbs find by themselves."
+                        token in the data directory that the other verbs find by themselves.\n\
+                        Ctrl-C and `selvedge down` end all that it has started; SIGTERM ends the \
+                        server alone, for an upgrade:\nthe next `up` on the same data goes on with \
+                        the plant and the jobs as they are."
 )]
 pub(crate) struct Up {
     /// The plant file of a new data directory.
@@ -44,6 +49,9 @@ pub(crate) struct Up {
     /// on real ones.
     #[arg(long, value_name = "LEVEL")]
     act: Option<Level>,
+    /// Begin with dark mirrors and healthy devices where the simulated plant's state is gone.
+    #[arg(long)]
+    new_plant: bool,
 }
 
 /// Where `up` listens unless told otherwise.
@@ -63,16 +71,39 @@ pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
     options.speed = Speed::new(args.speed)?;
     options.supervisor = Some(PathBuf::from("/proc/self/exe"));
     options.level = args.act.map(Level::to_control);
+    options.new_plant = args.new_plant;
     let data = options.data.clone();
     let runtime = Runtime::new().within(|| "cannot start the event loop")?;
     let running = up(&runtime, options, args.listen)?;
-    let stopper = running.stopper();
-    ctrlc::set_handler(move || stopper.stop()).within(|| "cannot listen for Ctrl-C")?;
+    listen_to_signals(&runtime, &running.stopper())?;
     tell(&running, &data, args.speed, globals)?;
     let url = running.url();
     runtime.block_on(running.ended())?;
-    anstream::eprintln!("the server at {url} has ended");
+    let left = selvedge_server::plant::left_in(&data);
+    let left = left.map_or_else(String::new, |it| {
+        format!("; process {} keeps the plant for the next one", it.pid)
+    });
+    anstream::eprintln!("the server at {url} has ended{left}");
     Ok(Answer::Yes)
+}
+
+/// SIGTERM ends the server alone; Ctrl-C and the end of the terminal end what it started too.
+fn listen_to_signals(runtime: &Runtime, stopper: &Stopper) -> Outcome<()> {
+    let _inside = runtime.enter();
+    for (kind, parting) in [
+        (SignalKind::interrupt(), Parting::End),
+        (SignalKind::hangup(), Parting::End),
+        (SignalKind::terminate(), Parting::Leave),
+    ] {
+        let mut signals = signal(kind).within(|| "cannot listen for signals")?;
+        let stopper = stopper.clone();
+        runtime.spawn(async move {
+            while signals.recv().await.is_some() {
+                stopper.stop(parting);
+            }
+        });
+    }
+    Ok(())
 }
 
 /// On the address asked for; on a free port if nobody asked and the usual one is taken.

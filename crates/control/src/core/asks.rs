@@ -11,7 +11,7 @@ use selvedge_model::spec::{At, Plant};
 use selvedge_model::unit::Span;
 
 use crate::core::jobs::{Haste, is_nothing};
-use crate::core::{Accepted, Core, Refused, count, replay};
+use crate::core::{Accepted, Core, Refused, count, fabric_of};
 use crate::family;
 use crate::input::{Ask, JobOrder};
 use crate::limits;
@@ -328,7 +328,7 @@ impl Core {
         }
         let mut plants = self.state.plants.clone();
         plants.push(plant);
-        let fabric = replay::build(&plants)?;
+        let fabric = fabric_of(&plants)?;
         self.untouched(&fabric)?;
         let before: Vec<bool> = self.fabric.parts().iter().map(|it| it.retired).collect();
         let n_retired = fabric.parts().iter().zip(&before).filter(|(it, was)| it.retired && !**was);

@@ -88,7 +88,7 @@ impl Core {
         if state.plants.is_empty() {
             return Ok(core);
         }
-        let fabric = build(&state.plants);
+        let fabric = fabric_of(&state.plants);
         let fabric = fabric.map_err(|err| RestoreError::Plant { why: err.to_string() })?;
         core.layout = std::sync::Arc::new(crate::capacity::Layout::of(&fabric));
         core.fabric = std::sync::Arc::new(fabric);
@@ -185,8 +185,11 @@ impl Replaying {
     }
 }
 
-/// The fabric that all versions of the plant make together: ids of the first stay.
-pub(super) fn build(plants: &[String]) -> Result<Fabric, Refused> {
+/// The fabric that all versions of a plant file make together, oldest first: ids of the first stay.
+///
+/// # Errors
+/// [`Refused::NotBegun`] without a version, [`Refused::Plant`] for one that cannot be built.
+pub fn fabric_of(plants: &[String]) -> Result<Fabric, Refused> {
     let refused = |why: String| Refused::Plant { why };
     let parse = |text: &String| {
         selvedge_model::spec::Plant::parse("plant", text).map_err(|errors| {
@@ -195,7 +198,7 @@ pub(super) fn build(plants: &[String]) -> Result<Fabric, Refused> {
         })
     };
     let mut versions = plants.iter();
-    let first = parse(versions.next().expect("a core that has begun has a plant"))?;
+    let first = parse(versions.next().ok_or(Refused::NotBegun)?)?;
     let mut fabric = selvedge_family::build(&first).map_err(|err| refused(err.to_string()))?;
     let mut old = first;
     for text in versions {

@@ -34,7 +34,7 @@ pub(crate) async fn metrics(State(house): State<House>) -> Result<impl IntoRespo
 }
 
 /// Name, type and meaning of each metric, in the order in which they are printed.
-const METRICS: [(&str, &str, &str); 36] = [
+const METRICS: [(&str, &str, &str); 37] = [
     ("selvedge_up_seconds", "gauge", "Real time since the server was started"),
     ("selvedge_plant_seconds", "gauge", "Plant time"),
     ("selvedge_plant_version", "gauge", "Version of the plant file"),
@@ -69,11 +69,8 @@ const METRICS: [(&str, &str, &str); 36] = [
     ("selvedge_journal_failures_total", "counter", "Appends that failed"),
     ("selvedge_journal_sync_seconds", "histogram", "Real time of one append and sync"),
     ("selvedge_loop_seconds", "histogram", "Real time of one round of the loop"),
-    (
-        "selvedge_plant_save_failures_total",
-        "counter",
-        "Times the plant's file could not be written",
-    ),
+    ("selvedge_plant_ok", "gauge", "Whether the plant's process answers"),
+    ("selvedge_plant_losses_total", "counter", "Times the plant's process was lost"),
     ("selvedge_faults_injected_total", "counter", "Faults of the simulated plant by kind"),
     ("selvedge_events_total", "counter", "Events told since the first input"),
     ("selvedge_resident_bytes", "gauge", "Memory that the process holds"),
@@ -153,9 +150,12 @@ fn server(page: &mut Page, shell: &Shell, status: &StatusView) {
     page.sample("selvedge_journal_failures_total", &[], meter.n_failed_appends);
     page.histogram("selvedge_journal_sync_seconds", &meter.syncs);
     page.histogram("selvedge_loop_seconds", &meter.turns);
-    page.sample("selvedge_plant_save_failures_total", &[], meter.n_failed_benches);
+    if let Some(plant) = shell.plant() {
+        page.sample("selvedge_plant_ok", &[], u8::from(plant.away().is_none()));
+        page.sample("selvedge_plant_losses_total", &[], plant.n_losses());
+    }
     page.sample("selvedge_events_total", &[], shell.feed().newest());
-    for (kind, n) in shell.bench().into_iter().flat_map(|it| it.n_faults()) {
+    for (kind, n) in shell.plant().into_iter().flat_map(|it| it.n_faults()) {
         page.sample("selvedge_faults_injected_total", &[("kind", kind.word())], n);
     }
     if let Some(bytes) = resident_bytes() {
@@ -243,7 +243,7 @@ fn losses(page: &mut Page, shell: &Shell) {
             }
             let Some(cable) = fabric.cable_at(id) else { continue };
             let expected = cable.loss_expected;
-            let measured = shell.bench().and_then(|it| it.loss_at(id));
+            let measured = shell.plant().and_then(|it| it.loss_at(id));
             for (what, loss) in [("expected", Some(expected)), ("measured", measured)] {
                 let Some(loss) = loss else { continue };
                 let labels = [("ocs", name.as_str()), ("port", &port.name), ("loss", what)];

@@ -14,8 +14,8 @@ use selvedge_sim::fault::{FaultKind, FaultSpec};
 
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody};
-use crate::bench::Tamper;
 use crate::house::{By, House, target_named};
+use crate::plant::Tamper;
 use crate::shell::Shell;
 use crate::words;
 
@@ -194,7 +194,7 @@ pub(crate) async fn set_level(
 pub(crate) async fn faults(State(house): State<House>) -> Result<Answer<FaultList>, ApiError> {
     let faults = house.look(|shell| {
         let fabric = shell.core().fabric();
-        let faults = shell.bench().into_iter().flat_map(|it| it.faults());
+        let faults = shell.plant().into_iter().flat_map(|it| it.faults());
         let view = faults.map(|it| FaultView {
             target: words::path(fabric, it.target),
             kind: it.kind.word().to_owned(),

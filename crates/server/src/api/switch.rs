@@ -79,6 +79,9 @@ pub struct PairView {
     pub actual: bool,
     /// The job that it is for.
     pub job: Option<u32>,
+    /// How often a simulated switch has moved these two mirrors, together: the switch's own count,
+    /// which the core never sees.
+    pub moves: Option<u32>,
 }
 
 /// A fibre to re-patch.
@@ -212,6 +215,7 @@ pub(crate) fn detail(shell: &Shell, name: &str) -> Result<SwitchDetail, ApiError
         let end = fabric.peer_of(fabric.port_at(id, usize::from(local)))?;
         Some(fabric.part(fabric.part_of_port(end)).name.to_string())
     };
+    let mirrors = shell.plant().and_then(|it| it.mirrors(id));
     let pair = |(north, south): (u16, u16)| PairView {
         north: ports[usize::from(north)].name.clone(),
         south: ports[usize::from(south)].name.clone(),
@@ -220,6 +224,7 @@ pub(crate) fn detail(shell: &Shell, name: &str) -> Result<SwitchDetail, ApiError
         intended: wanted.contains_key(&(north, south)),
         actual: actual.contains(&(north, south)),
         job: wanted.get(&(north, south)).map(|it| it.number()),
+        moves: mirrors.map(|it| it.moves_of(north) + it.moves_of(south)),
     };
     Ok(SwitchDetail {
         switch: view(shell, &intent, &Index::of(shell), id, known),

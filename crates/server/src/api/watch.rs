@@ -25,6 +25,7 @@ use crate::feed::{Event, Subscription};
 use crate::house::House;
 use crate::limits;
 use crate::listen;
+use crate::plant::{Parting, Remote};
 use crate::shell::Shell;
 use crate::words;
 
@@ -93,6 +94,14 @@ pub struct StatusView {
     pub journal_ok: bool,
     /// Why not.
     pub journal_error: Option<String>,
+    /// Whether the plant's process answers; true where there is none.
+    pub plant_ok: bool,
+    /// Why not: plant time stands still until it does.
+    pub plant_error: Option<String>,
+    /// The process of a simulated plant.
+    pub plant_pid: Option<u32>,
+    /// How often this server has lost it.
+    pub plant_losses: u64,
     /// A digest of the core's whole state.
     pub digest: String,
     /// The data directory.
@@ -195,7 +204,7 @@ pub(crate) async fn status(State(house): State<House>) -> Result<Answer<StatusVi
 #[utoipa::path(post, path = "/v1/shutdown", tag = "watching",
     responses((status = 200, body = Stopping), (status = "default", body = ErrorBody)))]
 pub(crate) async fn shutdown(State(house): State<House>, Json(_): Json<Empty>) -> Answer<Stopping> {
-    house.stop();
+    house.stop(Parting::End);
     Answer(Stopping { stopping: true })
 }
 
@@ -216,6 +225,8 @@ pub(crate) async fn new_key(
 pub(crate) fn status_view(shell: &Shell, data: String) -> StatusView {
     let core = shell.core();
     let state = core.state();
+    let plant = shell.plant();
+    let away = plant.and_then(Remote::away);
     let mut jobs: BTreeMap<String, u64> = JOB_STATES.map(|it| (it.to_owned(), 0)).into();
     for job in state.jobs.iter() {
         *jobs.entry(job.state.word().to_owned()).or_default() += 1;
@@ -230,7 +241,7 @@ pub(crate) fn status_view(shell: &Shell, data: String) -> StatusView {
         now_s: shell.plant_now().as_secs_f64(),
         speed: shell.clock().speed().factor(),
         level: words::level(state.settings.level).to_owned(),
-        simulated: shell.bench().is_some(),
+        simulated: plant.is_some(),
         jobs,
         chips: core.layout().n_seats(),
         chips_used: count(|it| it.held),
@@ -239,6 +250,10 @@ pub(crate) fn status_view(shell: &Shell, data: String) -> StatusView {
         journal: shell.saved(),
         journal_ok: shell.journal_error().is_none(),
         journal_error: shell.journal_error().map(str::to_owned),
+        plant_ok: away.is_none(),
+        plant_error: away.map(str::to_owned),
+        plant_pid: plant.map(|it| it.process().pid),
+        plant_losses: plant.map_or(0, Remote::n_losses),
         digest: format!("{:016x}", core.digest()),
         data,
         pid: std::process::id(),

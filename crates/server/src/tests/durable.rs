@@ -43,6 +43,78 @@ async fn a_running_job_is_still_running_with_its_generation_after_a_restart() {
     }
 }
 
+#[tokio::test]
+async fn a_plant_that_was_left_goes_on_with_the_next_server() {
+    let dir = tempdir();
+    let mut stand = Stand::up(dir.path());
+    let (kind, target) = ("machine_down", "cube9/m03");
+    let job = stand.submit("held", "8x8x8").await;
+    stand.until_running(job).await;
+    stand.post("/v1/faults", json!({"target": target, "kind": kind, "action": "inject"})).await;
+    let before = moves(&stand).await;
+    assert!(before.values().all(|it| 0 < *it), "{before:?}");
+    for leaves in [true, false, true] {
+        // Left to the next one, or brought back from what it has kept.
+        if leaves {
+            stand.leave()
+        } else {
+            stand.down()
+        }
+        stand = Stand::up(dir.path());
+        assert_eq!(stand.get("/v1/faults").await["faults"][0]["kind"], kind);
+        stand
+            .until("/v1/switches", |it| {
+                it["switches"].as_array().unwrap().iter().all(|it| it["known"] == true)
+            })
+            .await;
+        assert_eq!(stand.until_running(job).await["attempt"], 1);
+        assert_eq!(moves(&stand).await, before, "no mirror of a job that runs was moved");
+    }
+    stand.down();
+}
+
+/// How often each mirror pair that ought to stand was moved.
+async fn moves(stand: &Stand) -> std::collections::BTreeMap<String, u64> {
+    let mut moves = std::collections::BTreeMap::new();
+    for name in ["x0", "y7", "z15"] {
+        let switch = stand.get(&format!("/v1/switches/{name}")).await;
+        for pair in switch["pairs"].as_array().unwrap().iter().filter(|it| it["intended"] == true) {
+            moves.insert(format!("{name} {}", pair["north"]), pair["moves"].as_u64().unwrap());
+        }
+    }
+    moves
+}
+
+#[tokio::test]
+async fn a_plant_that_is_gone_is_not_taken_for_a_new_one() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let job = stand.submit("held", "4x4x8").await;
+    stand.until_running(job).await;
+    stand.down();
+    let plant = dir.path().join("data/plant");
+    std::fs::remove_dir_all(&plant).unwrap();
+    let refused = crate::api::error::chain(&Stand::try_up(&options(dir.path())).err().unwrap());
+    assert!(
+        refused.contains("plant/state is gone") && refused.contains("--new-plant"),
+        "{refused}"
+    );
+    let anew = UpOptions { new_plant: true, ..options(dir.path()) };
+    let stand = Stand::try_up(&anew).unwrap();
+    // Its tasks and mirrors are gone with it; the job is found out and started again.
+    stand.until(&format!("/v1/jobs/{job}"), |it| it["state"] == "running").await;
+    stand.down();
+    let refused = crate::api::error::chain(&Stand::try_up(&anew).err().unwrap());
+    assert!(refused.contains("has been told things"), "{refused}");
+    let state = plant.join("state");
+    let mut bytes = std::fs::read(&state).unwrap();
+    let last = bytes.len() - 9;
+    bytes[last] ^= 1;
+    std::fs::write(&state, bytes).unwrap();
+    let refused = crate::api::error::chain(&Stand::try_up(&options(dir.path())).err().unwrap());
+    assert!(refused.contains("damaged") && refused.contains("backup"), "{refused}");
+}
+
 /// Makes the next start replay every row.
 fn forget_snapshots(data: &Path) {
     let db = rusqlite::Connection::open(data.join("journal.db")).unwrap();

@@ -184,7 +184,7 @@ async fn a_reader_of_events_comes_back_where_it_was() {
     };
     assert_eq!(status, 400);
     // The stream ends when the server does.
-    stand.raised.house.stop();
+    stand.raised.house.stop(crate::plant::Parting::End);
     while let Some(chunk) = stream.next().await {
         chunk.unwrap();
     }

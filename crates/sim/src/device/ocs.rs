@@ -26,6 +26,8 @@ pub struct Ocs {
     pub busy_until: Moment,
     /// For each port by place, the port it is joined with, or `DARK`; symmetric.
     joined: Vec<u16>,
+    /// For each port by place, how often its mirror was moved.
+    moves: Vec<u32>,
     sides: Vec<bool>,
 }
 
@@ -37,6 +39,7 @@ impl Ocs {
             generation: Generation::ZERO,
             busy_until: Moment::START,
             joined: vec![DARK; sides.len()],
+            moves: vec![0; sides.len()],
             sides,
         }
     }
@@ -55,6 +58,11 @@ impl Ocs {
             .collect()
     }
 
+    /// How often the mirror of each port was moved, by place: a port that is held is not moved.
+    pub fn moves(&self) -> &[u32] {
+        &self.moves
+    }
+
     /// How many ports it has.
     pub fn n_ports(&self) -> usize {
         self.joined.len()
@@ -71,7 +79,7 @@ impl Ocs {
         if generation < self.generation {
             return SetOutcome::Stale { newest: self.generation };
         }
-        let before = self.joined.clone();
+        let (before, moves) = (self.joined.clone(), self.moves.clone());
         for pair in remove {
             if self.joined(pair.north) == Some(pair.south) {
                 self.cut(*pair);
@@ -93,7 +101,7 @@ impl Ocs {
             }
         }
         if !ports.is_empty() {
-            self.joined = before;
+            (self.joined, self.moves) = (before, moves);
             return SetOutcome::Refused { ports: ports.into_iter().collect() };
         }
         self.generation = generation;
@@ -121,7 +129,9 @@ impl Ocs {
 
     /// All mirrors fall back; the generation is kept.
     pub fn lose_mirrors(&mut self) {
-        self.joined.fill(DARK);
+        for pair in self.pairs() {
+            self.cut(pair);
+        }
     }
 
     fn is(&self, port: u16, side: Side) -> bool {
@@ -129,13 +139,19 @@ impl Ocs {
     }
 
     fn cut(&mut self, pair: Xconnect) {
-        self.joined[usize::from(pair.north)] = DARK;
-        self.joined[usize::from(pair.south)] = DARK;
+        self.turn(pair.north, DARK);
+        self.turn(pair.south, DARK);
     }
 
     fn join(&mut self, pair: Xconnect) {
-        self.joined[usize::from(pair.north)] = pair.south;
-        self.joined[usize::from(pair.south)] = pair.north;
+        self.turn(pair.north, pair.south);
+        self.turn(pair.south, pair.north);
+    }
+
+    fn turn(&mut self, port: u16, to: u16) {
+        let port = usize::from(port);
+        self.joined[port] = to;
+        self.moves[port] = self.moves[port].saturating_add(1);
     }
 }
 
@@ -162,15 +178,18 @@ mod tests {
         assert_eq!(ocs.set(Generation::new(1), &[], &add, &none), SetOutcome::Done);
         assert_eq!(ocs.set(Generation::new(1), &[], &add, &none), SetOutcome::Done);
         assert_eq!(ocs.pairs(), add);
+        assert_eq!(ocs.moves(), [1, 1, 0, 0, 1, 1, 0, 0], "twice turns no mirror twice");
         // South 5 is taken by north 1, so the good pair (2, 6) is not made either.
         let outcome = ocs.set(Generation::new(2), &[], &[pair(2, 6), pair(3, 5)], &none);
         assert_eq!(outcome, SetOutcome::Refused { ports: vec![5] });
         assert_eq!(ocs.pairs(), add);
+        assert_eq!(ocs.moves(), [1, 1, 0, 0, 1, 1, 0, 0], "what is refused turns none");
         assert_eq!(ocs.generation, Generation::new(1));
         // Removals come first, so that a port can change its partner in one write.
         let outcome = ocs.set(Generation::new(2), &[pair(1, 5)], &[pair(3, 5)], &none);
         assert_eq!(outcome, SetOutcome::Done);
         assert_eq!(ocs.pairs(), [pair(0, 4), pair(3, 5)]);
+        assert_eq!(ocs.moves(), [1, 2, 0, 1, 1, 3, 0, 0]);
     }
 
     #[test]
