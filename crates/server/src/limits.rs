@@ -96,7 +96,8 @@ pub const PLANT_LOG_BYTES_MAX: u64 = 8 << 20;
 /// How long the plant's process may take to listen after it was started.
 pub const PLANT_START_MAX: Duration = Duration::from_secs(20);
 
-/// How long the plant's process may take to answer; one that takes longer is ended and started anew.
+/// How long the plant's process may take to answer; one that takes longer is ended and started
+/// anew.
 pub const PLANT_ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// How long the plant's process may take to end when it is told to.

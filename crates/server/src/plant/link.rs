@@ -45,7 +45,10 @@ pub enum LinkError {
         words: String,
     },
     /// It does not listen.
-    #[error("the plant's process does not listen in {dir} after {} s", limits::PLANT_START_MAX.as_secs())]
+    #[error(
+        "the plant's process does not listen in {dir} after {} s",
+        limits::PLANT_START_MAX.as_secs()
+    )]
     Deaf {
         /// The plant's folder.
         dir: PathBuf,
@@ -101,9 +104,8 @@ impl Host {
     }
 
     /// Waits until the plant's process is gone, and ends it if it does not go.
-    pub(super) fn see_off(&mut self, wait: Duration) {
+    pub(super) fn see_off(&mut self, serving: Option<Process>, wait: Duration) {
         let deadline = Instant::now() + wait;
-        let serving = serving(&self.dir);
         let lives = |it: &Process| it.pid != std::process::id() && it.lives();
         while serving.as_ref().is_some_and(lives) && Instant::now() < deadline {
             // One that we have started goes only once it is asked how it ended.
@@ -253,14 +255,16 @@ pub(super) fn greet(host: &mut Host, hello: &Hello) -> Result<(Line, Welcome), L
 
 /// Ends the process at the other end, or whoever serves the folder.
 pub(super) fn end(host: &mut Host, line: Option<Line>) {
+    // Asked before it ends, for it takes its file away first.
+    let process = serving(&host.dir);
     let line = line.or_else(|| {
-        serving(&host.dir)?;
+        process?;
         Line::to(&host.dir, limits::PLANT_END_MAX).ok()
     });
     if let Some(Err(error)) = line.map(Line::end) {
         tracing::warn!(error = chain(&error), "the plant's process");
     }
-    host.see_off(limits::PLANT_END_MAX);
+    host.see_off(process, limits::PLANT_END_MAX);
 }
 
 fn answer(
@@ -277,7 +281,7 @@ fn answer(
             *line = None;
             if matches!(&error, plant::PlantError::Lost { source } if is_silence(source)) {
                 // It lives and does nothing; what it has answered it has kept.
-                host.see_off(Duration::ZERO);
+                host.see_off(serving(&host.dir), Duration::ZERO);
             }
             tell(News::Lost(chain(&error)));
         }
