@@ -225,14 +225,24 @@ pub fn setup(scenario: &Scenario) -> Result<Setup, ScenarioError> {
         check_every: scenario.check_every,
     };
     // How much the jobs are to be scaled depends on the plant, which the core reads.
-    let n_chips = match scenario.plant {
-        PlantFrom::Pods { pods, cubes } => 64 * (pods * cubes) as u64,
-        PlantFrom::File(_) | PlantFrom::Text(_) => n_chips(World::new(setup.clone())?.core()),
+    let (n_chips, on_grid) = match scenario.plant {
+        PlantFrom::Pods { pods, cubes } => (64 * (pods * cubes) as u64, false),
+        PlantFrom::File(_) | PlantFrom::Text(_) => {
+            let world = World::new(setup.clone())?;
+            let layout = world.core().layout();
+            // Where every pod is a grid of boards, a job asks for its chips and not for a torus.
+            let on_grid = layout.pools.ids().all(|it| layout.is_sited(it));
+            (n_chips(world.core()), on_grid)
+        }
     };
     let jobs = jobs(scenario, n_chips)?;
-    let submits = jobs
-        .iter()
-        .map(|job| (Moment::START + job.at, Happening::Submit(trace::spec(job, scenario.seed))));
+    let submits = jobs.iter().map(|job| {
+        let mut spec = trace::spec(job, scenario.seed);
+        if on_grid {
+            spec.demand = trace::load_of(job);
+        }
+        (Moment::START + job.at, Happening::Submit(spec))
+    });
     setup.happenings = submits.chain(scenario.events.iter().cloned()).collect();
     setup.happenings.sort_by_key(|it| it.0);
     Ok(setup)

@@ -9,7 +9,7 @@ pub mod mix;
 use std::collections::BTreeMap;
 
 use selvedge_family::torus::shape::Shape;
-use selvedge_model::job::{Demand, JobSpec, Work};
+use selvedge_model::job::{Collective, Demand, JobSpec, Load, Work};
 use selvedge_model::unit::{Ppm, Span};
 
 use crate::dice::Dice;
@@ -223,6 +223,18 @@ const LIMIT_MIN: Span = Span::mins(1);
 /// One in so many jobs is of each class.  Assumed, as the traces name no priorities: production
 /// is not preempted, batch and best effort are.
 const CLASSES: [(u8, bool, u64); 3] = [(7, false, 20), (5, true, 60), (2, true, 20)];
+
+/// What a job asks for on a grid of boards: its chips, joined.
+pub fn load_of(job: &TraceJob) -> Demand {
+    Demand::Load(Box::new(Load {
+        chips: u32::try_from(job.n_chips).unwrap_or(u32::MAX),
+        memory_gib: 0,
+        // Assumed: no trace says how much its jobs communicate.
+        communication: Ppm::new(300_000),
+        collective: Collective::AllReduce,
+        boards: None,
+    }))
+}
 
 /// What is submitted for a job of a trace.  The scheduler sees a limit of the duration times a
 /// factor from 1 to 3, drawn by the job's number under `seed`.
