@@ -1,9 +1,10 @@
 //! How long NCCL's decisions take here, over real topology files.
 //!
-//! `SELVEDGE_DATA=… cargo bench -p xtask --bench nccl_times [-- VERSION [TOPOLOGY|all]…]` prints for each version the median and
-//! the worst of paths (built, searched twice, trimmed) and of the search, over all files of
-//! `nccl/expected` on one and on two servers.  Each figure is
-//! the best of several runs.  Wall time is only printed: nothing is compared.
+//! `SELVEDGE_DATA=… cargo bench -p xtask --bench nccl_times [-- VERSION [TOPOLOGY|all]…]` prints for
+//! each version the median and the worst of paths (built, searched twice, trimmed) and of the
+//! search, over the files of `nccl/expected` on one and on two servers, and for a rack of 72 GPUs.
+//! Each figure is the best of several runs, in time that the program was running.  It is only
+//! printed: nothing is compared.
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 #![allow(clippy::disallowed_methods, reason = "this is about wall time")]
 

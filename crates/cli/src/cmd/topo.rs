@@ -2,6 +2,8 @@
 
 mod explain;
 
+mod graph;
+
 mod what_if;
 
 use std::fs;
@@ -39,6 +41,10 @@ enum TopoVerb {
     WhatIf(what_if::WhatIf),
     /// What one version decides otherwise than another.
     UpgradeDiff(what_if::UpgradeDiff),
+    /// Rings, trees and heads as the file that NCCL_GRAPH_FILE takes.
+    Graph(graph::Graph),
+    /// A rack of servers whose GPUs are one NVLink domain, as a topology file.
+    Rack(graph::Rack),
     /// Everything that NCCL decides, as one JSON object.
     Dump(Dump),
 }
@@ -115,6 +121,8 @@ pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
         Some(TopoVerb::Show(args)) => print_matrix(args, globals),
         Some(TopoVerb::Explain(args)) => explain::run(args, globals),
         Some(TopoVerb::WhatIf(args)) => what_if::run(args, globals),
+        Some(TopoVerb::Graph(args)) => graph::run(args, globals),
+        Some(TopoVerb::Rack(args)) => graph::run_rack(args),
         Some(TopoVerb::UpgradeDiff(args)) => what_if::run_upgrade(args, globals),
         None => print_matrix(&args.show, globals),
     }

@@ -7,9 +7,13 @@
 
 mod build;
 
+pub mod connect;
+
 pub mod dump;
 
 pub mod graph;
+
+pub mod graph_xml;
 
 mod limits;
 

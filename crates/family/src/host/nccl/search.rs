@@ -9,6 +9,8 @@
 //! Time is bounded by the budgets, whatever the server: 2^19 calls and a round per condition for
 //! each graph, 3·2^19 in 2.7.  The stack is the walk's own, on the heap.
 
+pub mod budget;
+
 mod drive;
 
 mod heads;

@@ -32,6 +32,8 @@ pub struct Settings {
     pub p2p_per_channel_net: i64,
     /// `NCCL_CROSS_NIC`: 0 never, 1 always, 2 where it pays.
     pub cross_nic: i64,
+    /// `NCCL_MIN_NCHANNELS` and `NCCL_MAX_NCHANNELS`, or the same under the older `NRINGS`.
+    pub channels: (Option<i64>, Option<i64>),
     /// Variables that were set and that this version does not read.
     pub unread: Vec<String>,
 }
@@ -91,6 +93,7 @@ impl Settings {
             netdevs: NetDevs::Auto,
             p2p_per_channel_net: 14,
             cross_nic: 2,
+            channels: (None, None),
             unread: Vec::new(),
         }
     }
@@ -106,6 +109,7 @@ impl Settings {
     ) -> Result<Settings, SettingError> {
         let mut settings = Settings::defaults(profile);
         let mut p2p_disabled = false;
+        let mut rings = (None, None);
         for (name, value) in pairs {
             if !is_read(profile, name)? {
                 settings.unread.push(name.to_owned());
@@ -126,10 +130,16 @@ impl Settings {
                 "NCCL_PXN_C2C" => settings.pxn_c2c = number()? != 0,
                 "NCCL_P2P_PER_CHANNEL_NET_BW" => settings.p2p_per_channel_net = number()?.max(1),
                 "NCCL_CROSS_NIC" => settings.cross_nic = number()?,
+                "NCCL_MIN_NRINGS" => rings.0 = Some(number()?),
+                "NCCL_MAX_NRINGS" => rings.1 = Some(number()?),
+                "NCCL_MIN_NCHANNELS" => settings.channels.0 = Some(number()?),
+                "NCCL_MAX_NCHANNELS" => settings.channels.1 = Some(number()?),
                 "NCCL_NETDEVS_POLICY" => settings.netdevs = netdevs(name, value)?,
                 _ => return Err(SettingError::NotReproduced { name: name.to_owned() }),
             }
         }
+        let (least, most) = settings.channels;
+        settings.channels = (least.or(rings.0), most.or(rings.1));
         if p2p_disabled {
             settings.p2p_level = Some(PathKind::Loc);
         }

@@ -26,16 +26,27 @@ impl Width {
 
     /// Nine significant digits, as C's `%.9g`, which give an `f32` back exactly.
     pub fn nine_digits(self) -> String {
+        self.digits(9)
+    }
+
+    /// Six significant digits, as C's `%g`.
+    pub fn six_digits(self) -> String {
+        self.digits(6)
+    }
+
+    fn digits(self, count: i32) -> String {
         let value = self.0;
         if value == 0.0 {
             return "0".to_owned();
         }
-        // `{:.8e}` rounds to nine digits; the exponent then decides the form, as in C.
-        let text = format!("{value:.8e}");
+        // Rounds to so many digits; the exponent then decides the form, as in C.
+        let places = (count - 1) as usize;
+        let text = format!("{value:.places$e}");
         let (digits, exponent) = text.split_once('e').expect("the format writes an exponent");
         let exponent: i32 = exponent.parse().expect("the format writes a number");
-        if (-5..9).contains(&exponent) {
-            let places = usize::try_from(8 - exponent).expect("exponent < 9");
+        // C turns to the exponent below 0.0001.
+        if (-4..count).contains(&exponent) {
+            let places = usize::try_from(count - 1 - exponent).expect("exponent < count");
             trimmed(&format!("{value:.places$}"))
         } else {
             format!("{}e{exponent:+03}", trimmed(digits))

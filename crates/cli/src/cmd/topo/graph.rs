@@ -1,0 +1,100 @@
+//! `topo graph`: rings, trees and heads as a graph file, held against a server, or as log lines.
+
+use std::path::PathBuf;
+
+use selvedge_family::host::nccl::connect::connect;
+use selvedge_family::host::nccl::graph_xml::{Finding, Severity, check, to_xml};
+use selvedge_family::host::nccl::rack::{RackShape, rack};
+use selvedge_family::host::nccl::search::{Found, graphs};
+use selvedge_family::host::nccl::view::View;
+use selvedge_family::host::nccl::xml;
+
+use crate::Globals;
+use crate::cmd::topo::{Server, name, read, root_of, unanswered};
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Without --check or --log, prints a file that NCCL_GRAPH_FILE takes.\n\
+                        Exit status: 0 done, 1 NCCL would refuse the server or the graph file, \
+                        2 a file cannot be read.")]
+pub(super) struct Graph {
+    #[command(flatten)]
+    server: Server,
+    /// Hold this graph file against the server instead of searching.
+    #[arg(long, value_name = "GRAPHS", conflicts_with = "log")]
+    check: Option<PathBuf>,
+    /// Print what NCCL logs: channels over all ranks, and each rank's trees.
+    #[arg(long)]
+    log: bool,
+}
+
+/// The largest NVLink domain that is made.
+#[derive(Debug, clap::Args)]
+pub(super) struct Rack {
+    /// Servers in the rack.
+    #[arg(long, value_name = "N", default_value_t = 18,
+          value_parser = clap::value_parser!(u16).range(1..=64))]
+    hosts: u16,
+    /// CPUs of each server, with two GPUs and two ports each.
+    #[arg(long, value_name = "N", default_value_t = 2,
+          value_parser = clap::value_parser!(u16).range(1..=4))]
+    cpus: u16,
+}
+
+pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
+    let (file, profile) = (&args.server.file, args.server.look.nccl);
+    let name_of_file = name(file);
+    let question = args.server.question()?;
+    let ask = question.ask().within(|| "this --env has no meaning")?;
+    let view = View::of(&question.root, ask)
+        .map_err(|refused| unanswered(refused.into(), &name_of_file, profile))?;
+    if let Some(graph_file) = &args.check {
+        let root = root_of(&read(graph_file)?, &name(graph_file), profile)?;
+        return print_findings(&name(graph_file), &check(&view, &root), globals);
+    }
+    let found = graphs(&view).map_err(|refused| {
+        Failure::refusal(refused).within(format!("NCCL {profile} finds nothing for {name_of_file}"))
+    })?;
+    let found: Vec<Found> = found.found.into_iter().filter(|it| !it.channels.is_empty()).collect();
+    if args.log {
+        let connected = connect(&view, &found).map_err(Failure::refusal)?;
+        render::print(&connected.log())?;
+    } else {
+        let root = to_xml(&view, &found)
+            .map_err(|error| Failure::refusal(error).hint("add `--log` to see the channels"))?;
+        render::print(&xml::write(&root))?;
+    }
+    Ok(Answer::Yes)
+}
+
+pub(super) fn run_rack(args: &Rack) -> Outcome {
+    render::print(&xml::write(&rack(RackShape { hosts: args.hosts, cpus: args.cpus })))?;
+    Ok(Answer::Yes)
+}
+
+fn print_findings(name: &str, findings: &[Finding], globals: &Globals) -> Outcome {
+    let severity = |it: &Finding| match it.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let bad = findings.iter().any(|it| it.severity == Severity::Error);
+    if globals.json {
+        let rows: Vec<_> = findings
+            .iter()
+            .map(|it| {
+                serde_json::json!({
+                    "line": it.place.line, "column": it.place.column,
+                    "severity": severity(it), "text": it.text,
+                })
+            })
+            .collect();
+        render::print(&format!("{}\n", serde_json::json!({ "file": name, "findings": rows })))?;
+    } else if findings.is_empty() {
+        render::print(&format!("{name}: NCCL can communicate by it\n"))?;
+    } else {
+        let line = |it: &Finding| format!("{name}:{}: {}: {}\n", it.place, severity(it), it.text);
+        render::print(&findings.iter().map(line).collect::<String>())?;
+    }
+    Ok(if bad { Answer::No } else { Answer::Yes })
+}
