@@ -89,6 +89,11 @@ impl Commit {
         std::mem::take(&mut self.unwritten)
     }
 
+    /// Whether there are records that have not been handed out.
+    pub fn has_unwritten(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
     /// All records up to this number are durable.
     pub fn synced(&mut self, number: u64) {
         assert!(number < self.next_number, "{number} was never handed out");

@@ -284,7 +284,12 @@ impl World {
     /// # Errors
     /// [`WorldError`].
     pub fn step(&mut self, until: Moment) -> Result<bool, WorldError> {
-        let Some(at) = self.next_at().filter(|&at| at <= until) else { return Ok(false) };
+        let Some(at) = self.next_at().filter(|&at| at <= until) else {
+            // What was asked since the last event is handled, and more may follow from it.
+            let asked = self.commit.has_unwritten();
+            self.persist()?;
+            return Ok(asked);
+        };
         self.tally.pass(at, self.commit.core());
         self.now = at;
         let mut heard = std::mem::take(&mut self.heard);

@@ -65,3 +65,11 @@ fn seeds_100_to_149_break_no_rule_and_repeat() {
 fn seeds_150_to_199_break_no_rule_and_repeat() {
     check(150);
 }
+
+/// Goal: what people order when nothing more is about to happen by itself is handled too.  Seed
+/// 5000 is quiet when all is healed, so that nobody wrote down what was asked then.
+#[test]
+fn an_order_after_the_last_event_is_handled() {
+    let ended = attempt(Trial { crashes_everywhere: true, ..Trial::of(5000) });
+    assert!(matches!(ended, Ended::Well(_)), "{ended:?}");
+}
