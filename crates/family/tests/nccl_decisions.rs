@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use selvedge_family::host::nccl::graph::{LinkKind, NodeKind};
+use selvedge_family::host::nccl::graph::{Arch, LinkKind, NodeKind};
 use selvedge_family::host::nccl::path::PathKind;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::rack::{RackShape, rack};
@@ -296,4 +296,36 @@ fn without_any_port_the_newest_version_cannot_span_servers() {
         let view = view(&lonely, profile, &[]);
         assert_eq!(graphs(&view).err().is_some(), refused, "{profile}");
     }
+}
+
+#[test]
+fn an_unknown_processor_is_taken_and_has_no_rules() {
+    let strange = "arch=\"riscv64\"";
+    let vendor = "arch=\"x86_64\" vendor=\"HygonGenuine\"";
+    for (cpu, word) in [(strange, Some(Arch::Unknown)), (vendor, Some(Arch::X86))] {
+        for profile in Profile::ALL {
+            let view = view(&server(cpu, 1, 80, no_links), profile, &[]);
+            let first = view.graph.kind(NodeKind::Cpu)[0];
+            assert_eq!(view.graph.cpu(first).arch, word, "{profile}");
+            let links = view.graph.node(first).links.iter();
+            let width = links.clone().find(|it| it.kind == LinkKind::Sys).map(|it| it.width);
+            assert_eq!(width, Some(Width::LOCAL), "{profile}");
+        }
+    }
+}
+
+#[test]
+fn on_amd_the_newest_version_counts_devices_that_trimming_leaves() {
+    let four = server(AMD, 2, 80, no_links);
+    let limit = |profile| {
+        let document =
+            read(&four, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+        let settings = Settings::defaults(profile);
+        let broken = Default::default();
+        let ask = Ask { profile, nodes: 1, rank: 0, settings, broken, shm_pairs: true };
+        let view = View::of(&document.root, ask).expect("NCCL takes it");
+        assert_eq!(view.gpus().len(), 2);
+        view.p2p_limit()
+    };
+    assert_eq!([V2_27_7, V2_30_7].map(limit), [PathKind::Sys, PathKind::Pxb]);
 }

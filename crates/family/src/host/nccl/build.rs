@@ -35,20 +35,6 @@ pub enum TopoError {
         /// Who asks.
         profile: Profile,
     },
-    /// An attribute has a value without meaning.
-    #[error("{place}: {attr} of <{element}> is {found:?}; {expected}")]
-    Value {
-        /// Where.
-        place: Place,
-        /// Whose.
-        element: String,
-        /// Which.
-        attr: &'static str,
-        /// Its value.
-        found: String,
-        /// What would be right.
-        expected: &'static str,
-    },
     /// NVLinks of a GPU that is not there.
     #[error("{place}: the GPU of this <{element}> has no rank, so it is not part of the graph")]
     NoGpu {
@@ -163,43 +149,53 @@ impl Builder {
     }
 
     fn cpu_facts(&self, element: &Element) -> Result<Cpu, TopoError> {
-        let arch = match self.text(element, "arch")? {
-            "x86_64" => Arch::X86,
-            "arm64" => Arch::Arm,
-            "ppc64" => Arch::Power,
-            found => {
-                let expected = "one of x86_64, arm64, ppc64";
-                return Err(value(element, "arch", found, expected));
-            }
-        };
+        // The first word that the value begins with decides; what NCCL has no word for is 0.
+        const ARCHS: [(&str, Arch); 3] =
+            [("x86_64", Arch::X86), ("arm64", Arch::Arm), ("ppc64", Arch::Power)];
+        let text = self.text(element, "arch")?;
+        let arch = ARCHS.iter().find(|(it, _)| text.starts_with(it));
+        let arch = arch.map_or(Arch::Unknown, |(_, arch)| *arch);
         let mut cpu = Cpu { arch: Some(arch), vendor: None, model: -1 };
         if arch == Arch::X86 {
-            cpu.vendor = match self.text(element, "vendor")? {
-                "GenuineIntel" => Some(Vendor::Intel),
-                "AuthenticAMD" => Some(Vendor::Amd),
-                "CentaurHauls" | "  Shanghai  " if !self.profile.is_seed() => Some(Vendor::Zhaoxin),
-                _ => None,
-            };
-            let family = self.int(element, "familyid")?;
-            let model = self.int(element, "modelid")?;
-            cpu.model =
-                match cpu.vendor {
-                    Some(Vendor::Intel) if self.profile.is_seed() => {
-                        if family == 6 && model >= 0x55 { 2 } else { 1 }
+            let vendor = self.vendor(self.text(element, "vendor")?);
+            cpu.vendor = Some(vendor);
+            if matches!(vendor, Vendor::Intel | Vendor::Zhaoxin) {
+                let family = self.int(element, "familyid")?;
+                let model = self.int(element, "modelid")?;
+                cpu.model = match vendor {
+                    Vendor::Intel if self.profile.is_seed() => {
+                        if family == 6 && model >= 0x55 {
+                            2
+                        } else {
+                            1
+                        }
                     }
                     // Broadwell, Skylake, Sapphire Rapids, Emerald Rapids.
-                    Some(Vendor::Intel) if family == 6 => match model {
+                    Vendor::Intel if family == 6 => match model {
                         0xcf.. => 4,
                         0x8f.. => 3,
                         0x55.. => 2,
                         _ => 1,
                     },
-                    Some(Vendor::Intel) => 1,
-                    Some(Vendor::Zhaoxin) if family == 7 && model == 0x5b => 1,
+                    Vendor::Intel => 1,
+                    _ if family == 7 && model == 0x5b => 1,
                     _ => -1,
                 };
+            }
         }
         Ok(cpu)
+    }
+
+    fn vendor(&self, text: &str) -> Vendor {
+        const VENDORS: [(&str, Vendor); 4] = [
+            ("GenuineIntel", Vendor::Intel),
+            ("AuthenticAMD", Vendor::Amd),
+            ("CentaurHauls", Vendor::Zhaoxin),
+            ("  Shanghai  ", Vendor::Zhaoxin),
+        ];
+        let known = if self.profile.is_seed() { &VENDORS[..2] } else { &VENDORS };
+        let vendor = known.iter().find(|(it, _)| text.starts_with(it));
+        vendor.map_or(Vendor::Unknown, |(_, vendor)| *vendor)
     }
 
     /// A PCI device and all below it.  The stack is ours: depth comes from a file.
@@ -591,11 +587,6 @@ fn check_reverse(graph: &Graph) -> Result<(), TopoError> {
     Ok(())
 }
 
-fn value(element: &Element, attr: &'static str, found: &str, expected: &'static str) -> TopoError {
-    let (place, found) = (element.place, found.to_owned());
-    TopoError::Value { place, element: element.name.clone(), attr, found, expected }
-}
-
 /// A PCI class's meaning, by its beginning.  Notes §3h.
 fn class(text: &str) -> NodeKind {
     const KINDS: [(&str, NodeKind); 6] = [
@@ -609,18 +600,19 @@ fn class(text: &str) -> NodeKind {
     KINDS.iter().find(|(it, _)| text.starts_with(it)).map_or(NodeKind::Pci, |(_, kind)| *kind)
 }
 
-/// `0000:1a:00.0` as a number: its hexadecimal digits in a row.
+/// `0000:1a:00.0` as a number: its hexadecimal digits in a row, up to what is none.
 fn bus_number(text: &str) -> u64 {
-    let digits = text.chars().filter_map(|it| it.to_digit(16));
+    let digits = text.chars().filter(|it| !matches!(it, ':' | '.'));
+    let digits = digits.map_while(|it| it.to_digit(16));
     digits.fold(0, |number, digit| (number << 4) | u64::from(digit))
 }
 
 fn device_number(element: &Element) -> u64 {
-    let part = |name| element.attr(name).map_or(0, hex) & 0xffff;
-    part("vendor") << 48
-        | part("device") << 32
-        | part("subsystem_vendor") << 16
-        | part("subsystem_device")
+    let part = |name| element.attr(name).map_or(0, |it| i64::from(int(it)) as u64);
+    (part("vendor") << 48)
+        .wrapping_add(part("device") << 32)
+        .wrapping_add(part("subsystem_vendor") << 16)
+        .wrapping_add(part("subsystem_device"))
 }
 
 /// The PCI generation of a Broadcom switch's upper (0) or lower (1) level.

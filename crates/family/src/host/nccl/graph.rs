@@ -147,6 +147,8 @@ pub struct Net {
 /// Processor architectures, with NCCL's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
+    /// One that NCCL has no word for.
+    Unknown = 0,
     /// x86-64.
     X86 = 1,
     /// POWER.
@@ -158,6 +160,8 @@ pub enum Arch {
 /// Makers of x86 processors, with NCCL's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
+    /// One that NCCL has no word for.
+    Unknown = 0,
     /// Intel.
     Intel = 1,
     /// AMD.

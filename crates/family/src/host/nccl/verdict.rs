@@ -154,7 +154,10 @@ impl View {
             return (limit, LimitSource::Processor);
         }
         let amd = arch == Some(Arch::X86) && vendor == Some(Vendor::Amd);
-        if amd && self.gpus().len() <= 2 {
+        // From 2.28 on devices count, which stay when their GPUs are trimmed.
+        let devices = self.graph.kind(NodeKind::Dev).len();
+        let count = if self.ask.profile.has_devices() { devices } else { self.gpus().len() };
+        if amd && count <= 2 {
             (PathKind::Sys, LimitSource::FewOnAmd)
         } else {
             (PathKind::Pxb, LimitSource::Default)
