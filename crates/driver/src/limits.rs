@@ -46,3 +46,9 @@ pub const EXIT_RETRY: Duration = Duration::from_millis(500);
 /// The longest message between the server and a plant's process, in bytes: the versions of a plant
 /// file together are the longest.
 pub const FRAME_BYTES_MAX: usize = 64 << 20;
+
+/// How often a supervisor tries to take its lock before it believes that another has it.
+pub const LOCK_TRIES: u32 = 100;
+
+/// How long it waits between two tries.
+pub const LOCK_RETRY: Duration = Duration::from_millis(10);

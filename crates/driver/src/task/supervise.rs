@@ -35,7 +35,7 @@ pub fn supervise(dir: &Path) -> Result<(), TaskError> {
     let lock = options.write(true).create(true).truncate(false).mode(FILE_MODE).open(&lock_path);
     let lock = lock.map_err(|source| io_error("open", &lock_path, source))?;
     // Held until this process ends.
-    if lock.try_lock().is_err() || super::read::<Run>(&dir.join(RUN))?.is_some() {
+    if !is_first(&lock) || super::read::<Run>(&dir.join(RUN))?.is_some() {
         return Ok(());
     }
     // It fails for a process that leads a session already, which is as good.
@@ -60,6 +60,17 @@ pub fn supervise(dir: &Path) -> Result<(), TaskError> {
         pause(limits::EXIT_RETRY);
     }
     Ok(())
+}
+
+/// Takes the lock; false where another supervisor has it.  Whoever only looks has it for a moment.
+fn is_first(lock: &File) -> bool {
+    for _ in 0..limits::LOCK_TRIES {
+        if lock.try_lock().is_ok() {
+            return true;
+        }
+        pause(limits::LOCK_RETRY);
+    }
+    false
 }
 
 /// Becomes the task of `dir` once told to: what the hidden verb [`super::BECOME_VERB`] does.
