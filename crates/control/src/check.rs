@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use selvedge_model::fabric::{Fabric, Role, Side};
 use selvedge_model::fault::Target;
-use selvedge_model::id::{JobId, PartId, PortId};
+use selvedge_model::id::{JobId, NodeId, PartId, PortId};
 use selvedge_model::job::{Hold, Place};
 
 use crate::schedule::Plan;
@@ -54,10 +54,23 @@ pub enum Violation {
     /// A job's dimension does not close.
     #[error("{job}: following {end} does not come back after {n} parts")]
     RingBroken { job: JobId, end: PortId, n: u32 },
+    /// A table that sends a chip's data over no link of the job.
+    #[error("{job}: the table of {from} sends what is for {to} out of the partition")]
+    TableLeaves { job: JobId, from: NodeId, to: NodeId },
+    /// A table by which data never arrives.
+    #[error("{job}: what {from} sends to {to} never arrives")]
+    TableLost { job: JobId, from: NodeId, to: NodeId },
+    /// Links that may wait for one another in a ring.
+    #[error("{job}: {n} links may wait for one another for ever")]
+    TablesLock { job: JobId, n: u32 },
     /// A generation that is not newer than the last.
     #[error("a blueprint for {job} carries an old generation")]
     OldGeneration { job: JobId },
 }
+
+mod forward;
+
+pub use forward::tables;
 
 /// Holds the starts of a schedule plan against what is held and out of use.
 pub fn starts(fabric: &Fabric, state: &State, plan: &Plan) -> Vec<Violation> {

@@ -2,11 +2,12 @@
 //!
 //! Everything else in this crate sees parts, seats, links and switches.
 
+use selvedge_family::graph::forward::Tables;
 use selvedge_family::torus::shape::{Shape, ShapeError};
 use selvedge_family::torus::wiring::WiringError;
 use selvedge_family::torus::{self, path, place, wiring};
 use selvedge_model::fabric::Fabric;
-use selvedge_model::id::{PartId, PoolId, PortId};
+use selvedge_model::id::{NodeId, PartId, PoolId, PortId};
 use selvedge_model::job::{Collective, Demand, Load, Need, Partition, Place, Xconnect};
 use selvedge_model::unit::Ppm;
 
@@ -248,11 +249,44 @@ fn peers_among(fabric: &Fabric, place: &Place, part: PartId) -> Vec<Option<PortI
     ports.map(|port| fabric.peer_of(port).filter(is_ours)).collect()
 }
 
+/// How the chips of a partition forward to one another.
+#[derive(Clone, Debug)]
+pub struct Forwarding {
+    chips: Vec<NodeId>,
+    tables: Tables,
+}
+
+impl Forwarding {
+    /// The chip to which `from` sends what is for `to`.
+    pub fn next(&self, from: NodeId, to: NodeId) -> Option<NodeId> {
+        let idx = |chip: NodeId| self.chips.binary_search(&chip).ok();
+        Some(self.chips[self.tables.next(idx(from)?, idx(to)?)])
+    }
+
+    /// A number that differs where tables do.
+    pub fn digest(&self) -> u64 {
+        self.tables.digest()
+    }
+}
+
+/// The tables of a partition; none where its chips are not all joined.
+pub fn forwarding(fabric: &Fabric, place: &Place) -> Option<Forwarding> {
+    let parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
+    let (chips, tables) = selvedge_family::forwarding(fabric, &parts)?;
+    Some(Forwarding { chips, tables })
+}
+
+/// A number that differs where the parts of places do: their tables follow from them.
+pub fn place_digest(place: &Place) -> u64 {
+    place.holds.iter().fold(0xcbf2_9ce4_8422_2325, |acc, it| {
+        (acc ^ u64::from(it.part.number())).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// A digest of the job's forwarding tables: equal demands have equal tables.
 pub fn table_digest(demand: &Demand) -> u64 {
     match demand {
-        Demand::Shape(text) if is_boards(text) => 0,
-        Demand::Load(_) => 0,
+        Demand::Load(_) => unreachable!("the tables of a partition follow from its place"),
         Demand::Shape(_) => path::table(&shape(demand)).digest(),
         Demand::Parts(_) => 0,
     }

@@ -57,3 +57,7 @@ pub const CALL_AGAIN: Span = Span::hours(6);
 /// once rather than waits.  Assumed: a quarter; three links of four cost a third of what a job
 /// communicates.
 pub const SLOWDOWN_MAX: Ppm = Ppm::new(1_250_000);
+
+/// Chips of a partition whose forwarding tables the core makes and checks itself, chip by chip:
+/// it takes some milliseconds.  Those of larger ones are made the same way, and tests look at them.
+pub const TABLE_CHIPS_MAX: u32 = 256;

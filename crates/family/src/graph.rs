@@ -2,6 +2,8 @@
 
 pub mod drawn;
 
+pub mod forward;
+
 use selvedge_model::fabric::{Fabric, LinkAttrs, NodeKind};
 use selvedge_model::id::NodeId;
 

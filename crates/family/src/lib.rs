@@ -20,8 +20,10 @@ pub mod hypersquare;
 mod build;
 
 use selvedge_model::fabric::Fabric;
-use selvedge_model::id::PartId;
+use selvedge_model::id::{NodeId, PartId};
 
+use crate::graph::ChipGraph;
+use crate::graph::forward::Tables;
 use crate::grid::site::Site;
 
 /// How `parts`, which are those of one pool, stand on a grid; `None` where they do not.
@@ -36,6 +38,30 @@ pub fn site_of(fabric: &Fabric, parts: &[PartId]) -> Option<Site> {
         .any(|it| board::hardware::template_name(*it) == template)
         .then(|| board::build::site_of(fabric, parts))
         .flatten()
+}
+
+/// The chips of boards of one pool, and how they forward to one another: in dimension order where
+/// they are a full box, else up and down.  `None` where they are not all joined.
+pub fn forwarding(fabric: &Fabric, parts: &[PartId]) -> Option<(Vec<NodeId>, Tables)> {
+    let chips = parts.iter().flat_map(|&part| {
+        let seats = fabric.template_of(part).seats().iter();
+        seats.map(move |&it| fabric.node_at(part, it as usize))
+    });
+    let graph = ChipGraph::of_chips(fabric, chips);
+    let place = |chip: &NodeId| {
+        let (part, local) = fabric.node_local(*chip);
+        let template = fabric.template_of(part);
+        let seat = template.seats().iter().position(|it| *it as usize == local)?;
+        let name = &fabric.part(part).name;
+        if template.name.starts_with(hypersquare::hardware::TEMPLATE) {
+            return hypersquare::machine::chip_place(name, seat);
+        }
+        board::build::chip_place(name, seat)
+    };
+    let places: Option<Vec<[u16; 4]>> = graph.chips.iter().map(place).collect();
+    let in_order = places.and_then(|it| Tables::in_order(&graph.graph, &it));
+    let tables = in_order.or_else(|| Tables::up_and_down(&graph.graph))?;
+    Some((graph.chips, tables))
 }
 
 /// The memory of a chip of `part` in GiB, where its family says so.

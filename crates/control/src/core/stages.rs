@@ -9,15 +9,15 @@ use selvedge_model::job::Place;
 use selvedge_model::unit::Span;
 
 use crate::core::{Core, count};
-use crate::family;
 use crate::input::Errand;
-use crate::limits::ASKS_MAX;
+use crate::limits::{ASKS_MAX, TABLE_CHIPS_MAX};
 use crate::note::{Note, Stage, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
 use crate::preflight::even;
 use crate::settings::Level;
 use crate::state::{Event, JobState, Timer};
+use crate::{check, family};
 
 impl Core {
     /// Gives `job` its hardware and begins to make it ready.  Parts that it kept are held already.
@@ -95,8 +95,10 @@ impl Core {
                 waiting.for_each(|hold| self.send(Command::Discover { errand, hold }));
             }
             Stage::Programming => {
-                let demand = self.state.jobs[job].spec.demand.clone();
-                let table = *self.tables.entry(demand).or_insert_with_key(family::table_digest);
+                let Some(table) = self.table_of(job, &place) else {
+                    self.fail_start(job, stage);
+                    return;
+                };
                 // Each ask is a new write: one that comes late changes nothing.
                 self.state.generation = self.state.generation.next();
                 let generation = self.state.generation;
@@ -107,6 +109,28 @@ impl Core {
             Stage::Dispatching => self.send_start(job),
         }
         self.set_timer(Timer::Job(job), self.state.now + self.stage_max(stage));
+    }
+
+    /// The digest of the job's forwarding tables.  Those of a partition follow from its place; they
+    /// are looked at before they are sent, as far as that takes less than a few milliseconds.
+    fn table_of(&mut self, job: JobId, place: &Place) -> Option<u64> {
+        if !family::is_among(self.need_of(job)) {
+            let demand = self.state.jobs[job].spec.demand.clone();
+            return Some(*self.tables.entry(demand).or_insert_with_key(family::table_digest));
+        }
+        if TABLE_CHIPS_MAX < place.n_seats() {
+            return Some(family::place_digest(place));
+        }
+        let forwarding = family::forwarding(&self.fabric, place);
+        let violations = match &forwarding {
+            Some(it) => check::tables(&self.fabric, job, place, &|from, to| it.next(from, to)),
+            None => Vec::new(),
+        };
+        if let (Some(it), []) = (&forwarding, &violations[..]) {
+            return Some(it.digest());
+        }
+        self.note(Note::PlanRefused { job, n_violations: count(violations.len().max(1)) });
+        None
     }
 
     pub(super) fn send_start(&mut self, job: JobId) {

@@ -83,3 +83,13 @@ pub(crate) fn site_of(fabric: &Fabric, parts: &[PartId]) -> Option<Site> {
     };
     Site::survey(fabric, parts, place, &[lanes(0), lanes(1), Vec::new()])
 }
+
+/// Where the chip at `seat` of a board stands in the mesh of all chips.
+pub(crate) fn chip_place(name: &str, seat: usize) -> Option<[u16; 4]> {
+    let board = numbers_behind(name, "board")?;
+    let at = |dim: usize| {
+        let own = [seat % SIDE, seat / SIDE][dim];
+        u16::try_from(SIDE * board[dim] + own).ok()
+    };
+    Some([at(0)?, at(1)?, 0, 0])
+}

@@ -131,6 +131,15 @@ pub fn site_of(fabric: &Fabric, parts: &[PartId]) -> Option<Site> {
     Site::survey(fabric, parts, place, &[east, south, Vec::new()])
 }
 
+/// Where the chip at `seat` of a board stands, as a product of paths: its column and row of
+/// boards, and its halves of the board.
+pub(crate) fn chip_place(name: &str, seat: usize) -> Option<[u16; 4]> {
+    let board = numbers_behind(name, "board")?;
+    let [row, column] = board.map(|it| u16::try_from(it).ok());
+    let letter = Letter::ALL.get(seat)?;
+    Some([column?, row?, u16::from(letter.is_east()), u16::from(letter.is_south())])
+}
+
 /// The groups of a machine as cells, row by row.
 pub(crate) fn grid(groups: [u16; 2]) -> Grid<2> {
     Grid::mesh([usize::from(groups[1]), usize::from(groups[0])])
