@@ -1,5 +1,7 @@
 //! The verbs, one file each.
 
+mod backup;
+
 mod check;
 
 mod completions;
@@ -114,6 +116,10 @@ pub(crate) enum Verb {
     Study(study::Study),
     /// Plan the mirrors of a slice without a server.
     Wire(wire::Wire),
+    /// Copy a running server's journal and plant to a new directory.
+    Backup(backup::Backup),
+    /// Make a data directory from a backup.
+    Restore(backup::Restore),
     /// The process of a simulated plant, which `up` starts by itself.
     PlantSim(plant_sim::PlantSim),
     /// Print a shell's completions.
@@ -154,6 +160,8 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Topo(args) => topo::run(&args, globals),
         Verb::Study(args) => study::run(&args, globals),
         Verb::Wire(args) => wire::run(&args, globals),
+        Verb::Backup(args) => backup::back_up(&args, globals),
+        Verb::Restore(args) => backup::restore(&args, globals),
         Verb::PlantSim(args) => plant_sim::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),

@@ -235,6 +235,42 @@ fn a_plant_that_is_killed_is_started_anew_with_its_mirrors() {
 }
 
 #[test]
+fn a_backup_of_a_running_server_goes_on_elsewhere() {
+    let up = Up::start("60");
+    let id = up.json("job submit --shape 4x4x8 --name long --duration 30d")["id"].clone();
+    up.text(&format!("job wait {id} --running --timeout 60"));
+    let (before, pairs) =
+        (up.json(&format!("job show {id}")), up.json("ocs show x3")["pairs"].clone());
+    let plant = up.plant_pid();
+    let rows = up.json("backup copy")["rows"].as_u64().unwrap();
+    assert!(rows <= up.json("status")["journal"].as_u64().unwrap());
+    let (code, text) = up.refused("backup copy");
+    assert!(code == 2 && text.contains("not empty"), "{text}");
+    // What comes after the backup is not in it.
+    up.text("job submit --shape 2x2x1 --name later");
+    let other = tempfile::tempdir().unwrap();
+    let copy = up.dir().join("copy");
+    let restore = |to: &Path| {
+        let mut restore = program(other.path());
+        restore.arg("restore").arg(&copy).arg("--data").arg(to).output().unwrap()
+    };
+    let done = restore(&other.path().join("data"));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(restore(&other.path().join("data")).status.code(), Some(2), "it is not empty now");
+    let again = Up::start_in(other, "60");
+    assert_ne!(again.plant_pid(), plant);
+    again.until("ocs show x3", |it| it["known"] == true);
+    let after = again.json(&format!("job show {id}"));
+    for field in ["name", "state", "generation", "attempt", "cubes", "started_s"] {
+        assert_eq!(after[field], before[field], "{field}");
+    }
+    assert_eq!(again.json("ocs show x3")["pairs"], pairs, "no mirror has moved");
+    assert_eq!(again.json("job list")["jobs"].as_array().unwrap().len(), 1);
+    again.text(&format!("job cancel {id}"));
+    assert_eq!(up.json(&format!("job show {id}"))["state"], "running", "they share nothing");
+}
+
+#[test]
 fn two_servers_do_not_share_a_data_directory() {
     let up = Up::start("60");
     let mut second = program(up.dir());

@@ -94,6 +94,7 @@ fn routes() -> OpenApiRouter<House> {
         .routes(routes!(watch::check))
         .routes(routes!(watch::status))
         .routes(routes!(watch::shutdown))
+        .routes(routes!(watch::backup))
         .routes(routes!(watch::new_key))
         .routes(routes!(metrics::metrics))
 }

@@ -109,6 +109,11 @@ impl House {
         self.change(|then| Request::Tamper { tamper, then }, |_, _| ()).await
     }
 
+    /// Copies the journal and the plant to the new directory `to`.
+    pub(crate) async fn back_up(&self, to: PathBuf) -> Result<(), ApiError> {
+        self.change(|then| Request::Backup { to, then }, |_, _| ()).await
+    }
+
     async fn change<T: Send + 'static>(
         &self,
         request: impl FnOnce(Then) -> Request,
@@ -176,6 +181,9 @@ impl From<Trouble> for ApiError {
         match trouble {
             Trouble::Refused(refused) => refused.into(),
             Trouble::Fault(error) => ApiError::unprocessable(error),
+            Trouble::NotBackedUp(why) => {
+                ApiError::unprocessable(format!("nothing was backed up: {why}"))
+            }
             Trouble::PlantAway(why) => {
                 let text = format!("the plant is away: {why}");
                 let hint = "it is looked for; try again in a moment, and see `selvedge status`";

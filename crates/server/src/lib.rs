@@ -47,6 +47,7 @@ mod listen;
 pub mod up;
 
 pub use plant::Parting;
+pub use runner::end_left as end_left_tasks;
 pub use up::{PlantFile, Running, Stopper, UpError, UpOptions, up};
 
 #[cfg(test)]

@@ -33,8 +33,8 @@ use crate::limits;
 use crate::shell::Request;
 use link::{Errand, Host};
 
-pub use link::LinkError;
 pub(crate) use link::News;
+pub use link::{BackupError, LinkError, MANIFEST_FILE, Manifest};
 use simulated::Truth;
 pub(crate) use simulated::{Mirrors, Nature, Tamper};
 pub use simulated::{ServeError, serve_plant};
@@ -228,6 +228,20 @@ impl Remote {
         if let Standing::Away { retry_at, .. } = &mut self.standing {
             *retry_at = None;
             self.send(Errand::Hello(Box::new(hello(plants, now, None))));
+        }
+    }
+
+    /// Copies journal and plant to a new directory, while time stands still.
+    pub(crate) fn back_up(&mut self, data: &Path, to: &Path) {
+        assert!(!self.is_busy(), "one step at a time");
+        self.standing = Standing::Stepping;
+        self.send(Errand::Backup { data: data.to_owned(), to: to.to_owned() });
+    }
+
+    /// A backup has ended.
+    pub(crate) fn copied(&mut self) {
+        if matches!(self.standing, Standing::Stepping) {
+            self.standing = Standing::Idle;
         }
     }
 

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use selvedge_control::input::{Answer, Input};
 use selvedge_model::id::JobId;
@@ -139,6 +139,27 @@ fn attempt_dir(tasks: &Path, (job, attempt): Key) -> PathBuf {
     tasks.join(job.number().to_string()).join(attempt.to_string())
 }
 
+/// Ends the real tasks that a server has left behind in `data`, and says of how many starts.
+pub fn end_left(data: &Path) -> usize {
+    let dir = tasks_dir(data);
+    let reopened = all(&dir).into_iter().map(|(key, dir)| Attempt::reopen(dir, key));
+    let mut live: Vec<Attempt> = reopened.filter(Attempt::is_live).collect();
+    live.iter_mut().for_each(Attempt::end);
+    let n_live = live.len();
+    let deadline = Instant::now() + limits::TASKS_END_MAX;
+    while Instant::now() < deadline {
+        live.retain_mut(|it| {
+            it.watch();
+            it.is_live()
+        });
+        if live.is_empty() {
+            break;
+        }
+        std::thread::sleep(limits::TASKS_POLL);
+    }
+    n_live
+}
+
 /// The thread's belongings.
 struct Watchman {
     dir: PathBuf,
@@ -232,7 +253,7 @@ impl Watchman {
 
     /// Ends tasks that run though the core knows nothing of them.
     fn end_unknown(&mut self, known: &BTreeSet<Key>) {
-        for (key, dir) in self.all() {
+        for (key, dir) in all(&self.dir) {
             if known.contains(&key) {
                 continue;
             }
@@ -245,25 +266,9 @@ impl Watchman {
         }
     }
 
-    /// All attempts of which something is kept.
-    fn all(&self) -> Vec<(Key, PathBuf)> {
-        let numbers = |dir: &Path| -> Vec<(u32, PathBuf)> {
-            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-            let numbered =
-                |it: fs::DirEntry| Some((it.file_name().to_str()?.parse().ok()?, it.path()));
-            entries.filter_map(numbered).collect()
-        };
-        let mut all = Vec::new();
-        for (job, dir) in numbers(&self.dir) {
-            let attempts = numbers(&dir).into_iter();
-            all.extend(attempts.map(|(attempt, dir)| ((JobId::new(job), attempt), dir)));
-        }
-        all
-    }
-
     /// Forgets the output of the oldest attempts that are over, down to so many and so much.
     fn forget_oldest(&self, n_max: usize, n_bytes_max: u64) {
-        let mut kept: Vec<_> = (self.all().into_iter())
+        let mut kept: Vec<_> = (all(&self.dir).into_iter())
             .filter(|(key, _)| !self.live.contains_key(key))
             .map(|(key, dir)| (modified(&dir), key, dir))
             .collect();
@@ -282,6 +287,21 @@ impl Watchman {
             }
         }
     }
+}
+
+/// All attempts of which something is kept.
+fn all(tasks: &Path) -> Vec<(Key, PathBuf)> {
+    let numbers = |dir: &Path| -> Vec<(u32, PathBuf)> {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let numbered = |it: fs::DirEntry| Some((it.file_name().to_str()?.parse().ok()?, it.path()));
+        entries.filter_map(numbered).collect()
+    };
+    let mut all = Vec::new();
+    for (job, dir) in numbers(tasks) {
+        let attempts = numbers(&dir).into_iter();
+        all.extend(attempts.map(|(attempt, dir)| ((JobId::new(job), attempt), dir)));
+    }
+    all
 }
 
 fn modified(dir: &Path) -> Option<std::time::SystemTime> {

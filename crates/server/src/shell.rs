@@ -12,8 +12,10 @@
 //! The loop never waits for the plant: a change is acknowledged after its append and sync, also
 //! while a step is under way.  Plant time does not pass a step, nor a plant that is away.
 
+mod steps;
+
 use std::collections::{BTreeSet, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
@@ -48,6 +50,8 @@ pub(crate) enum Trouble {
     Fault(String),
     /// The plant is away, and why.
     PlantAway(String),
+    /// Nothing was backed up, and why.
+    NotBackedUp(String),
     /// There is no simulated plant to do it to.
     NotSimulated,
     /// The journal cannot be written: the store's words.
@@ -87,6 +91,13 @@ pub(crate) enum Request {
         /// What then.
         then: Then,
     },
+    /// Copy the journal and the plant to a new directory.
+    Backup {
+        /// The new directory.
+        to: PathBuf,
+        /// What then.
+        then: Then,
+    },
     /// Look at everything.
     Look(Look),
     /// Something was heard of the plant.
@@ -102,6 +113,7 @@ impl std::fmt::Debug for Request {
             Request::Heard(_) => "Heard",
             Request::Tamper { .. } => "Tamper",
             Request::Look(_) => "Look",
+            Request::Backup { .. } => "Backup",
             Request::Plant(_) => "Plant",
             Request::Stop(_) => "Stop",
         })
@@ -116,6 +128,9 @@ pub(crate) struct Shell {
     /// Who waits for the outcome of what was done to the plant, in the order in which it was told;
     /// nobody waits for a scenario's.
     tampers: VecDeque<Option<Then>>,
+    /// Backups asked for, in order.
+    backups: VecDeque<(PathBuf, Then)>,
+    data: PathBuf,
     /// Who runs real tasks, where any may run.
     runner: Option<Runner>,
     /// What it said and the core has not been told.
@@ -149,6 +164,8 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) feed: Feed,
     pub(crate) meter: Meter,
+    /// The data directory.
+    pub(crate) data: PathBuf,
     /// The newest row on the disk.
     pub(crate) saved: u64,
     /// The row of the newest snapshot.
@@ -163,6 +180,8 @@ impl Shell {
             journal: parts.journal,
             plant: None,
             tampers: VecDeque::new(),
+            backups: VecDeque::new(),
+            data: parts.data,
             runner: None,
             heard: VecDeque::new(),
             speed: parts.clock.speed(),
@@ -333,6 +352,7 @@ impl Shell {
                 outcomes.extend(then.map(|then| (then, Err(trouble))));
             }
         }
+        self.refuse_backups(&mut outcomes);
         if self.may_save_later(&outcomes, &round) {
             self.n_put_off += 1;
         } else if let Err(error) = self.save() {
@@ -358,98 +378,6 @@ impl Shell {
         self.meter.turned(begun.elapsed());
     }
 
-    /// Whether what was heard may share its append with what the plant says next: nothing follows
-    /// from it, nobody waits, and the next step is due.
-    fn may_save_later(
-        &self,
-        outcomes: &[(Then, Result<Accepted, Trouble>)],
-        round: &Round,
-    ) -> bool {
-        self.journal_error.is_none()
-            && outcomes.is_empty()
-            && round.looks.is_empty()
-            && !self.commit.is_waiting()
-            && self.is_step_due()
-            && self.n_put_off < limits::BATCH_MAX
-    }
-
-    /// Something was heard of the plant.
-    fn hear_plant(&mut self, news: News, outcomes: &mut Vec<(Then, Result<Accepted, Trouble>)>) {
-        let Some(plant) = &mut self.plant else { return };
-        match news {
-            News::Stepped(mut stepped) => {
-                plant.stepped(&mut stepped);
-                self.last = self.last.max(stepped.at);
-                for done in stepped.extras {
-                    let Some(Some(then)) = self.tampers.pop_front() else {
-                        if let Err(error) = done {
-                            tracing::info!(error, "a happening of the scenario");
-                        }
-                        continue;
-                    };
-                    let done = done.map(|_| Accepted::Done).map_err(Trouble::Fault);
-                    outcomes.push((then, done));
-                }
-                self.offer_all(stepped.heard);
-            }
-            News::Back(welcome) => {
-                tracing::info!(pid = welcome.process.pid, "the plant's process is back");
-                plant.welcomed(&welcome);
-                self.last = self.last.max(welcome.now);
-                self.clock.catch_up(self.last);
-                self.settle_clock();
-                // Nothing that was told can be trusted to have arrived.
-                self.offer_all(vec![Input::Restarted]);
-            }
-            News::Lost(why) => {
-                if plant.away() != Some(&*why) {
-                    tracing::warn!(why, "the plant is away");
-                }
-                plant.lost(why.clone());
-                self.settle_clock();
-                for then in self.tampers.drain(..).flatten() {
-                    outcomes.push((then, Err(Trouble::PlantAway(why.clone()))));
-                }
-            }
-        }
-    }
-
-    /// Time stands still while there is no journal, or no plant, to go on with.
-    fn settle_clock(&mut self) {
-        let is_away = self.plant.as_ref().is_some_and(|it| it.away().is_some());
-        if is_away || self.journal_error.is_some() {
-            self.clock.hold();
-        } else {
-            self.clock.resume();
-        }
-    }
-
-    /// Begins a step of the plant, if there is something to tell or something happens in it.
-    fn step(&mut self) {
-        let due = self.is_step_due();
-        let (now, until) = (self.last, self.step_until());
-        let plants = &self.commit.core().state().plants;
-        let Some(plant) = &mut self.plant else { return };
-        if plant.retry_at().is_some_and(|at| at <= Instant::now()) {
-            plant.look_for(plants.clone(), now);
-        }
-        let may = self.journal_error.is_none() && !plant.is_busy();
-        if may && (due || plant.has_orders()) {
-            plant.step(now, until);
-        }
-    }
-
-    /// Whether the next thing to happen is the plant's.
-    fn is_step_due(&self) -> bool {
-        let Some(plant) = self.plant.as_ref().filter(|it| !it.is_busy()) else { return false };
-        plant.next_at().is_some_and(|at| at <= self.step_until())
-    }
-
-    /// How far the plant may go: to now, and not past what the loop has to do itself.
-    fn step_until(&self) -> Moment {
-        self.own_next_at().map_or(self.now(), |at| at.min(self.now()))
-    }
-
     /// Waits until something is due or asked for; says whether and how to stop.
     fn collect(&mut self, requests: &Receiver<Request>, round: &mut Round) -> Option<Parting> {
         let first = match requests.recv_timeout(self.patience()) {
@@ -464,6 +392,7 @@ impl Shell {
                 Request::Heard(input) => self.heard.push_back(input),
                 Request::Tamper { tamper, then } => round.tampers.push((tamper, then)),
                 Request::Look(look) => round.looks.push(look),
+                Request::Backup { to, then } => self.backups.push_back((to, then)),
                 Request::Plant(news) => round.news.push(news),
                 Request::Stop(parting) => return Some(parting),
             }

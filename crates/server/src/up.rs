@@ -327,6 +327,7 @@ pub(crate) fn raise(
         clock: Clock::from(started.core.state().now, options.speed),
         core: started.core,
         journal: wrap(store),
+        data: data.clone(),
         feed: started.feed,
         meter: Meter::new(),
         saved: started.last,

@@ -54,6 +54,12 @@ enum Verb {
     Prove {
         /// Which; without a name, all are listed.
         name: Option<String>,
+        /// Of `kill`: how many processes are killed.
+        #[arg(long, default_value_t = 200)]
+        kills: u64,
+        /// Of `kill`: which, and when.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
 }
 
@@ -71,14 +77,16 @@ fn main() -> ExitCode {
             let options = soak::SoakOptions { minutes, seed, planted };
             soak::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))
         }
-        Verb::Prove { name: None } => {
+        Verb::Prove { name: None, .. } => {
             prove::PROOFS.iter().for_each(|it| println!("{:16} {}", it.name, it.what));
             true
         }
-        Verb::Prove { name: Some(name) } => match prove::run(&xtask::root(), &name) {
-            Ok(()) => true,
-            Err(e) => failed(&e),
-        },
+        Verb::Prove { name: Some(name), kills, seed } => {
+            match prove::run(&xtask::root(), &name, &prove::ProofOptions { kills, seed }) {
+                Ok(()) => true,
+                Err(e) => failed(&e),
+            }
+        }
     };
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

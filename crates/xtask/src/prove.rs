@@ -17,7 +17,16 @@ pub struct Proof {
     pub name: &'static str,
     /// What it shows.
     pub what: &'static str,
-    run: fn(&Path) -> Result<(), ProofError>,
+    run: fn(&Path, &ProofOptions) -> Result<(), ProofError>,
+}
+
+/// What a proof that throws dice is told.
+#[derive(Clone, Copy, Debug)]
+pub struct ProofOptions {
+    /// How many processes are killed.
+    pub kills: u64,
+    /// For all dice.
+    pub seed: u64,
 }
 
 /// All proofs.
@@ -32,6 +41,12 @@ pub const PROOFS: &[Proof] = &[
         what: "a PyTorch training that is drained or loses a rank has the losses of an undisturbed \
                one, bit for bit",
         run: training,
+    },
+    Proof {
+        name: "kill",
+        what: "what was acknowledged is there exactly once, whichever of server and plant is killed \
+               -9 under load (--kills, --seed)",
+        run: kill,
     },
 ];
 
@@ -75,11 +90,11 @@ pub enum ProofError {
 ///
 /// # Errors
 /// [`ProofError`].
-pub fn run(root: &Path, name: &str) -> Result<(), ProofError> {
+pub fn run(root: &Path, name: &str, options: &ProofOptions) -> Result<(), ProofError> {
     let proof = PROOFS.iter().find(|it| it.name == name);
     let Some(proof) = proof else { return Err(ProofError::Unknown { name: name.to_owned() }) };
     println!("{}: {}", proof.name, proof.what);
-    (proof.run)(root)
+    (proof.run)(root, options)
 }
 
 fn names() -> Vec<&'static str> {
@@ -88,7 +103,7 @@ fn names() -> Vec<&'static str> {
 
 /// Goal: a file that was forgotten when committing is found before others miss it.  Method: the
 /// last commit is cloned into an empty folder and checked there.
-fn clean_checkout(root: &Path) -> Result<(), ProofError> {
+fn clean_checkout(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
     const LIMIT: Duration = Duration::from_secs(600);
     let scratch = Scratch::new()?;
     let at = scratch.path.join("checkout");
@@ -103,7 +118,7 @@ fn clean_checkout(root: &Path) -> Result<(), ProofError> {
 
 /// Goal: users' training outlives drains and crashes.  Method: the tests' own training, which is
 /// short there, at its full length here.
-fn training(root: &Path) -> Result<(), ProofError> {
+fn training(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
     const LIMIT: Duration = Duration::from_secs(1800);
     let package = PACKAGES.iter().find(|it| it.name == "python3-torch");
     let package = package.expect("the training's package is in the table");
@@ -114,6 +129,17 @@ fn training(root: &Path) -> Result<(), ProofError> {
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "-p", "selvedge", "--test", "training", "--", "--nocapture"]);
     test.env("SELVEDGE_PROOF", "full").current_dir(root);
+    within(&mut test, LIMIT)
+}
+
+/// Goal: kill -9 loses nothing.  Method: the tests' own kills, more of them.
+fn kill(root: &Path, options: &ProofOptions) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(3600);
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "-p", "selvedge", "--test", "kill", "--", "--nocapture"]);
+    test.env("SELVEDGE_PROOF", "full").current_dir(root);
+    test.env("SELVEDGE_KILLS", options.kills.to_string());
+    test.env("SELVEDGE_SEED", options.seed.to_string());
     within(&mut test, LIMIT)
 }
 
@@ -184,7 +210,12 @@ mod tests {
 
     #[test]
     fn an_unknown_proof_is_refused_with_the_names_of_those_there_are() {
-        let refused = run(Path::new("."), "nothing").unwrap_err().to_string();
-        assert_eq!(refused, "there is no proof called nothing; there are clean-checkout, training");
+        let refused = run(Path::new("."), "nothing", &ProofOptions { kills: 1, seed: 1 })
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            refused,
+            "there is no proof called nothing; there are clean-checkout, training, kill"
+        );
     }
 }

@@ -7,10 +7,11 @@ use selvedge_driver::lock;
 use selvedge_server::runtime;
 use serde_json::json;
 
+use crate::Globals;
 use crate::client::{self, Client};
 use crate::cmd::watch::pause;
 use crate::failure::{Answer, Failure, Outcome};
-use crate::{Globals, render};
+use crate::render::{self, number};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Down {
@@ -53,19 +54,22 @@ pub(crate) fn run(args: &Down, globals: &Globals) -> Outcome {
 fn end_left(data: &Path, globals: &Globals) -> Outcome {
     // Whoever holds the directory still keeps a server from coming up meanwhile.
     let _still = lock::hold_still(data)?;
-    let Some(process) = selvedge_server::plant::end_left(data) else {
+    let n_starts = selvedge_server::end_left_tasks(data);
+    let plant = selvedge_server::plant::end_left(data).map(|it| it.pid);
+    if plant.is_none() && n_starts == 0 {
         let why =
             format!("no server of yours runs with {}, and none has left anything", data.display());
         return Err(Failure::refusal(why));
-    };
-    let pid = process.pid;
+    }
     if globals.json {
-        render::print_json(&json!({"ended": null, "data": data, "plant_pid": pid}))?;
+        let ended = json!({"ended": null, "data": data, "plant_pid": plant, "starts": n_starts});
+        render::print_json(&ended)?;
     } else {
+        let plant = plant.map(|pid| format!("its plant, process {pid}"));
+        let tasks = (0 < n_starts).then(|| number::counted(n_starts as u64, "real job"));
+        let ended: Vec<String> = plant.into_iter().chain(tasks).collect();
         let data = data.display();
-        render::print(&format!(
-            "no server runs with {data}; its plant, process {pid}, has ended\n"
-        ))?;
+        render::print(&format!("no server runs with {data}; ended: {}\n", ended.join(", ")))?;
     }
     Ok(Answer::Yes)
 }

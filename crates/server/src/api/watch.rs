@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json as Answer;
@@ -119,6 +120,14 @@ pub struct Stopping {
     pub stopping: bool,
 }
 
+/// Where a backup goes.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackupForm {
+    /// A directory of the server's machine that is not there or empty, as a whole path.
+    pub to: String,
+}
+
 /// A link for a person.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct KeyAnswer {
@@ -198,6 +207,22 @@ pub(crate) async fn check(State(house): State<House>) -> Result<Answer<CheckAnsw
 pub(crate) async fn status(State(house): State<House>) -> Result<Answer<StatusView>, ApiError> {
     let data = house.data().display().to_string();
     house.look(move |shell| status_view(shell, data)).await.map(Answer)
+}
+
+/// Copies the journal and the simulated plant to a new directory of the server's machine.
+#[utoipa::path(post, path = "/v1/backup", tag = "watching", request_body = BackupForm,
+    responses((status = 200, body = BackupForm), (status = "default", body = ErrorBody)))]
+pub(crate) async fn backup(
+    State(house): State<House>,
+    Json(form): Json<BackupForm>,
+) -> Result<Answer<BackupForm>, ApiError> {
+    let to = PathBuf::from(&form.to);
+    if !to.is_absolute() {
+        let text = format!("{:?} is not a whole path", form.to);
+        return Err(ApiError::unprocessable(text).hint("begin it with a slash"));
+    }
+    house.back_up(to).await?;
+    Ok(Answer(form))
 }
 
 /// Ends the server and all that it started.

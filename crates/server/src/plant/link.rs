@@ -1,7 +1,7 @@
 //! The line to the plant's process, in a thread of its own, so that the loop never waits for it.
 //!
 //! ```text
-//!   loop ── Step, Hello, Leave, End ──► thread ──► socket ──► the plant's process
+//!   loop ── Step, Hello, Backup, Leave, End ──► thread ──► socket ──► the plant's process
 //!    ▲                                          │        (found by process and start time,
 //!    └──────── Stepped, Back, Lost, … ──────────┘         or started)
 //! ```
@@ -13,14 +13,35 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use selvedge_driver::files::{self, DirError, FILE_MODE};
 use selvedge_driver::plant::{self, Hello, Line, Step, Stepped, Welcome};
 use selvedge_driver::process::Process;
+use selvedge_driver::store::{self, StoreError};
 
 use super::simulated::PROCESS_FILE;
 use crate::api::error::chain;
 use crate::limits;
 use crate::shell::Request;
+
+/// In a backup: what is in it; written last, so that a backup without it is none.
+pub const MANIFEST_FILE: &str = "backup.json";
+
+/// What a backup holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The form of a backup.
+    pub format: u32,
+    /// The version that made it.
+    pub program: String,
+    /// The newest row of its journal.
+    pub rows: u64,
+    /// The checksum over all its rows.
+    pub chain: String,
+    /// Whether the state of a simulated plant is in it.
+    pub plant: bool,
+}
 
 /// In the plant's folder: what its process had to say.
 const WORDS_FILE: &str = "words";
@@ -183,6 +204,9 @@ pub(super) enum Errand {
     Hello(Box<Hello>),
     /// Tell and go on.
     Step(Step),
+    /// Copy what the journal of a data directory holds, and what the plant keeps, to a new
+    /// directory.
+    Backup { data: PathBuf, to: PathBuf },
     /// Let the process be.
     Leave,
     /// End the process.
@@ -194,6 +218,8 @@ pub(super) enum Errand {
 pub(crate) enum News {
     /// A step was carried out.
     Stepped(Box<Stepped>),
+    /// How a backup ended: the newest row in it, or why there is none.
+    Copied(Result<u64, String>),
     /// There is a process again.
     Back(Box<Welcome>),
     /// There is none, or it cannot be talked to.
@@ -235,6 +261,12 @@ pub(super) fn run(
                     Err(error) => News::Lost(chain(&error)),
                 });
             }
+            (Errand::Backup { .. }, None) => {
+                tell(News::Copied(Err("the plant is away".to_owned())));
+            }
+            (Errand::Backup { data, to }, Some(open)) => {
+                tell(News::Copied(back_up(&data, &to, Some(open)).map_err(|it| chain(&it))));
+            }
             (Errand::Step(_), None) => {
                 tell(News::Lost("there is no plant's process".to_owned()));
             }
@@ -244,6 +276,52 @@ pub(super) fn run(
             }
         }
     }
+}
+
+/// Why nothing could be backed up.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The journal, or the new directory.
+    #[error(transparent)]
+    Store(#[from] Box<StoreError>),
+    /// The plant.
+    #[error(transparent)]
+    Plant(#[from] plant::PlantError),
+    /// A file of the new directory.
+    #[error("cannot write in {to}")]
+    Io {
+        /// The new directory.
+        to: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Copies the journal of `data`, then what the plant keeps, to the new directory `to`, and writes
+/// down last of all what is in it; returns its newest row.
+///
+/// No step comes between the two, so that they are of one moment: the journal may be behind by
+/// changes that the plant has not been told.
+pub(super) fn back_up(data: &Path, to: &Path, line: Option<&mut Line>) -> Result<u64, BackupError> {
+    let io_error = |source| BackupError::Io { to: to.to_owned(), source };
+    let report = store::backup(data, to).map_err(Box::new)?;
+    let has_plant = line.is_some();
+    if let Some(line) = line {
+        let folder = to.join(plant::PLANT_DIR);
+        files::own_new_dir(&folder).map_err(|it| io_error(io::Error::other(it)))?;
+        line.copy(&folder.canonicalize().map_err(io_error)?)?;
+    }
+    let manifest = Manifest {
+        format: 1,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        rows: report.last_good,
+        chain: report.chain.to_string(),
+        plant: has_plant,
+    };
+    let bytes = serde_json::to_vec_pretty(&manifest).map_err(|it| io_error(it.into()))?;
+    files::write_atomically(&to.join(MANIFEST_FILE), &bytes, FILE_MODE).map_err(io_error)?;
+    Ok(report.last_good)
 }
 
 /// Says hello over a new line.

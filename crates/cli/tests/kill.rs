@@ -1,0 +1,462 @@
+//! Kill -9 at random moments, under load: nothing that was acknowledged is lost or done twice.
+//!
+//! Goal: a server, a plant, or both may be killed at any point.  Method: clients submit with keys,
+//! cancel and drain, and repeat what got no answer until it gets one, while processes are killed
+//! and started again.  Then their logs are compared with what the server says, the journal is
+//! replayed from its first row and compared with every digest that a server told, and each mirror
+//! of a job that ran throughout must not have moved; a real task must still be the same process.
+//! The same seed kills the same processes after the same waits.
+//! `cargo xtask prove kill` runs the long form of it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "real processes die in real time")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use selvedge_control::commit::Record;
+use selvedge_control::core::Core;
+use selvedge_driver::process::Process;
+use selvedge_driver::store::Store;
+use selvedge_model::unit::Ppm;
+use selvedge_sim::dice::Dice;
+use serde_json::{Value, json};
+
+/// How long anything here may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What this run does.
+struct Measure {
+    n_kills: u64,
+    seed: u64,
+    n_clients: u64,
+    /// Between two kills, in milliseconds.
+    wait_ms: (u64, u64),
+}
+
+impl Measure {
+    fn of_this_run() -> Self {
+        let number = |name| std::env::var(name).ok().and_then(|it| it.parse().ok());
+        let full = std::env::var_os("SELVEDGE_PROOF").is_some();
+        Self {
+            n_kills: number("SELVEDGE_KILLS").unwrap_or(if full { 200 } else { 6 }),
+            seed: number("SELVEDGE_SEED").unwrap_or(1),
+            n_clients: 32,
+            wait_ms: if full { (20, 900) } else { (100, 500) },
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Victim {
+    Server,
+    Plant,
+    Both,
+}
+
+/// A server, what it started, and how it is asked.
+struct House {
+    dir: PathBuf,
+    child: Option<Child>,
+    address: Arc<Mutex<SocketAddr>>,
+    token: String,
+}
+
+impl House {
+    fn new(dir: &Path) -> Self {
+        let address = Arc::new(Mutex::new("127.0.0.1:1".parse().unwrap()));
+        let mut house = Self { dir: dir.to_owned(), child: None, address, token: String::new() };
+        house.up();
+        let token = fs::read_to_string(house.data().join("token")).unwrap();
+        house.token = token.trim().to_owned();
+        house
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    fn program(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+        command.current_dir(&self.dir).env("XDG_RUNTIME_DIR", &self.dir).env("USER", "ada");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the server; returns once it answers.
+    fn up(&mut self) {
+        let mut up = self.program();
+        up.args(["up", "--json", "--listen", "127.0.0.1:0", "--data", "data"]);
+        let mut child = up.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next().expect("`up` prints its address").unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let url = line["url"].as_str().unwrap().trim_start_matches("http://").to_owned();
+        *self.address.lock().unwrap() = url.parse().unwrap();
+        std::thread::spawn(move || lines.for_each(drop));
+        self.child = Some(child);
+    }
+
+    fn client(&self) -> Client {
+        Client { address: Arc::clone(&self.address), token: self.token.clone() }
+    }
+
+    fn plant(&self) -> Process {
+        let text = fs::read(self.data().join("plant/process")).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    /// Kills, and sees to it that all is there again.
+    fn kill(&mut self, victim: Victim) {
+        if victim != Victim::Server {
+            self.plant().kill().unwrap();
+        }
+        if victim != Victim::Plant {
+            let mut child = self.child.take().unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            self.up();
+        }
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let url = format!("http://{}", self.address.lock().unwrap());
+        let done = self.program().args(["--server", &url, "--json"]).args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_slice(&done.stdout).unwrap()
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        // Whatever is left: the next server ends what it finds, in order.
+        if std::thread::panicking() {
+            let _ = self.program().args(["down", "--data", "data"]).output();
+        }
+    }
+}
+
+/// Somebody who asks a server that may be dying.
+#[derive(Clone)]
+struct Client {
+    address: Arc<Mutex<SocketAddr>>,
+    token: String,
+}
+
+impl Client {
+    /// Asks once; an error says nothing about whether it was done.
+    fn try_ask(
+        &self,
+        method: &str,
+        path: &str,
+        by: &str,
+        body: &Value,
+    ) -> std::io::Result<(u16, Value)> {
+        let address = *self.address.lock().unwrap();
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let body = if method == "GET" { String::new() } else { body.to_string() };
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\n\
+             Selvedge-By: {by}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            self.token,
+            body.len()
+        )?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let cut = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        let (head, body) = text.split_once("\r\n\r\n").ok_or_else(cut)?;
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).ok_or_else(cut)?;
+        Ok((status, serde_json::from_str(body).map_err(|_| cut())?))
+    }
+
+    /// Asks until there is an answer that is one; counts how often it was asked in vain.
+    fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        by: &str,
+        body: &Value,
+        n_vain: &AtomicU64,
+    ) -> (u16, Value) {
+        let since = Instant::now();
+        loop {
+            match self.try_ask(method, path, by, body) {
+                Ok((status, value)) if status < 500 => return (status, value),
+                Ok(_) | Err(_) => {
+                    n_vain.fetch_add(1, Ordering::Relaxed);
+                    assert!(since.elapsed() < PATIENCE, "{method} {path} is not answered");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        }
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, value) = self.ask("GET", path, "judge", &Value::Null, &AtomicU64::new(0));
+        assert_eq!(status, 200, "{path}: {value}");
+        value
+    }
+
+    fn until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        loop {
+            let value = self.get(path);
+            if holds(&value) {
+                return value;
+            }
+            assert!(since.elapsed() < PATIENCE, "{path} still says {value}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Row and digest, as one server told them together.
+    fn digest(&self) -> (u64, String) {
+        let status = self.get("/v1/status");
+        (status["journal"].as_u64().unwrap(), status["digest"].as_str().unwrap().to_owned())
+    }
+
+    /// How often the mirrors of each xconnect that `job` holds were moved, by the switches' count.
+    fn moves(&self, job: u64) -> BTreeMap<String, u64> {
+        let mut moves = BTreeMap::new();
+        for switch in self.get("/v1/switches")["switches"].as_array().unwrap() {
+            let name = switch["name"].as_str().unwrap();
+            let pairs = self.get(&format!("/v1/switches/{name}"))["pairs"].clone();
+            for pair in pairs.as_array().unwrap().iter().filter(|it| it["job"] == job) {
+                let n = pair["moves"].as_u64().unwrap();
+                moves.insert(format!("{name} {}-{}", pair["north"], pair["south"]), n);
+            }
+        }
+        moves
+    }
+}
+
+/// What one client was told.
+#[derive(Default)]
+struct Log {
+    /// Name and number of each job.
+    submitted: Vec<(String, u64)>,
+    cancelled: Vec<u64>,
+    /// Whether its machine is drained by it.
+    drained: bool,
+    n_drains: u64,
+}
+
+/// One client's work, until it is to stop: nothing is begun then, and nothing left unanswered.
+fn work(client: &Client, nth: u64, seed: u64, stop: &AtomicBool, n_vain: &AtomicU64) -> Log {
+    let mut dice = Dice::new(seed, &format!("client {nth}"));
+    let (mut log, by) = (Log::default(), format!("client{nth}"));
+    let machine = format!("cube{}/m{:02}", 62 + nth / 16, nth % 16);
+    let post = |path: &str, body: Value| client.ask("POST", path, &by, &body, n_vain);
+    while !stop.load(Ordering::Relaxed) {
+        match dice.below(10) {
+            0..=4 => {
+                let key = format!("{by}-{}", log.submitted.len());
+                let form = json!({"name": key, "key": key, "shape": "2x2x1", "duration": "1h"});
+                let (status, job) = post("/v1/jobs", form);
+                assert!(status == 200 || status == 201, "{key}: {status} {job}");
+                log.submitted.push((key, job["id"].as_u64().unwrap()));
+            }
+            5..=7 => {
+                let open = log.submitted.iter().map(|it| it.1);
+                let Some(id) = open.filter(|it| !log.cancelled.contains(it)).next() else {
+                    continue;
+                };
+                let (status, answer) = post(&format!("/v1/jobs/{id}/cancel"), json!({}));
+                // Over already, or cancelled by the ask that got no answer.
+                assert!(status == 200 || status == 409, "{id}: {status} {answer}");
+                log.cancelled.push(id);
+            }
+            8 => {
+                let verb = if log.drained { "undrain" } else { "drain" };
+                let mut form = json!({ "target": machine });
+                if !log.drained {
+                    form["why"] = "proof".into();
+                }
+                let (status, answer) = post(&format!("/v1/{verb}"), form);
+                // An undrain that was carried out unheard has nothing to take back.
+                assert!(status == 200 || log.drained, "{machine}: {status} {answer}");
+                log.drained = !log.drained;
+                log.n_drains += 1;
+            }
+            _ => drop(client.get("/v1/drains")),
+        }
+        std::thread::sleep(Duration::from_millis(20 + dice.below(150)));
+    }
+    log
+}
+
+#[test]
+fn what_was_acknowledged_is_there_exactly_once_whoever_is_killed() {
+    let measure = Measure::of_this_run();
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let mut house = House::new(dir.path());
+    let client = house.client();
+    let held = held_job(&house, &client);
+    let moves = client.moves(held);
+    assert_eq!(moves.len(), 8 * 48, "8 cubes, 3 dimensions, 16 switches each");
+    let real = real_task(&house, &client);
+    let task = task_of(&client, real);
+
+    let (stop, n_vain) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let clients: Vec<_> = (0..measure.n_clients)
+        .map(|nth| {
+            let (client, stop, n_vain) = (client.clone(), Arc::clone(&stop), Arc::clone(&n_vain));
+            let seed = measure.seed;
+            std::thread::spawn(move || work(&client, nth, seed, &stop, &n_vain))
+        })
+        .collect();
+    let mut told = vec![client.digest()];
+    let mut took: BTreeMap<Victim, Vec<Duration>> = BTreeMap::new();
+    let mut dice = Dice::new(measure.seed, "kills");
+    for _ in 0..measure.n_kills {
+        let wait = measure.wait_ms.0 + dice.below(measure.wait_ms.1 - measure.wait_ms.0);
+        std::thread::sleep(Duration::from_millis(wait));
+        let victim = [Victim::Server, Victim::Plant, Victim::Both][dice.index(3)];
+        told.push(client.digest());
+        let since = Instant::now();
+        house.kill(victim);
+        client.until("/v1/status", |it| it["plant_ok"] == true);
+        took.entry(victim).or_default().push(since.elapsed());
+        told.push(client.digest());
+        // Half of the kills hit a server that is still reading its devices back.
+        if dice.chance(Ppm::new(500_000)) {
+            assert_eq!(task_of(&client, real), task, "a real task is another process");
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    let logs: Vec<Log> = clients.into_iter().map(|it| it.join().unwrap()).collect();
+    told.push(client.digest());
+    compare(&client, &logs);
+    client.until("/v1/switches", |it| {
+        it["switches"].as_array().unwrap().iter().all(|it| it["known"] == true)
+    });
+    assert_eq!(client.moves(held), moves, "a mirror of a job that runs was moved");
+    let job = client.get(&format!("/v1/jobs/{held}"));
+    assert_eq!((&job["state"], &job["attempt"]), (&json!("running"), &json!(1)), "{job}");
+    assert_eq!(task_of(&client, real), task, "a real task is another process");
+    assert_eq!(client.get("/v1/check"), json!({ "violations": [] }));
+    told.push(client.digest());
+    end(&mut house);
+    let n_rows = replay(&house.data(), &told);
+    print(&measure, &took, &logs, n_rows, n_vain.load(Ordering::Relaxed));
+}
+
+/// A job that holds xconnects on every switch throughout.
+fn held_job(house: &House, client: &Client) -> u64 {
+    let job =
+        house.json(&["job", "submit", "--shape", "8x8x8", "--name", "held", "--duration", "900d"]);
+    let id = job["id"].as_u64().unwrap();
+    client.until(&format!("/v1/jobs/{id}"), |it| it["state"] == "running");
+    id
+}
+
+/// A job whose task is a real process.
+fn real_task(house: &House, client: &Client) -> u64 {
+    let submit = ["job", "submit", "--shape", "2x2x1", "--name", "real", "--", "sleep", "100000"];
+    let id = house.json(&submit)["id"].as_u64().unwrap();
+    client.until(&format!("/v1/jobs/{id}"), |it| it["state"] == "running");
+    id
+}
+
+fn task_of(client: &Client, job: u64) -> Process {
+    let path = format!("/v1/jobs/{job}");
+    let job = client.until(&path, |it| it["tasks"][0]["pid"].is_u64());
+    let pid = u32::try_from(job["tasks"][0]["pid"].as_u64().unwrap()).unwrap();
+    Process::of(pid).expect("a running task is a process")
+}
+
+/// What the clients were told, against what the server says.
+fn compare(client: &Client, logs: &[Log]) {
+    let jobs = client.get("/v1/jobs");
+    let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for job in jobs["jobs"].as_array().unwrap() {
+        by_name.entry(job["name"].as_str().unwrap()).or_default().push(job);
+    }
+    let n_all: usize = logs.iter().map(|it| it.submitted.len()).sum();
+    assert_eq!(by_name.len(), n_all + 2, "jobs that nobody was told of");
+    for log in logs {
+        for (name, id) in &log.submitted {
+            let found = by_name.get(&**name).map(Vec::as_slice);
+            let ids: Vec<_> = found.unwrap_or_default().iter().map(|it| &it["id"]).collect();
+            assert_eq!(ids, [&json!(id)], "{name} is there exactly once");
+            let is_over =
+                |word: &Value| word != "queued" && word != "starting" && word != "running";
+            let state = &found.unwrap()[0]["state"];
+            assert!(is_over(state) || !log.cancelled.contains(id), "{name} was cancelled: {state}");
+        }
+    }
+    let drains = client.get("/v1/drains");
+    for (nth, log) in logs.iter().enumerate() {
+        let by = format!("client{nth}");
+        let n = drains["drains"].as_array().unwrap().iter().filter(|it| it["by"] == by).count();
+        assert_eq!(n, usize::from(log.drained), "drains of {by}");
+    }
+}
+
+/// Ends everything in order, and sees to it that nothing is left.
+fn end(house: &mut House) {
+    let plant = house.plant();
+    let down = house.program().args(["down", "--data", "data"]).output().unwrap();
+    assert!(down.status.success(), "{}", String::from_utf8_lossy(&down.stderr));
+    house.child.take().unwrap().wait().unwrap();
+    assert!(!plant.lives());
+}
+
+/// Replays the journal from its first row; every digest that was told must be that of its row.
+fn replay(data: &Path, told: &[(u64, String)]) -> u64 {
+    let told: BTreeMap<u64, &str> = told.iter().map(|(row, it)| (*row, &**it)).collect();
+    let (store, _) = Store::open(data).unwrap();
+    let mut core = Core::new();
+    let mut n_compared = 0;
+    for row in store.rows_after(0).unwrap() {
+        let row = row.unwrap();
+        let record: Record = serde_json::from_str(&row.body).unwrap();
+        record.replay_on(&mut core).unwrap();
+        if let Some(digest) = told.get(&row.number) {
+            assert_eq!(format!("{:016x}", core.digest()), *digest, "row {}", row.number);
+            n_compared += 1;
+        }
+    }
+    assert_eq!(n_compared, told.len(), "rows that were told and are gone");
+    store.last()
+}
+
+fn print(
+    measure: &Measure,
+    took: &BTreeMap<Victim, Vec<Duration>>,
+    logs: &[Log],
+    n_rows: u64,
+    n_vain: u64,
+) {
+    let sum = |count: fn(&Log) -> usize| -> usize { logs.iter().map(count).sum() };
+    println!("seed {}: {} kills, {} clients", measure.seed, measure.n_kills, logs.len());
+    println!("{:8} {:>6} {:>12} {:>12}", "killed", "times", "back, median", "slowest");
+    for (victim, times) in took {
+        let mut times = times.clone();
+        times.sort();
+        let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
+        let word = format!("{victim:?}").to_lowercase();
+        println!("{word:8} {:>6} {median:>12.0?} {slowest:>12.0?}", times.len());
+    }
+    println!(
+        "acknowledged: {} submits, {} cancels, {} drains; asked in vain {n_vain} times; {n_rows} rows",
+        sum(|it| it.submitted.len()),
+        sum(|it| it.cancelled.len()),
+        logs.iter().map(|it| it.n_drains).sum::<u64>(),
+    );
+}
