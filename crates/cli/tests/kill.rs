@@ -271,8 +271,8 @@ fn work(client: &Client, nth: u64, seed: u64, stop: &AtomicBool, n_vain: &Atomic
                 log.submitted.push((key, job["id"].as_u64().unwrap()));
             }
             5..=7 => {
-                let open = log.submitted.iter().map(|it| it.1);
-                let Some(id) = open.filter(|it| !log.cancelled.contains(it)).next() else {
+                let mut ids = log.submitted.iter().map(|it| it.1);
+                let Some(id) = ids.find(|it| !log.cancelled.contains(it)) else {
                     continue;
                 };
                 let (status, answer) = post(&format!("/v1/jobs/{id}/cancel"), json!({}));

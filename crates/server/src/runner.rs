@@ -341,8 +341,9 @@ mod tests {
         // The oldest of all may still run.
         let oldest = attempt_dir(&watchman.dir, keys[0]);
         watchman.live.insert(keys[0], Attempt::reopen(oldest, keys[0]));
-        let left =
-            |it: &Watchman| it.all().iter().map(|(key, _)| key.0.number()).collect::<BTreeSet<_>>();
+        let left = |it: &Watchman| {
+            all(&it.dir).iter().map(|(key, _)| key.0.number()).collect::<BTreeSet<_>>()
+        };
         watchman.forget_oldest(3, 1000);
         assert_eq!(left(&watchman), BTreeSet::from([0, 2, 3, 4]));
         watchman.forget_oldest(3, 250);
