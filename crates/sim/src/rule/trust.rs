@@ -8,7 +8,7 @@ use selvedge_control::input::{Answer, Errand, Input};
 use selvedge_control::note::{CaseState, Note, Owner};
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{CaseId, PartId};
-use selvedge_model::unit::{Moment, Span};
+use selvedge_model::unit::Moment;
 
 use super::Violation;
 use super::reach;
@@ -21,9 +21,6 @@ pub(super) struct Trust {
     /// Cases about which a device has answered while they were being verified.
     answered: BTreeSet<CaseId>,
 }
-
-/// What a sync may take between a decision and its note.
-const SLACK: Span = Span::secs(2);
 
 impl Trust {
     /// The core is about to hear a device's answer.
@@ -117,8 +114,10 @@ fn moved(
             if !answered && !nothing_to_ask(core, case) {
                 return Some(Violation::Unverified { case, path });
             }
-            let probation = core.state().settings.probation;
-            (until + SLACK < now + probation).then_some(Violation::NoProbation { case, path })
+            // Told later than decided: the core says since when, while the case stands there.
+            let (known, settings) = (&core.state().cases[case], &core.state().settings);
+            let too_short = known.state == step.1 && until < known.since + settings.probation;
+            too_short.then_some(Violation::NoProbation { case, path })
         }
         (_, CaseState::Probation { .. }) => Some(Violation::Unverified { case, path }),
         (CaseState::Probation { until }, CaseState::Closed) if until <= now => None,
