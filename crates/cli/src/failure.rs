@@ -58,6 +58,12 @@ impl Failure {
         Self { error: self.error.context(what.to_string()), ..self }
     }
 
+    /// The chain of causes on one line.
+    pub(crate) fn text(&self) -> String {
+        let causes: Vec<String> = self.error.chain().map(ToString::to_string).collect();
+        causes.join(": ")
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.is_refusal { Answer::No.into() } else { ExitCode::from(2) }
     }

@@ -3,7 +3,7 @@
 //! In reading order: what is bounded ([`limits`]), files that are whole or absent ([`files`]),
 //! the one owner of a data directory ([`lock`]), the journal on disk ([`store`]), processes by
 //! number and start time ([`process`]), real tasks under supervisors ([`task`]), and a plant's
-//! devices behind a local socket ([`plant`]).
+//! devices behind a local socket ([`plant`]).  [`probe`] asks the machine itself what it is.
 //! Rows of the journal are opaque text here: nothing in this crate knows what they mean.
 #![warn(missing_docs)]
 
@@ -22,3 +22,5 @@ mod kin;
 pub mod task;
 
 pub mod plant;
+
+pub mod probe;

@@ -52,3 +52,9 @@ pub const LOCK_TRIES: u32 = 100;
 
 /// How long it waits between two tries.
 pub const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// Entries of one folder of sysfs: a large server has some hundred PCI devices.
+pub const PROBE_ENTRIES: usize = 8192;
+
+/// Bytes read of one file of sysfs; the kernel gives a page at most.
+pub const PROBE_BYTES: u64 = 1 << 16;

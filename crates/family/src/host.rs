@@ -2,7 +2,11 @@
 //!
 //! [`nccl`] decides as NCCL does.  Around it: [`place`] names the parts, [`level`] what numbers
 //! mean in each version, [`change`] what can be asked and changed, [`decision`] what came of it
-//! and how two outcomes differ, [`explain`] why, [`message`] what a line of NCCL's log says.
+//! and how two outcomes differ, [`explain`] why, [`message`] what a line of NCCL's
+//! log says.  [`matrix`] and [`picture`] show a server,
+//! [`lint`] says what is wrong with its file, [`widest`] what it could carry, [`fleet`] which of
+//! many is odd.  Files are made too: [`vm`] for a guest from its server's and what [`lspci`] shows,
+//! and by [`machine`] from [`sysfs`] or [`hwloc`].
 
 pub mod hardware;
 
@@ -19,5 +23,27 @@ pub mod decision;
 pub mod explain;
 
 pub mod message;
+
+pub mod matrix;
+
+pub mod widest;
+
+pub mod diff;
+
+pub mod lint;
+
+pub mod fleet;
+
+pub mod lspci;
+
+pub mod vm;
+
+pub mod machine;
+
+pub mod sysfs;
+
+pub mod hwloc;
+
+pub mod picture;
 
 pub(crate) mod build;

@@ -29,9 +29,8 @@ pub const EVENTS_BEHIND_MAX: usize = 1024;
 /// Events that one `/v1/events/recent` answers.
 pub const EVENTS_RECENT_MAX: usize = 10_000;
 
-/// Rows of the journal between two snapshots; they bound a start-up after a kill, which plans again
-/// what each row planned.
-pub const ROWS_PER_SNAPSHOT: u64 = 4_000;
+/// Rows of the journal between two snapshots; they bound a start-up.
+pub const ROWS_PER_SNAPSHOT: u64 = 20_000;
 
 /// Bytes of journal between two snapshots.
 pub const BYTES_PER_SNAPSHOT: usize = 32 << 20;

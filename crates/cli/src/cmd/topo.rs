@@ -4,6 +4,12 @@ mod explain;
 
 mod graph;
 
+mod lint;
+
+mod make;
+
+mod show;
+
 mod what_if;
 
 use std::fs;
@@ -11,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use selvedge_family::host::change::{NoAnswer, Question, parse_pair as parse_pair_of_gpus};
+use selvedge_family::host::hwloc;
+use selvedge_family::host::machine::topology;
 use selvedge_family::host::nccl::dump::{dump, refusal};
-use selvedge_family::host::nccl::graph::{NodeIdx, NodeKind};
-use selvedge_family::host::nccl::path::PathKind;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::view::{Ask, RefusedView, View};
 use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness};
@@ -28,13 +34,13 @@ pub(crate) struct Topo {
     #[command(subcommand)]
     verb: Option<TopoVerb>,
     #[command(flatten)]
-    show: Show,
+    show: show::Show,
 }
 
 #[derive(Debug, Subcommand)]
 enum TopoVerb {
     /// How far apart GPUs and network ports are, as a matrix.
-    Show(Show),
+    Show(show::Show),
     /// Why two GPUs or a GPU and a port talk as they do, and what would change it.
     Explain(explain::Explain),
     /// What changes to a server or to variables would change.
@@ -45,26 +51,16 @@ enum TopoVerb {
     Graph(graph::Graph),
     /// A rack of servers whose GPUs are one NVLink domain, as a topology file.
     Rack(graph::Rack),
+    /// What is wrong or doubtful in a topology file, and the patch that mends it.
+    Lint(lint::Lint),
+    /// Many servers: those that NCCL decides about alike, and the odd ones.
+    Fleet(lint::Fleet),
+    /// The topology file of this machine, of a recorded one, or from hwloc.
+    Read(make::Read),
+    /// A VM's topology file from its server's and from what the guest's lspci shows.
+    Vm(make::Vm),
     /// Everything that NCCL decides, as one JSON object.
     Dump(Dump),
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 shown, 1 NCCL would refuse the file, 2 it cannot be read.")]
-struct Show {
-    /// A topology file, as NCCL_TOPO_FILE takes and NCCL_TOPO_DUMP_FILE writes it.
-    // Required, and none only where another verb is asked for.
-    #[arg(value_name = "XML", required = true)]
-    file: Option<PathBuf>,
-    /// The version of NCCL: 2.7.8, 2.27.7 or 2.30.7.
-    #[arg(long, value_name = "VERSION", default_value = "2.30.7")]
-    nccl: Profile,
-    /// Equal servers in the job; with one, versions before 2.28 leave the ports out.
-    #[arg(long, value_name = "K", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    nodes: u32,
-    #[command(flatten)]
-    conditions: Conditions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -118,13 +114,17 @@ fn parse_broken(text: &str) -> Result<(i32, i32), String> {
 pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
     match &args.verb {
         Some(TopoVerb::Dump(args)) => print_dump(args),
-        Some(TopoVerb::Show(args)) => print_matrix(args, globals),
+        Some(TopoVerb::Show(args)) => show::run(args, globals),
         Some(TopoVerb::Explain(args)) => explain::run(args, globals),
+        Some(TopoVerb::Lint(args)) => lint::run(args, globals),
+        Some(TopoVerb::Fleet(args)) => lint::run_fleet(args, globals),
+        Some(TopoVerb::Read(args)) => make::run_read(args, globals),
+        Some(TopoVerb::Vm(args)) => make::run_vm(args, globals),
         Some(TopoVerb::WhatIf(args)) => what_if::run(args, globals),
         Some(TopoVerb::Graph(args)) => graph::run(args, globals),
         Some(TopoVerb::Rack(args)) => graph::run_rack(args),
         Some(TopoVerb::UpgradeDiff(args)) => what_if::run_upgrade(args, globals),
-        None => print_matrix(&args.show, globals),
+        None => show::run(&args.show, globals),
     }
 }
 
@@ -147,28 +147,6 @@ fn print_dump(args: &Dump) -> Outcome {
             Ok(Answer::No)
         }
     }
-}
-
-fn print_matrix(args: &Show, globals: &Globals) -> Outcome {
-    let file = args.file.as_deref().ok_or_else(|| {
-        Failure::new("no topology file was named").hint("selvedge topo show FILE.xml")
-    })?;
-    let text = read(file)?;
-    let ask = args.conditions.ask(args.nccl, args.nodes)?;
-    let name = name(file);
-    let root = root_of(&text, &name, args.nccl)?;
-    let view = View::of(&root, ask).map_err(|refused| {
-        Failure::refusal(refused).within(format!("NCCL {} does not take {name}", args.nccl))
-    })?;
-    for name in &view.ask.settings.unread {
-        anstream::eprintln!("note: NCCL {} does not read {name}", args.nccl);
-    }
-    if globals.json {
-        render::print(&dump(&view, &name).within(|| "the decisions cannot be shown")?)?;
-    } else {
-        render::print(&matrix(&view)?)?;
-    }
-    Ok(Answer::Yes)
 }
 
 impl Conditions {
@@ -223,6 +201,13 @@ impl Look {
 
 /// The outermost element, read leniently; what NCCL would refuse is told on the way.
 fn root_of(text: &str, name: &str, profile: Profile) -> Outcome<Element> {
+    if text.contains("<topology") && !text.contains("<system") {
+        let machine = hwloc::machine(text, name).within(|| "this hwloc file cannot be used")?;
+        for it in &machine.assumed {
+            anstream::eprintln!("note: {name}: {it}");
+        }
+        return Ok(topology(&machine));
+    }
     let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
     let Document { root, tolerated } =
         xml::read(text, strictness).within(|| format!("{name} is no topology file"))?;
@@ -248,105 +233,6 @@ fn read(file: &Path) -> Outcome<String> {
 
 fn name(file: &Path) -> String {
     file.file_name().map_or_else(|| file.display().to_string(), |it| it.to_string_lossy().into())
-}
-
-/// Rows and columns are GPUs and ports; a mark says what is on or off.
-fn matrix(view: &View) -> Outcome<String> {
-    let ends: Vec<NodeIdx> = view.gpus().iter().chain(view.nets()).copied().collect();
-    let mut rows = vec![vec![String::new()]];
-    rows[0].extend(ends.iter().map(|it| title(view, *it)));
-    rows[0].extend(["CPU".to_owned(), "width".to_owned()]);
-    for &from in &ends {
-        let mut row = vec![title(view, from)];
-        for &to in &ends {
-            row.push(cell(view, from, to)?);
-        }
-        row.extend(last_cells(view, from)?);
-        rows.push(row);
-    }
-    let columns = rows[0].len();
-    let width = |column: usize| rows.iter().map(|it| it[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).map(|(text, width)| format!("{text:width$}"));
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-    out.push_str(&legend(view));
-    Ok(out)
-}
-
-fn title(view: &View, node: NodeIdx) -> String {
-    match view.graph.node(node).kind {
-        NodeKind::Gpu => format!("GPU{}", view.graph.gpu(node).dev),
-        _ => format!("NET{}", view.graph.net(node).dev),
-    }
-}
-
-fn cell(view: &View, from: NodeIdx, to: NodeIdx) -> Outcome<String> {
-    if from == to {
-        return Ok("X".to_owned());
-    }
-    let kind = view.path(from, to).kind.name();
-    let mark = match (view.graph.node(from).kind, view.graph.node(to).kind) {
-        (NodeKind::Gpu, NodeKind::Gpu) => {
-            let usable = view.can_p2p(from, to).within(|| "P2P cannot be decided")?;
-            if usable { "" } else { "!" }
-        }
-        (NodeKind::Gpu, _) => gdr_mark(view, from, to),
-        (_, NodeKind::Gpu) => gdr_mark(view, to, from),
-        _ => "",
-    };
-    Ok(format!("{kind}{mark}"))
-}
-
-fn gdr_mark(view: &View, gpu: NodeIdx, net: NodeIdx) -> &'static str {
-    match (view.check_gdr(gpu, net, true), view.check_gdr(gpu, net, false)) {
-        (true, true) => "*",
-        (true, false) => "s",
-        (false, true) => "r",
-        (false, false) => "",
-    }
-}
-
-/// The nearest CPU of a GPU, and the widest way to another end.
-fn last_cells(view: &View, node: NodeIdx) -> Outcome<[String; 2]> {
-    if view.graph.node(node).kind != NodeKind::Gpu {
-        return Ok(["-".to_owned(), view.graph.net(node).width.to_string()]);
-    }
-    let cpu = view.local_cpu(node).within(|| "a GPU has no CPU")?;
-    let widest = view.gpus().iter().filter(|it| **it != node).map(|it| view.path(node, *it));
-    let widest = widest.map(|it| it.width).reduce(|a, b| a.max(b));
-    let cpu = view.graph.node(cpu).pos.to_string();
-    Ok([cpu, widest.map_or("-".to_owned(), |it| it.to_string())])
-}
-
-fn legend(view: &View) -> String {
-    let mut out = String::from(
-        "\n!  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving\n\
-         width: of a GPU's widest way to another, of a port\n\n",
-    );
-    let ends = || view.gpus().iter().chain(view.nets());
-    for kind in PathKind::ALL {
-        let text = match kind {
-            PathKind::Loc | PathKind::Net => continue,
-            PathKind::Nvl => "NVLink",
-            PathKind::Nvb => "NVLink by way of another GPU",
-            PathKind::C2c => "the chip-to-chip link",
-            PathKind::Pix => "one PCI switch at most",
-            PathKind::Pxb => "several PCI switches, no CPU",
-            PathKind::P2c => "chip-to-chip to the CPU, PCI from there",
-            PathKind::Pxn => "NVLink to the GPU next to the port (PXN)",
-            PathKind::Phb => "through a CPU",
-            PathKind::Sys => "between CPUs",
-            PathKind::Dis => "not connected",
-        };
-        if ends().any(|a| ends().any(|b| a != b && view.path(*a, *b).kind == kind)) {
-            out.push_str(&format!("{}  {text}\n", kind.name()));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ pub fn words(kind: PathKind) -> &'static str {
         PathKind::Pix => "one PCI switch at most",
         PathKind::Pxb => "several PCI switches, no CPU",
         PathKind::P2c => "chip-to-chip to the CPU, PCI from there",
-        PathKind::Pxn => "NVLink to the GPU next to the port (PXN)",
+        PathKind::Pxn => "NVLink to the GPU next to the port",
         PathKind::Phb => "through a CPU",
         PathKind::Sys => "between CPUs",
         PathKind::Net => "over the network",

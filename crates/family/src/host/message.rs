@@ -276,7 +276,7 @@ mod tests {
                   from 2.8.3 to before 2.12.7: NET (7), over the network, is beyond PXB (4), the default; no level is that far
                   from 2.12.7 to before 2.26.2: SYS (7), between CPUs, is beyond PXB (4), the default; NCCL_NET_GDR_LEVEL=SYS would allow it
                   from 2.26.2 to before 2.27.3: PHB (7), through a CPU, is beyond PIX (4); NCCL_NET_GDR_LEVEL=PHB would allow it
-                  from 2.27.3 on: PXN (7), NVLink to the GPU next to the port (PXN), is beyond PIX (4); NCCL_NET_GDR_LEVEL=PXN would allow it
+                  from 2.27.3 on: PXN (7), NVLink to the GPU next to the port, is beyond PIX (4); NCCL_NET_GDR_LEVEL=PXN would allow it
             "#]],
         );
         check(

@@ -23,6 +23,14 @@ pub enum TopoError {
         /// The element.
         found: String,
     },
+    /// A file of another version, such as RCCL's.
+    #[error("{place}: the file's version is {found:?}; NCCL takes version=\"1\" alone")]
+    Version {
+        /// Where.
+        place: Place,
+        /// What stands there.
+        found: String,
+    },
     /// An attribute is missing.
     #[error("{place}: <{element}> has no {attr}; NCCL {profile} asks for it")]
     Missing {
@@ -81,6 +89,21 @@ pub enum TopoError {
     NoRanks,
 }
 
+impl TopoError {
+    /// Where in the file; none of the server as a whole.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            TopoError::NoSystem { place, .. }
+            | TopoError::Version { place, .. }
+            | TopoError::Missing { place, .. }
+            | TopoError::NoGpu { place, .. }
+            | TopoError::NoCpu { place, .. }
+            | TopoError::Limit { place, .. } => Some(*place),
+            TopoError::OneWay { .. } | TopoError::NoRanks => None,
+        }
+    }
+}
+
 /// The graph of the server that `root` describes.
 ///
 /// # Errors
@@ -88,6 +111,11 @@ pub enum TopoError {
 pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError> {
     if root.name != "system" {
         return Err(TopoError::NoSystem { place: root.place, found: root.name.clone() });
+    }
+    // NCCL reads the number as C does.
+    if root.attr("version").map(int) != Some(1) {
+        let found = root.attr("version").unwrap_or("none").to_owned();
+        return Err(TopoError::Version { place: root.place, found });
     }
     let mut builder =
         Builder { graph: Graph::new(profile), hosts: Vec::new(), up: Vec::new(), profile };

@@ -468,8 +468,8 @@ impl View {
         None
     }
 
-    /// Sum of the links of one kind at the GPU's seat.
-    pub(crate) fn seat(&self, gpu: NodeIdx) -> NodeIdx {
+    /// Where the GPU's outer links are: itself, or the device that it sits on.
+    pub fn seat(&self, gpu: NodeIdx) -> NodeIdx {
         match self.graph.node(gpu).facts {
             Facts::Gpu { parent: Some(device), .. } => device,
             _ => gpu,

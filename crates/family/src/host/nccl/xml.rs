@@ -89,6 +89,13 @@ pub enum Quirk {
     Elements,
 }
 
+impl Quirk {
+    /// Whether writing the file anew takes it away.
+    pub fn is_form(self) -> bool {
+        matches!(self, Quirk::Prolog | Quirk::Tab | Quirk::BrokenTag | Quirk::SingleQuotes)
+    }
+}
+
 impl std::fmt::Display for Quirk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -1,0 +1,157 @@
+//! `selvedge topo lint`: findings, and the file mended as a patch; `topo fleet`: many files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use selvedge_family::host::change::NoAnswer;
+use selvedge_family::host::decision::Decisions;
+use selvedge_family::host::diff::unified;
+use selvedge_family::host::fleet::{Group, group};
+use selvedge_family::host::lint::{Finding, Severity, lint};
+use selvedge_family::host::nccl::profile::Profile;
+use serde::Serialize;
+
+use crate::Globals;
+use crate::cmd::topo::{Look, name, read, unanswered};
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit status: 0 no errors and no warnings, 1 some, 2 the file cannot be read."
+)]
+pub(crate) struct Lint {
+    /// A topology file.
+    #[arg(value_name = "XML")]
+    file: PathBuf,
+    /// The version of NCCL that is to read it.
+    #[arg(long, value_name = "VERSION", default_value = "2.30.7")]
+    nccl: Profile,
+    /// Print a patch that mends what can be mended without asking; `patch -p1` takes it.
+    #[arg(long)]
+    fix: bool,
+    /// With --fix, write the mended file there and print no patch.
+    #[arg(long, value_name = "FILE", requires = "fix")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 all alike, 1 some are odd, 2 a file cannot be read.")]
+pub(crate) struct Fleet {
+    /// A folder; every .xml file in it and below is a server.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    #[command(flatten)]
+    look: Look,
+}
+
+#[derive(Debug, Serialize)]
+struct Findings {
+    nccl: String,
+    findings: Vec<Finding>,
+    /// The patch; empty where nothing is mended.
+    patch: String,
+}
+
+pub(crate) fn run(args: &Lint, globals: &Globals) -> Outcome {
+    let (text, shown) = (read(&args.file)?, name(&args.file));
+    let report = lint(&text, args.nccl).within(|| format!("{shown} is no topology file"))?;
+    let patch =
+        if report.is_mended { unified(&shown, &text, &report.fixed) } else { String::new() };
+    if let Some(output) = &args.output {
+        let mended = if report.is_mended { &report.fixed } else { &text };
+        fs::write(output, mended).within(|| format!("cannot write {}", output.display()))?;
+    }
+    let bad = report.findings.iter().any(|it| it.severity < Severity::Note);
+    if globals.json {
+        let nccl = args.nccl.to_string();
+        render::print_json(&Findings { nccl, findings: report.findings, patch })?;
+    } else if args.fix {
+        if args.output.is_none() {
+            render::print(&patch)?;
+        }
+        for it in report.findings.iter().filter(|it| !it.is_fixed) {
+            anstream::eprintln!("{shown}:{it}");
+        }
+    } else {
+        for it in &report.findings {
+            render::print(&format!("{shown}:{it}\n"))?;
+        }
+    }
+    Ok(if bad { Answer::No } else { Answer::Yes })
+}
+
+pub(crate) fn run_fleet(args: &Fleet, globals: &Globals) -> Outcome {
+    let mut files = Vec::new();
+    collect(&args.folder, &mut files)?;
+    if files.is_empty() {
+        return Err(Failure::new(format!("no .xml file in {}", args.folder.display())));
+    }
+    let mut members = Vec::new();
+    for file in &files {
+        let shown = file.strip_prefix(&args.folder).unwrap_or(file).display().to_string();
+        members.push((shown, decide(file, args)?));
+    }
+    let groups = group(members);
+    if globals.json {
+        render::print_json(&groups)?;
+    } else {
+        render::print(&fleet_text(&groups, files.len()))?;
+    }
+    Ok(if groups.len() == 1 { Answer::Yes } else { Answer::No })
+}
+
+/// A file that cannot be read as one is an odd server, not the end of the look.
+fn decide(file: &Path, args: &Fleet) -> Outcome<Result<Decisions, String>> {
+    let question = match args.look.question(file) {
+        Ok(question) => question,
+        Err(failure) => return Ok(Err(failure.text())),
+    };
+    match question.view().and_then(|view| Ok(Decisions::of(&view)?)) {
+        Ok(decisions) => Ok(Ok(decisions)),
+        Err(NoAnswer::Refused(error)) => Ok(Err(error.to_string())),
+        Err(error) => Err(unanswered(error, &name(file), args.look.nccl)),
+    }
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome<()> {
+    let entries = fs::read_dir(folder).within(|| format!("cannot read {}", folder.display()))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.within(|| format!("cannot read {}", folder.display()))?.path());
+    }
+    paths.sort();
+    for path in paths {
+        if path.is_dir() && !path.is_symlink() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|it| it == "xml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn fleet_text(groups: &[Group], total: usize) -> String {
+    const SHOWN: usize = 8;
+    let mut out = String::new();
+    for (idx, group) in groups.iter().enumerate() {
+        let names = group.servers.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        let more = group.servers.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let word = if idx == 0 { "usual" } else { "odd" };
+        out.push_str(&format!("{word}: {} of {total}: {names}{more}\n", group.servers.len()));
+        if let Some(error) = &group.error {
+            out.push_str(&format!("  refused: {error}\n"));
+        }
+        for it in &group.differences {
+            let subjects = it.subjects.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+            let more = it.subjects.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let none = || "-".to_owned();
+            let (old, new) = (it.before.clone(), it.after.clone());
+            let (old, new) = (old.unwrap_or_else(none), new.unwrap_or_else(none));
+            out.push_str(&format!("  {subjects}{more}: {old} => {new}\n"));
+        }
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! `selvedge topo show`: a matrix, from a topology file or a log, and a picture.
+
+use std::fs;
+use std::path::PathBuf;
+
+use selvedge_family::host::matrix::Matrix;
+use selvedge_family::host::nccl::dump::dump;
+use selvedge_family::host::nccl::graph::NodeIdx;
+use selvedge_family::host::nccl::view::View;
+use selvedge_family::host::picture::{Picture, svg};
+use selvedge_family::host::place::{PlaceName, find_gpu, find_net};
+
+use crate::Globals;
+use crate::cmd::topo::{Look, name, read, root_of, unanswered};
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 shown, 1 NCCL would refuse the file, 2 it cannot be read.")]
+pub(crate) struct Show {
+    /// A topology file, as NCCL_TOPO_FILE takes and NCCL_TOPO_DUMP_FILE writes it; or a log with
+    /// NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=GRAPH.
+    // Required, and none only where another verb is asked for.
+    #[arg(value_name = "XML|LOG", required = true)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    look: Look,
+    /// Write a picture.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Two parts whose way is drawn out, such as GPU0,NET3.
+    #[arg(long, value_name = "A,B", requires = "svg", value_parser = parse_path)]
+    path: Option<[PlaceName; 2]>,
+}
+
+fn parse_path(text: &str) -> Result<[PlaceName; 2], String> {
+    let (a, b) = text.split_once(',').ok_or("write it as A,B, such as GPU0,NET3")?;
+    let place = |it: &str| it.trim().parse::<PlaceName>().map_err(|error| error.to_string());
+    Ok([place(a)?, place(b)?])
+}
+
+pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
+    let file = args.file.as_deref().ok_or_else(|| {
+        Failure::new("no topology file was named").hint("selvedge topo show FILE.xml")
+    })?;
+    let (text, shown) = (read(file)?, name(file));
+    // What begins as no markup is a log.
+    if !text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+        return show_log(&text, &shown, args, globals);
+    }
+    let profile = args.look.nccl;
+    let root = root_of(&text, &shown, profile)?;
+    let question = args.look.conditions.question(root, profile, args.look.nodes);
+    let view = question.view().map_err(|error| unanswered(error, &shown, profile))?;
+    for name in &view.ask.settings.unread {
+        anstream::eprintln!("note: NCCL {profile} does not read {name}");
+    }
+    if let Some(picture) = &args.svg {
+        let way = match &args.path {
+            Some([a, b]) => {
+                Some((find(&view, &question.root, a)?, find(&view, &question.root, b)?))
+            }
+            None => None,
+        };
+        let text = svg(&view, &Picture { title: shown.clone(), way });
+        fs::write(picture, text).within(|| format!("cannot write {}", picture.display()))?;
+    }
+    if globals.json {
+        render::print(&dump(&view, &shown).within(|| "the decisions cannot be shown")?)?;
+    } else {
+        let matrix = Matrix::of(&view).within(|| "the decisions cannot be shown")?;
+        render::print(&matrix.text())?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn find(
+    view: &View,
+    root: &selvedge_family::host::nccl::xml::Element,
+    place: &PlaceName,
+) -> Outcome<NodeIdx> {
+    use selvedge_family::host::nccl::graph::NodeKind;
+    if let Ok(gpu) = find_gpu(&view.graph, place) {
+        return Ok(gpu);
+    }
+    if let PlaceName::Cpu(numa) = place {
+        let cpus = view.graph.kind(NodeKind::Cpu).iter().copied();
+        let mut cpus = cpus.filter(|it| view.graph.node(*it).id & 0xffff == *numa as u64);
+        return cpus.next().ok_or_else(|| Failure::new(format!("there is no {place} here")));
+    }
+    let dev = find_net(root, place).within(|| "the path has no such end")?;
+    let net = view.nets().iter().copied().find(|it| view.graph.net(*it).dev == dev);
+    net.ok_or_else(|| {
+        Failure::new(format!("this version leaves NET{dev} out here")).hint("ask for --nodes 2")
+    })
+}
+
+fn show_log(text: &str, shown: &str, args: &Show, globals: &Globals) -> Outcome {
+    if args.svg.is_some() {
+        return Err(Failure::new(format!("{shown} is a log, which has no tree to draw"))
+            .hint("name the file that NCCL_TOPO_DUMP_FILE wrote"));
+    }
+    let matrix = Matrix::in_log(text).ok_or_else(|| {
+        Failure::new(format!("{shown} is neither a topology file nor a log that spells paths out"))
+            .hint("run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET")
+    })?;
+    if globals.json {
+        render::print_json(&matrix)?;
+    } else {
+        render::print(&matrix.text())?;
+    }
+    Ok(Answer::Yes)
+}

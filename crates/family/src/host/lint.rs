@@ -1,0 +1,277 @@
+//! What is wrong or doubtful in a topology file, from what NCCL refuses to what it does less well
+//! than the server could.  Notes §4.3.
+
+mod rules;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::host::change::{NoAnswer, Question};
+use crate::host::nccl::TopoError;
+use crate::host::nccl::graph::NodeKind;
+use crate::host::nccl::path::PathKind;
+use crate::host::nccl::profile::Profile;
+use crate::host::nccl::search::graphs;
+use crate::host::nccl::view::{RefusedView, View};
+use crate::host::nccl::xml::{Document, Element, Place, Strictness, XmlError, read, write};
+use crate::host::place::{label, short};
+use crate::host::widest::Widest;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// NCCL refuses it, or works on what is not there.
+    Error,
+    /// It costs, or will surprise.
+    Warning,
+    /// Worth knowing.
+    Note,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// How bad.
+    pub severity: Severity,
+    /// Which rule; stays from version to version.
+    pub rule: &'static str,
+    /// Where in the file; none of the server as a whole.
+    #[serde(serialize_with = "as_text")]
+    pub place: Option<Place>,
+    /// What was found.
+    pub what: String,
+    /// What to do.
+    pub advice: String,
+    /// Whether `fixed` does it.
+    pub is_fixed: bool,
+}
+
+/// All findings, and the file without those that can be mended without asking.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Worst first, then in the file's order.
+    pub findings: Vec<Finding>,
+    /// The mended file as NCCL would write it.
+    pub fixed: String,
+    /// Whether anything was mended.
+    pub is_mended: bool,
+}
+
+fn as_text<S: serde::Serializer>(place: &Option<Place>, to: S) -> Result<S::Ok, S::Error> {
+    match place {
+        Some(place) => to.collect_str(place),
+        None => to.serialize_none(),
+    }
+}
+
+/// Findings as the rules come upon them.
+pub(crate) struct Findings {
+    found: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(
+        &mut self,
+        (severity, rule): (Severity, &'static str),
+        place: Option<Place>,
+        what: String,
+        advice: &str,
+    ) -> &mut Finding {
+        let (advice, is_fixed) = (advice.to_owned(), false);
+        self.found.push(Finding { severity, rule, place, what, advice, is_fixed });
+        self.found.last_mut().expect("just added")
+    }
+}
+
+/// What that version would make of the file, on two equal servers seen by the first rank there is.
+///
+/// # Errors
+/// If the text is not well-formed, so that nothing can be said about it.
+pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
+    let Document { root, tolerated } =
+        read(text, Strictness::Lenient { single_quotes: !profile.is_seed() })?;
+    let mut findings = Findings { found: Vec::new() };
+    for it in &tolerated {
+        let what = format!("NCCL refuses {}", it.quirk);
+        let advice = "write the file as NCCL does";
+        findings.add((Severity::Error, "syntax"), Some(it.place), what, advice).is_fixed =
+            it.quirk.is_form();
+    }
+    let mut fixed = root.clone();
+    rules::file(&root, &mut fixed, &mut findings);
+    server(&root, profile, &mut findings);
+    let mut found = findings.found;
+    found.sort_by_key(|it| (it.severity, it.place));
+    let is_mended = found.iter().any(|it| it.is_fixed);
+    Ok(Report { findings: found, fixed: write(&fixed), is_mended })
+}
+
+/// What the decisions show.
+fn server(root: &Element, profile: Profile, findings: &mut Findings) {
+    let mut question = Question::new(root.clone(), profile);
+    // A file for a VM names no GPUs: NCCL fills them in when it runs.
+    match rules::ranks(root).into_iter().min() {
+        Some(rank) => question.rank = rank,
+        None => return,
+    }
+    let (view, whole) = match (question.view(), question.whole()) {
+        (Ok(view), Ok(whole)) => (view, whole),
+        (Err(error), _) | (_, Err(error)) => {
+            let topo = match &error {
+                NoAnswer::Refused(RefusedView::Topo(error)) => Some(error),
+                _ => None,
+            };
+            // What a rule of the file found is not said twice.
+            let told = |rule| findings.found.iter().any(|it| it.rule == rule);
+            match topo {
+                Some(TopoError::Version { .. }) if told("version") => return,
+                Some(TopoError::OneWay { .. }) if told("one-way") => return,
+                _ => {}
+            }
+            let place = topo.and_then(TopoError::place);
+            let what = format!("NCCL {profile} refuses the server: {error}");
+            findings.add((Severity::Error, "refused"), place, what, "see the finding's cause");
+            return;
+        }
+    };
+    trimmed(&view, &whole, findings);
+    no_gdr(&view, findings);
+    idle_ports(&view, findings);
+    narrower(&view, findings);
+    fallback(&view, profile, findings);
+}
+
+fn trimmed(view: &View, whole: &View, findings: &mut Findings) {
+    let left: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
+    let ranks = whole.gpus().iter().map(|it| whole.graph.gpu(*it).rank);
+    let gone: Vec<String> =
+        ranks.filter(|it| !left.contains(it)).map(|it| format!("GPU{it}")).collect();
+    if !gone.is_empty() {
+        let what = format!(
+            "rank {} does not see {} on its own server: neither P2P nor shared memory is used \
+             between them, so all goes over the network",
+            view.ask.rank,
+            gone.join(", ")
+        );
+        let advice = "ask `topo explain p2p` why; often a port is faster than the way between the \
+                      GPUs, and NCCL_NET_DISABLE_INTRA=1 keeps them together";
+        findings.add((Severity::Warning, "trimmed"), None, what, advice);
+    }
+}
+
+fn no_gdr(view: &View, findings: &mut Findings) {
+    if view.nets().is_empty() {
+        return;
+    }
+    let without: Vec<String> = view
+        .gpus()
+        .iter()
+        .filter(|gpu| view.nets().iter().all(|net| !view.check_gdr(**gpu, *net, false)))
+        .map(|it| label(&view.graph, *it))
+        .collect();
+    if !without.is_empty() {
+        let what = format!("no port reaches the memory of {} (GPUDirect RDMA)", without.join(", "));
+        let advice = "ask `topo explain gdr` which rule decides";
+        findings.add((Severity::Warning, "no-gdr"), None, what, advice);
+    }
+}
+
+/// Ports that no GPU has on any channel.
+fn idle_ports(view: &View, findings: &mut Findings) {
+    let idle: Vec<String> = view
+        .nets()
+        .iter()
+        .zip(&view.local_gpus)
+        .filter(|(_, gpu)| gpu.is_none())
+        .map(|(net, _)| label(&view.graph, *net))
+        .collect();
+    if !idle.is_empty() && idle.len() < view.nets().len() {
+        let what = format!("{} is nobody's nearest port", idle.join(", "));
+        let advice = "a port that is to be used wants a GPU on its own switch, or as wide and near a \
+                      way as the others have";
+        findings.add((Severity::Note, "idle-port"), None, what, advice);
+    }
+}
+
+/// Ways that are wider than those that NCCL takes.
+fn narrower(view: &View, findings: &mut Findings) {
+    const NAMED: usize = 4;
+    let widest = Widest::of(view);
+    let mut pairs = Vec::new();
+    for (idx, &a) in view.gpus().iter().enumerate() {
+        for &b in &view.gpus()[idx + 1..] {
+            let (taken, best) = (view.path(a, b), widest.between(a, b));
+            if taken.kind < PathKind::Net && best.0 > taken.width.0 * 1.001 {
+                pairs.push(format!(
+                    "{}-{} ({} {} GB/s, {} possible)",
+                    label(&view.graph, a),
+                    label(&view.graph, b),
+                    taken.kind.name(),
+                    short(taken.width.0),
+                    short(best.0)
+                ));
+            }
+        }
+    }
+    if pairs.is_empty() {
+        return;
+    }
+    let more = pairs.len().saturating_sub(NAMED);
+    pairs.truncate(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let what = format!("wider ways than those that NCCL takes: {}{more}", pairs.join(", "));
+    let advice =
+        "NCCL takes the nearest kind or the fewest hops first; `topo explain p2p` says why";
+    findings.add((Severity::Note, "wider-way"), None, what, advice);
+}
+
+fn fallback(view: &View, profile: Profile, findings: &mut Findings) {
+    /// What NCCL writes where no speed of its tables worked, GB/s.
+    const NOTHING: f32 = 0.1;
+    match graphs(view) {
+        Ok(graphs) => {
+            let slow = graphs.found.iter().filter(|it| !it.channels.is_empty());
+            for it in slow.filter(|it| it.intra.0 <= NOTHING) {
+                let what = format!(
+                    "NCCL {profile} finds no {} at any speed of its tables and falls back to the \
+                     ranks' order at 0.1 GB/s",
+                    it.kind.name()
+                );
+                let advice = "the narrowest way between two GPUs, or to a port, is below the tables' \
+                              last speed; `topo show` has the widths";
+                findings.add((Severity::Warning, "fallback"), None, what, advice);
+            }
+        }
+        Err(error) => {
+            let severity = if view.graph.kind(NodeKind::Net).is_empty() {
+                Severity::Note
+            } else {
+                Severity::Error
+            };
+            let what = format!("on several servers NCCL {profile} gives up: {error}");
+            findings.add((severity, "no-graph"), None, what, "name the server's ports in the file");
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = self.place {
+            write!(f, "{place}: ")?;
+        }
+        let mended = if self.is_fixed { " (--fix does it)" } else { "" };
+        write!(f, "{}[{}]: {}\n    {}{mended}", self.severity, self.rule, self.what, self.advice)
+    }
+}

@@ -1,0 +1,377 @@
+//! Rules that look at the file alone, and what they mend in it.
+
+use std::collections::BTreeMap;
+
+use crate::host::lint::{Findings, Severity};
+use crate::host::nccl::xml::{Element, Place};
+use crate::host::place::{TreePath, at, at_mut, short, walk};
+
+use Severity::{Error, Note, Warning};
+
+/// Ports beyond which versions to 2.18 run over their own tables.
+const NETS: usize = 32;
+
+/// Ranks of all GPUs in the file.
+pub(super) fn ranks(root: &Element) -> Vec<i32> {
+    let gpus = walk(root).into_iter().filter(|it| it.1.name == "gpu");
+    gpus.filter_map(|it| it.1.attr("rank")?.trim().parse().ok()).collect()
+}
+
+/// All rules of the file, mending `fixed` on the way.
+pub(super) fn file(root: &Element, fixed: &mut Element, findings: &mut Findings) {
+    version(root, fixed, findings);
+    let all = walk(root);
+    outside_cpus(root, &all, findings);
+    duplicates(&all, findings);
+    affinities(&all, fixed, findings);
+    widths(&all, fixed, findings);
+    ports(&all, findings);
+    // Last, for links are taken out and put in.
+    nvlinks(root, &all, fixed, findings);
+}
+
+type All<'e> = [(TreePath, &'e Element)];
+
+fn version(root: &Element, fixed: &mut Element, findings: &mut Findings) {
+    if root.name != "system" || root.attr("version") == Some("1") {
+        return;
+    }
+    let found = root.attr("version").unwrap_or("none");
+    let what = format!("the file's version is {found:?}; NCCL takes version 1 alone");
+    let advice = "write version=\"1\"; a file of RCCL's with xgmi links wants more than that";
+    findings.add((Error, "version"), Some(root.place), what, advice).is_fixed = true;
+    set(fixed, "version", "1");
+}
+
+fn set(element: &mut Element, name: &str, value: &str) {
+    match element.attrs.iter_mut().find(|(it, _)| it == name) {
+        Some((_, old)) => value.clone_into(old),
+        None => element.attrs.push((name.to_owned(), value.to_owned())),
+    }
+}
+
+fn outside_cpus(root: &Element, all: &All, findings: &mut Findings) {
+    let mut n_gpus = 0;
+    for (path, element) in all {
+        if element.name != "gpu" {
+            continue;
+        }
+        n_gpus += 1;
+        let chain: Vec<&str> =
+            (0..path.len()).map(|it| at(root, &path[..it]).name.as_str()).collect();
+        if !chain.contains(&"cpu") {
+            let what = "a GPU below no <cpu>; NCCL does not see it".to_owned();
+            findings.add(
+                (Error, "no-cpu"),
+                Some(element.place),
+                what,
+                "put its <pci> below the <cpu> of its NUMA node",
+            );
+        } else if chain.last() != Some(&"pci") {
+            let what = "a GPU that is on no <pci>; NCCL does not see it".to_owned();
+            findings.add((Error, "no-pci"), Some(element.place), what, "put it into its <pci>");
+        }
+        if element.attr("rank").is_none() {
+            let what = "a GPU without rank, which NCCL takes for another job's".to_owned();
+            let advice = "give it the rank that uses it; in a file for NCCL_TOPO_FILE leave <gpu> out, \
+                          NCCL fills it in";
+            findings.add((Warning, "no-rank"), Some(element.place), what, advice);
+        }
+    }
+    if n_gpus == 0 {
+        let what =
+            "no GPU in the file; decisions can be computed only where GPUs are named".to_owned();
+        let advice = "NCCL fills GPUs in when it runs; for a look without it use a file that \
+                      NCCL_TOPO_DUMP_FILE wrote";
+        findings.add((Note, "no-gpu"), Some(root.place), what, advice);
+    }
+}
+
+fn duplicates(all: &All, findings: &mut Findings) {
+    const WHAT: [(&str, &str, &str, &str); 5] = [
+        ("pci", "busid", "duplicate-busid", "a bus id names one device; the first is found"),
+        ("gpu", "rank", "duplicate-rank", "each GPU of a job has a rank of its own"),
+        ("gpu", "dev", "duplicate-dev", "NVML numbers each GPU of a server once"),
+        ("cpu", "numaid", "duplicate-numa", "each NUMA node stands once"),
+        ("net", "dev", "duplicate-net", "ports of one number share the first one's paths"),
+    ];
+    for (name, attr, rule, advice) in WHAT {
+        let mut seen: BTreeMap<(String, String), Place> = BTreeMap::new();
+        for (path, element) in all.iter().filter(|it| it.1.name == name) {
+            let Some(value) = element.attr(attr) else { continue };
+            // Several hosts of one rack may number alike, save for ranks.
+            let host = all.iter().find(|it| it.0.len() == 1 && path.first() == it.0.first());
+            let host = host.and_then(|it| it.1.attr("host_hash")).filter(|_| attr != "rank");
+            let key = (value.to_ascii_lowercase(), host.unwrap_or_default().to_owned());
+            note_twice(&mut seen, key, element, (attr, rule, advice), findings);
+        }
+    }
+}
+
+fn note_twice(
+    seen: &mut BTreeMap<(String, String), Place>,
+    key: (String, String),
+    element: &Element,
+    (attr, rule, advice): (&str, &'static str, &str),
+    findings: &mut Findings,
+) {
+    let value = key.0.clone();
+    match seen.get(&key) {
+        Some(first) => {
+            let what =
+                format!("{attr}=\"{value}\" of a <{}> stands at {first} already", element.name);
+            let severity = if rule == "duplicate-net" { Warning } else { Error };
+            findings.add((severity, rule), Some(element.place), what, advice);
+        }
+        None => {
+            seen.insert(key, element.place);
+        }
+    }
+}
+
+/// Affinities are words of eight hexadecimal digits; people write lists of processors.
+fn affinities(all: &All, fixed: &mut Element, findings: &mut Findings) {
+    for (path, element) in all.iter().filter(|it| it.1.name == "cpu") {
+        let Some(text) = element.attr("affinity") else { continue };
+        let word =
+            |it: &str| !it.is_empty() && it.len() <= 8 && it.chars().all(|c| c.is_ascii_hexdigit());
+        if text.split(',').all(word) {
+            continue;
+        }
+        let what =
+            format!("affinity {text:?} is no mask; NCCL would read other processors from it");
+        let advice = "write words of eight hexadecimal digits, such as 00000000,0000ffff";
+        let finding = findings.add((Error, "affinity"), Some(element.place), what, advice);
+        if let Some(mask) = mask(text) {
+            finding.is_fixed = true;
+            set(at_mut(fixed, path), "affinity", &mask);
+        }
+    }
+}
+
+/// `0-15,32-47` as words.
+fn mask(list: &str) -> Option<String> {
+    const PROCESSORS: usize = 4096;
+    let mut words: Vec<u32> = Vec::new();
+    for range in list.split(',') {
+        let (first, last) = range.trim().split_once('-').unwrap_or((range.trim(), range.trim()));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last >= PROCESSORS {
+            return None;
+        }
+        for it in first..=last {
+            if words.len() <= it / 32 {
+                words.resize(it / 32 + 1, 0);
+            }
+            words[it / 32] |= 1 << (it % 32);
+        }
+    }
+    let words: Vec<String> = words.iter().rev().map(|it| format!("{it:08x}")).collect();
+    Some(words.join(","))
+}
+
+/// GB/s of a link, and whether NCCL must guess.
+fn link(element: &Element) -> Option<(f32, bool)> {
+    const SPEEDS: [(&str, f32); 6] =
+        [("2.5", 15.0), ("5", 30.0), ("8", 60.0), ("16", 120.0), ("32", 240.0), ("64", 480.0)];
+    let speed = element.attr("link_speed")?;
+    let number = speed.split_whitespace().next().unwrap_or_default().trim_end_matches(".0");
+    let known = SPEEDS.iter().find(|(it, _)| *it == number).map(|it| it.1);
+    let width: i32 = element.attr("link_width")?.trim().parse().ok()?;
+    let lanes = if width <= 0 { 16 } else { width };
+    Some((lanes as f32 * known.unwrap_or(60.0) / 80.0, known.is_none() || width <= 0))
+}
+
+fn widths(all: &All, fixed: &mut Element, findings: &mut Findings) {
+    let mut guessed: Vec<Place> = Vec::new();
+    let mut by_kind: BTreeMap<&str, Vec<(f32, Place)>> = BTreeMap::new();
+    for (path, element) in all.iter().filter(|it| it.1.name == "pci") {
+        let Some((width, is_guess)) = link(element) else { continue };
+        if is_guess {
+            guessed.push(element.place);
+        }
+        for inside in ["gpu", "nic"] {
+            if element.child(inside).is_some() {
+                by_kind.entry(inside).or_default().push((width, element.place));
+            }
+        }
+        narrow_uplink(element, width, path, fixed, findings);
+    }
+    if let Some(first) = guessed.first() {
+        let what = format!(
+            "{} links have a width of 0 or an unknown speed, for which NCCL takes 16 lanes of \
+             generation 3, 12 GB/s, or of the speed that stands there",
+            guessed.len()
+        );
+        let advice = "write the link_speed and link_width of the bare-metal server";
+        findings.add((Note, "guessed-link"), Some(*first), what, advice);
+    }
+    for (kind, links) in by_kind {
+        let widest = links.iter().map(|it| it.0).fold(0.0, f32::max);
+        for (width, place) in links.into_iter().filter(|it| it.0 < widest * 0.99) {
+            let what = format!(
+                "a {kind} with {} GB/s, while others here have {} GB/s",
+                short(width),
+                short(widest)
+            );
+            let advice = "if the cards are of one kind, this one's link is degraded: reseat it, look at \
+                          LnkSta";
+            findings.add((Warning, "uneven-link"), Some(place), what, advice);
+        }
+    }
+}
+
+/// A switch whose way up is narrower than one device below it.
+fn narrow_uplink(
+    element: &Element,
+    width: f32,
+    path: &[usize],
+    fixed: &mut Element,
+    findings: &mut Findings,
+) {
+    let below = element.children.iter().filter(|it| it.name == "pci");
+    let widest = below.filter_map(|it| Some((link(it)?.0, it))).max_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((below, child)) = widest else { return };
+    // Half is how switches are built; a tenth is what a VM's made-up switches say.
+    if width >= below * 0.45 {
+        return;
+    }
+    let what = format!(
+        "a switch with {} GB/s upwards above a device with {} GB/s: everything that leaves the \
+         switch is taken for that slow",
+        short(width),
+        short(below)
+    );
+    let advice =
+        "virtual switches report 2.5 GT/s x1; give the switch the link of what is below it";
+    findings.add((Warning, "narrow-uplink"), Some(element.place), what, advice).is_fixed = true;
+    for attr in ["link_speed", "link_width"] {
+        let value = child.attr(attr).unwrap_or_default();
+        set(at_mut(fixed, path), attr, value);
+    }
+}
+
+fn ports(all: &All, findings: &mut Findings) {
+    let nets: Vec<&Element> = all.iter().map(|it| it.1).filter(|it| it.name == "net").collect();
+    if nets.len() > NETS {
+        let what = format!(
+            "{} ports; versions up to 2.18 have room for {NETS} links of a card and crash",
+            nets.len()
+        );
+        let advice = "leave out those that are not used, or use a newer version";
+        findings.add((Warning, "many-ports"), nets.get(NETS).map(|it| it.place), what, advice);
+    }
+    for net in nets {
+        let speed = net.attr("speed").and_then(|it| it.trim().parse::<i64>().ok());
+        if speed.is_none_or(|it| it <= 0) {
+            let what = "a port without a speed, which NCCL takes for 10 Gbit/s".to_owned();
+            findings.add(
+                (Warning, "port-speed"),
+                Some(net.place),
+                what,
+                "write its speed in Mbit/s",
+            );
+        }
+        if net.attr("gdr").is_none_or(|it| it.trim() == "0") {
+            let what = "a port that reaches no GPU's memory (gdr=\"0\")".to_owned();
+            let advice =
+                "load nvidia-peermem, or use a driver and kernel with DMA-BUF; then dump again";
+            findings.add((Note, "port-gdr"), Some(net.place), what, advice);
+        }
+    }
+}
+
+/// One GPU's rows of links.
+struct Rows<'e> {
+    path: TreePath,
+    bus: String,
+    gpu: &'e Element,
+}
+
+fn nvlinks(root: &Element, all: &All, fixed: &mut Element, findings: &mut Findings) {
+    let gpus: Vec<Rows> = all
+        .iter()
+        .filter(|(path, it)| it.name == "gpu" && !path.is_empty())
+        .map(|(path, gpu)| {
+            let bus = at(root, &path[..path.len() - 1]).attr("busid").unwrap_or_default();
+            Rows { path: path.clone(), bus: bus.to_ascii_lowercase(), gpu }
+        })
+        .collect();
+    let mut missing = Vec::new();
+    for rows in &gpus {
+        for link in rows.gpu.children.iter().filter(|it| it.name == "nvlink") {
+            let target = link.attr("target").unwrap_or_default().to_ascii_lowercase();
+            let is_gpu = link.attr("tclass").is_some_and(|it| it.starts_with("0x03"));
+            if !is_gpu {
+                continue;
+            }
+            if target == rows.bus {
+                let what = "an NVLink from a GPU to itself".to_owned();
+                let advice = "name the GPU or the switch at its other end, or delete it";
+                findings.add((Error, "self-link"), Some(link.place), what, advice).is_fixed = true;
+                let gpu = at_mut(fixed, &rows.path);
+                gpu.children.retain(|it| it != link);
+                continue;
+            }
+            let Some(peer) = gpus.iter().find(|it| it.bus == target) else {
+                let what = format!("an NVLink to {target}, where no GPU is; NCCL passes it over");
+                let advice = "name the GPU's own bus id, in a VM the guest's";
+                findings.add((Warning, "missing-target"), Some(link.place), what, advice);
+                continue;
+            };
+            let back = peer.gpu.children.iter().any(|it| {
+                it.name == "nvlink"
+                    && it.attr("target").is_some_and(|it| it.eq_ignore_ascii_case(&rows.bus))
+            });
+            if !back {
+                let what =
+                    format!("an NVLink to {target} that {target} does not name; NCCL gives up");
+                let advice = "name the link at both ends";
+                findings.add((Error, "one-way"), Some(link.place), what, advice).is_fixed = true;
+                missing.push((peer.path.clone(), rows.bus.clone(), link.clone()));
+            }
+        }
+    }
+    for (path, bus, link) in missing {
+        let mut back = link;
+        set(&mut back, "target", &bus);
+        at_mut(fixed, &path).children.push(back);
+    }
+    uneven(&gpus, findings);
+}
+
+/// GPUs with fewer NVLinks than most.
+fn uneven(gpus: &[Rows], findings: &mut Findings) {
+    let count = |rows: &Rows| -> i64 {
+        let links = rows.gpu.children.iter().filter(|it| it.name == "nvlink");
+        links.filter_map(|it| it.attr("count")?.trim().parse::<i64>().ok()).sum()
+    };
+    let counts: Vec<i64> = gpus.iter().map(count).collect();
+    let mut times: BTreeMap<i64, usize> = BTreeMap::new();
+    for it in &counts {
+        *times.entry(*it).or_default() += 1;
+    }
+    let Some((&usual, &often)) = times.iter().max_by_key(|it| (*it.1, *it.0)) else { return };
+    if often * 2 <= gpus.len() {
+        return;
+    }
+    for (rows, count) in gpus.iter().zip(counts).filter(|it| it.1 < usual) {
+        let what = format!("a GPU with {count} NVLinks, while most here have {usual}");
+        let advice = "links are down or their rows are missing: look at `nvidia-smi nvlink -s`";
+        findings.add((Warning, "uneven-nvlink"), Some(rows.gpu.place), what, advice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mask;
+
+    #[test]
+    fn a_list_of_processors_is_a_mask() {
+        assert_eq!(mask("0-63").as_deref(), Some("ffffffff,ffffffff"));
+        assert_eq!(mask("0,2, 32").as_deref(), Some("00000001,00000005"));
+        for text in ["", "3-1", "a-b", "0-99999"] {
+            assert_eq!(mask(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Findings on real files and on hostile ones; the widest ways against brute force.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use expect_test::{Expect, expect};
+use selvedge_family::host::change::Question;
+use selvedge_family::host::decision::Decisions;
+use selvedge_family::host::lint::{Report, lint};
+use selvedge_family::host::nccl::graph::{NodeIdx, NodeKind};
+use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::view::View;
+use selvedge_family::host::nccl::xml::{Strictness, read};
+use selvedge_family::host::widest::Widest;
+
+const NEWEST: Profile = Profile::V2_30_7;
+
+/// One of the real inputs; none where SELVEDGE_DATA is not set.
+fn real_input(path: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(env::var_os("SELVEDGE_DATA")?).join(path))
+}
+
+/// Each server with its name.
+fn servers() -> BTreeMap<String, String> {
+    let Some(folder) = real_input("nccl/topos") else {
+        println!("not run: SELVEDGE_DATA is not set, nccl/topos is not there");
+        return BTreeMap::new();
+    };
+    let paths = fs::read_dir(folder).expect("a folder").map(|it| it.expect("an entry").path());
+    let name = |it: &PathBuf| it.file_stem().expect("a file").to_string_lossy().into_owned();
+    paths.map(|it| (name(&it), fs::read_to_string(it).expect("readable"))).collect()
+}
+
+fn rules(report: &Report) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for it in &report.findings {
+        *counts.entry(format!("{}[{}]", it.severity, it.rule)).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.iter().map(|(rule, n)| format!("{rule} x{n}")).collect();
+    counts.join(", ")
+}
+
+#[test]
+fn real_files_have_the_findings_that_people_reported() {
+    let servers = servers();
+    if servers.is_empty() {
+        return;
+    }
+    let of = |name: &str| rules(&lint(&servers[name], NEWEST).expect("well-formed"));
+    // Four NVLinks that point at their own GPU; switches with 0.19 GB/s upwards.
+    expect!["error[self-link] x4, note[guessed-link] x1, note[port-gdr] x1, warning[no-gdr] x1"]
+        .assert_eq(&of("azure-ncv4-topo"));
+    expect!["note[guessed-link] x1, warning[narrow-uplink] x8"].assert_eq(&of("ibm-vpc_h100"));
+    expect!["warning[no-gdr] x1"].assert_eq(&of("simllm-perlmutter_a100"));
+    expect!["note[idle-port] x1, warning[trimmed] x1, warning[uneven-link] x1"]
+        .assert_eq(&of("rtpllm-8gpu_gen6-filled"));
+    expect!["error[duplicate-busid] x2"].assert_eq(&of("synth-dgx1v"));
+}
+
+#[test]
+fn what_is_mended_is_taken_by_nccl_and_found_no_more() {
+    for (name, text) in servers() {
+        let report = lint(&text, NEWEST).expect("well-formed");
+        let strict = Strictness::AsNccl { single_quotes: false };
+        read(&report.fixed, strict).expect("NCCL reads what is written back");
+        if report.is_mended {
+            let again = lint(&report.fixed, NEWEST).expect("well-formed");
+            assert!(!again.is_mended, "{name}: {}", rules(&again));
+        }
+    }
+}
+
+#[test]
+fn the_tree_s_widest_ways_are_those_of_brute_force() {
+    let mut pairs = 0;
+    for (name, text) in servers() {
+        for profile in Profile::ALL {
+            let root = read(&text, Strictness::Lenient { single_quotes: true });
+            let question = Question::new(root.expect("well-formed").root, profile);
+            let view = question.whole().expect("NCCL takes every real file");
+            let widest = Widest::of(&view);
+            for &a in view.gpus() {
+                for &b in view.gpus().iter().filter(|b| **b != a) {
+                    let brute = brute_force(&view, a, b);
+                    assert_eq!(widest.between(a, b).0, brute, "{name} {profile}");
+                    pairs += 1;
+                }
+            }
+        }
+    }
+    println!("{pairs} pairs");
+}
+
+/// The highest width at which the far GPU is still reached without passing through a GPU.
+fn brute_force(view: &View, from: NodeIdx, to: NodeIdx) -> f32 {
+    let graph = &view.graph;
+    let all = NodeKind::ALL.into_iter().flat_map(|it| graph.kind(it));
+    let mut widths: Vec<f32> =
+        all.flat_map(|it| graph.node(*it).links.iter().map(|it| it.width.0)).collect();
+    widths.sort_by(f32::total_cmp);
+    widths.dedup();
+    let seats: Vec<NodeIdx> = [from, to].map(|it| view.seat(it)).to_vec();
+    let reached = |least: f32| {
+        let mut seen = vec![seats[0]];
+        let mut at = 0;
+        while let Some(&node) = seen.get(at) {
+            at += 1;
+            let is_end = matches!(graph.node(node).kind, NodeKind::Gpu | NodeKind::Dev);
+            if is_end && node != seats[0] {
+                continue;
+            }
+            for link in graph.node(node).links.iter().filter(|it| it.width.0 >= least) {
+                if !seen.contains(&link.peer) {
+                    seen.push(link.peer);
+                }
+            }
+        }
+        seen.contains(&seats[1])
+    };
+    widths.into_iter().rev().find(|it| reached(*it)).unwrap_or(0.0)
+}
+
+const CPU: &str = "arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\"";
+const LINK: &str = "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"";
+
+fn gpu(number: usize, inside: &str) -> String {
+    format!(
+        "<pci busid=\"0000:0{number}:00.0\" class=\"0x030200\" {LINK}>\n\
+         <gpu dev=\"{number}\" sm=\"80\" rank=\"{number}\" gdr=\"1\">{inside}</gpu></pci>\n"
+    )
+}
+
+fn port(number: usize) -> String {
+    format!(
+        "<pci busid=\"0000:9{number:x}:00.0\" class=\"0x020000\" {LINK}>\n<nic>\
+         <net name=\"n{number}\" dev=\"{number}\" speed=\"100000\" gdr=\"1\"/></nic></pci>\n"
+    )
+}
+
+fn server(inside: &str) -> String {
+    format!("<system version=\"1\">\n<cpu numaid=\"0\" {CPU}>\n{inside}</cpu>\n</system>\n")
+}
+
+/// Every version answers, with a finding or an error, and never panics.
+#[track_caller]
+fn check(text: &str, expected: Expect) {
+    for profile in Profile::ALL {
+        let Ok(report) = lint(text, profile) else { continue };
+        let document = read(&report.fixed, Strictness::Lenient { single_quotes: true });
+        let question = Question::new(document.expect("written by us").root, profile);
+        if let Ok(view) = question.view() {
+            let _ = Decisions::of(&view);
+        }
+    }
+    let lines = match lint(text, NEWEST) {
+        Ok(report) => {
+            let lines: Vec<String> = report.findings.iter().map(|it| format!("{it}\n")).collect();
+            lines.concat()
+        }
+        Err(error) => format!("{error}\n"),
+    };
+    expected.assert_eq(&lines);
+}
+
+#[test]
+fn hostile_and_broken_files_have_findings() {
+    let two = |a: &str, b: &str| server(&(gpu(0, a) + &gpu(1, b) + &port(0)));
+    let link =
+        |to: usize| format!("<nvlink target=\"0000:0{to}:00.0\" count=\"2\" tclass=\"0x030200\"/>");
+    check(
+        &two(&link(0), ""),
+        expect![[r#"
+        4:39: error[self-link]: an NVLink from a GPU to itself
+            name the GPU or the switch at its other end, or delete it (--fix does it)
+        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+            ask `topo explain gdr` which rule decides
+    "#]],
+    );
+    check(
+        &two(&link(7), ""),
+        expect![[r#"
+        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+            ask `topo explain gdr` which rule decides
+        4:39: warning[missing-target]: an NVLink to 0000:07:00.0, where no GPU is; NCCL passes it over
+            name the GPU's own bus id, in a VM the guest's
+    "#]],
+    );
+    check(
+        &two(&link(1), ""),
+        expect![[r#"
+            4:39: error[one-way]: an NVLink to 0000:01:00.0 that 0000:01:00.0 does not name; NCCL gives up
+                name the link at both ends (--fix does it)
+        "#]],
+    );
+    check(
+        &two("", "").replace("0000:01", "0000:00"),
+        expect![[r#"
+        5:1: error[duplicate-busid]: busid="0000:00:00.0" of a <pci> stands at 3:1 already
+            a bus id names one device; the first is found
+        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+            ask `topo explain gdr` which rule decides
+        warning[fallback]: NCCL 2.30.7 finds no ring at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
+            the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
+        warning[fallback]: NCCL 2.30.7 finds no tree at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
+            the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
+    "#]],
+    );
+    check(
+        &two("", "").replace("rank=\"1\"", "rank=\"0\""),
+        expect![[r#"
+        6:1: error[duplicate-rank]: rank="0" of a <gpu> stands at 4:1 already
+            each GPU of a job has a rank of its own
+        warning[no-gdr]: no port reaches the memory of GPU0, GPU0 (GPUDirect RDMA)
+            ask `topo explain gdr` which rule decides
+    "#]],
+    );
+    check(
+        &server(&port(0)),
+        expect![[r#"
+        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+    "#]],
+    );
+    let outside = server(&gpu(0, "")).replace("</system>", &format!("{}</system>", gpu(1, "")));
+    check(
+        &outside,
+        expect![[r#"
+        7:1: error[no-cpu]: a GPU below no <cpu>; NCCL does not see it
+            put its <pci> below the <cpu> of its NUMA node
+        note[no-graph]: on several servers NCCL 2.30.7 gives up: the job spans servers and this server has no network port; name one in the file, or ask for one server
+            name the server's ports in the file
+    "#]],
+    );
+    check(
+        &two("", "").replace("link_width=\"16\"", "link_width=\"0\""),
+        expect![[r#"
+        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+            ask `topo explain gdr` which rule decides
+        3:1: note[guessed-link]: 3 links have a width of 0 or an unknown speed, for which NCCL takes 16 lanes of generation 3, 12 GB/s, or of the speed that stands there
+            write the link_speed and link_width of the bare-metal server
+    "#]],
+    );
+    check(
+        &two("", "").replace("speed=\"100000\"", "speed=\"0\""),
+        expect![[r#"
+        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+            ask `topo explain gdr` which rule decides
+        8:6: warning[port-speed]: a port without a speed, which NCCL takes for 10 Gbit/s
+            write its speed in Mbit/s
+    "#]],
+    );
+    check(
+        &two("", "").replace("version=\"1\"", "version=\"2\""),
+        expect![[r#"
+            1:1: error[version]: the file's version is "2"; NCCL takes version 1 alone
+                write version="1"; a file of RCCL's with xgmi links wants more than that (--fix does it)
+        "#]],
+    );
+    let list = two("", "").replace("numaid=\"0\"", "numaid=\"0\" affinity=\"0-63\"");
+    check(
+        &list,
+        expect![[r#"
+        2:1: error[affinity]: affinity "0-63" is no mask; NCCL would read other processors from it
+            write words of eight hexadecimal digits, such as 00000000,0000ffff (--fix does it)
+        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+            ask `topo explain gdr` which rule decides
+    "#]],
+    );
+    let many: String = (0..61).map(port).collect();
+    let many = lint(&server(&(gpu(0, "") + &many)), NEWEST).expect("well-formed");
+    expect!["warning[many-ports] x1, warning[no-gdr] x1"].assert_eq(&rules(&many));
+}
+
+#[test]
+fn entities_and_documents_types_are_not_obeyed() {
+    check(
+        "<!DOCTYPE a [<!ENTITY b \"c\">]><system/>",
+        expect![[r#"
+        1:2: found '!', expected a name
+    "#]],
+    );
+    check(
+        "<system version=\"&b;\"/>",
+        expect![[r#"
+        1:1: error[version]: the file's version is "&b;"; NCCL takes version 1 alone
+            write version="1"; a file of RCCL's with xgmi links wants more than that (--fix does it)
+        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+    "#]],
+    );
+    check(
+        &"<system>".repeat(100_000),
+        expect![[r#"
+        1:513: more than 64 nested elements; a server has fewer
+    "#]],
+    );
+}
