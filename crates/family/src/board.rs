@@ -1,6 +1,6 @@
 //! Static pods: boards of 2x2 chips cabled to a fixed two-dimensional grid (seed 000 §2.1).
 //!
-//! They are built, checked, shown and compared; no job is placed on them yet.
+//! Jobs take boxes or connected sets of boards, chosen by [`crate::grid`].
 
 pub mod hardware;
 

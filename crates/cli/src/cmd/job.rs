@@ -252,6 +252,7 @@ struct Explained {
     n_ahead: u64,
     room: Vec<Room>,
     need: Option<String>,
+    bounds: Option<String>,
     steps: Option<Vec<Step>>,
     forecast: Option<Forecast>,
 }
@@ -546,6 +547,9 @@ fn explain(id: u32, client: &Client, globals: &Globals) -> Outcome {
 fn explanation_page(id: u32, explained: &Explained) -> String {
     let title = style::TITLE;
     let mut facts = facts::Facts::new(format!("{title}job {id}{title:#}: {}", explained.summary));
+    if let Some(bounds) = &explained.bounds {
+        facts.add("partition", bounds.clone());
+    }
     let Some(forecast) = &explained.forecast else { return facts.to_string() };
     let ahead = number::counted(explained.n_ahead, "job");
     facts.add("before it", format!("{ahead} in the queue"));

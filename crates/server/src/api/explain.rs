@@ -5,6 +5,7 @@ use selvedge_control::core::Explanation;
 use selvedge_control::family;
 use selvedge_control::schedule::explain::{Forecast, Step};
 use selvedge_control::state::{Job, JobState};
+use selvedge_family::graph::ChipGraph;
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
 use selvedge_model::job::{Demand, JobSpec};
@@ -96,6 +97,7 @@ pub(crate) fn explain(shell: &Shell, id: JobId, job: &Job) -> ExplanationView {
         },
         n_ahead: explained.as_ref().map_or(0, |it| it.n_ahead),
         room: room.collect(),
+        bounds: bounds_words(shell, id, job),
         need: need_words(shell, &job.spec.demand),
         steps: steps.map(|steps| steps.iter().map(|it| step_view(shell, it)).collect()),
         forecast: explained
@@ -110,6 +112,33 @@ pub(crate) fn largest(shell: &Shell, pod: &str) -> Option<Largest> {
     let (core, fabric) = (shell.core(), shell.core().fabric());
     let pool = fabric.pools().pairs().find(|(_, name)| **name == *pod)?.0;
     Capacity::now(core.layout(), &core.state().parts).largest(pool)
+}
+
+/// Chips of a partition up to which the exact bound is worked out while somebody waits.
+const BOUND_CHIPS_MAX: usize = 64;
+
+/// What no schedule of a collective can beat on the partition that the job has.
+fn bounds_words(shell: &Shell, id: JobId, job: &Job) -> Option<String> {
+    let core = shell.core();
+    let place = job.place.as_ref().filter(|_| family::is_among(core.need_of(id)))?;
+    let fabric = core.fabric();
+    let seats = |part| fabric.template_of(part).seats().iter().map(move |it| (part, *it as usize));
+    let chips = place.holds.iter().flat_map(|it| seats(it.part));
+    let graph = ChipGraph::of_chips(fabric, chips.map(|(part, at)| fabric.node_at(part, at))).graph;
+    let (n, n_links, least) = (graph.n_nodes(), graph.links().len(), graph.degrees()[0]);
+    let links = format!("{n} chips with {n_links} links, {least} at least each");
+    if BOUND_CHIPS_MAX < n {
+        let all_reduce = ((n - 1) as f64 / n_links.max(1) as f64).max(1.0 / least.max(1) as f64);
+        return Some(format!(
+            "{links}; an all-reduce of S bytes takes {all_reduce:.4} S/b or more, b a link's rate"
+        ));
+    }
+    let bounds = selvedge_collective::bound::bounds(n, graph.links()).ok()?;
+    Some(format!(
+        "{links}; an all-reduce of S bytes takes exactly {} S/b at best (the strength of the graph), \
+         an all-gather {} S/b, b a link's rate",
+        bounds.all_reduce, bounds.all_gather
+    ))
 }
 
 /// How the boards of a load follow from its chips and memory (seed 004, claim 12).

@@ -252,6 +252,8 @@ pub struct ExplanationView {
     /// What all together would let it start now, each needed; none if nothing of this would, or
     /// if it does not wait.
     pub steps: Option<Vec<StepView>>,
+    /// What its collectives cannot beat on the partition that it has; only on a grid of boards.
+    pub bounds: Option<String>,
     /// How the boards that it needs follow from what it asked for; only for a load.
     pub need: Option<String>,
     /// When it starts if nothing is done.
