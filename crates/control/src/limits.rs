@@ -61,3 +61,10 @@ pub const SLOWDOWN_MAX: Ppm = Ppm::new(1_250_000);
 /// Chips of a partition whose forwarding tables the core makes and checks itself, chip by chip:
 /// it takes some milliseconds.  Those of larger ones are made the same way, and tests look at them.
 pub const TABLE_CHIPS_MAX: u32 = 256;
+
+/// So many ports that one switch refuses within [`SWITCH_WINDOW`] are cases of their own; more have
+/// one cause, the switch.
+pub const SWITCH_PORTS_MAX: usize = 2;
+
+/// The window of [`SWITCH_PORTS_MAX`].
+pub const SWITCH_WINDOW: Span = Span::mins(10);

@@ -296,6 +296,9 @@ impl Core {
             self.known_target(target)?;
         }
         let mut waiting: Vec<Target> = targets.into_iter().map(|it| self.named(it)).collect();
+        if waiting.iter().collect::<BTreeSet<_>>().len() < n {
+            return refuse("name each target once");
+        }
         waiting.reverse();
         let idx = count(self.state.maintenances.len());
         self.state.maintenances.push(Maintenance {

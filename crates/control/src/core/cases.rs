@@ -20,7 +20,7 @@ use crate::capacity;
 use crate::core::jobs::Haste;
 use crate::core::{Accepted, Core, Refused, count};
 use crate::input::{Errand, Readings};
-use crate::limits::{ABSORB_MAX, CALL_AGAIN, EVIDENCE_MAX, SIGHTINGS_MAX};
+use crate::limits::{ABSORB_MAX, CALL_AGAIN, EVIDENCE_MAX, SIGHTINGS_MAX, SWITCH_WINDOW};
 use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
@@ -47,22 +47,27 @@ impl Core {
         self.absorb(case);
     }
 
-    /// A dead machine's links went down before it was missed: their cases were this one.  Only
+    /// A dead machine's links went down before it was missed, and a switch's ports were refused
+    /// one by one: their cases were this one.  Only
     /// what was seen lately, and what nobody has begun to repair.
     fn absorb(&mut self, case: CaseId) {
         let target = self.state.cases[case].target;
         if !matches!(target, Target::Node(_) | Target::Part(_)) {
             return;
         }
+        let (consequence, window) = match self.state.cases[case].symptom {
+            Symptom::PortFailed => (Symptom::PortFailed, SWITCH_WINDOW),
+            _ => (Symptom::LinkDown, ABSORB_MAX),
+        };
         let since = self.state.now;
         let is_its = |it: &CaseId| {
             let other = &self.state.cases[*it];
             *it != case
-                && other.symptom == Symptom::LinkDown
+                && other.symptom == consequence
                 && matches!(other.state, CaseState::Draining | CaseState::Waiting)
                 && (other.n_repairs, &other.taken_by) == (0, &None)
-                && since.since(other.opened) <= ABSORB_MAX
-                && self.concerns(target, other.target)
+                && since.since(other.opened) <= window
+                && (self.concerns(target, other.target) || self.is_at(other.target, target))
         };
         let open = self.state.open_cases.values().copied();
         for other in open.filter(is_its).collect::<Vec<_>>() {

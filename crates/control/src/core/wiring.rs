@@ -22,7 +22,7 @@ use crate::note::{Note, Stage, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
 use crate::preflight::even;
-use crate::state::{Blueprint, Event, JobState, SwitchSet, Timer, Wiring};
+use crate::state::{Blueprint, Case, Event, JobState, SwitchSet, Timer, Wiring};
 use crate::{check, family, wire};
 
 impl Core {
@@ -227,16 +227,47 @@ impl Core {
             self.fail_start(job, Stage::Wiring);
         }
         for (&switch, ports) in &refused {
-            for &port in ports {
-                let port = self.fabric.port_at(switch, port as usize);
-                self.see(self.named(Target::Port(port)), Symptom::PortFailed, None);
-            }
+            self.blame_ports(switch, ports);
         }
         if let JobState::Stopping { why, .. } = self.state.jobs[job].state
             && !self.state.wirings.contains_key(&job)
         {
             // What could not be taken back is at fault by now, and nobody is placed on it.
             self.outcome(job, why);
+        }
+    }
+
+    /// Ports that a switch refuses are at fault; so many in so short a time have one cause, and
+    /// are one case of the switch.
+    fn blame_ports(&mut self, switch: PartId, ports: &[u16]) {
+        let lately = |case: &Case| {
+            case.symptom == Symptom::PortFailed
+                && self.state.now.since(case.opened) <= limits::SWITCH_WINDOW
+                && self.is_at(case.target, Target::Part(switch))
+        };
+        let open = self.state.open_cases.values().map(|&it| &self.state.cases[it]);
+        let n_before = open.filter(|it| lately(it)).count();
+        if limits::SWITCH_PORTS_MAX < n_before + ports.len() {
+            self.see(Target::Part(switch), Symptom::PortFailed, None);
+            return;
+        }
+        for &port in ports {
+            let port = self.fabric.port_at(switch, port as usize);
+            self.see(self.named(Target::Port(port)), Symptom::PortFailed, None);
+        }
+    }
+
+    /// Whether a port, or one end of a cable, is on the switch that is `owner`.
+    pub(super) fn is_at(&self, target: Target, owner: Target) -> bool {
+        let Target::Part(switch) = owner else { return false };
+        let on = |port: PortId| self.is_switch(switch) && self.fabric.part_of_port(port) == switch;
+        match target {
+            Target::Port(port) => on(port),
+            Target::Link(link) => {
+                let link = self.fabric.link(link);
+                on(link.source) || on(link.target)
+            }
+            Target::Part(_) | Target::Node(_) => false,
         }
     }
 

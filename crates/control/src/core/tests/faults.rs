@@ -174,21 +174,21 @@ fn a_refused_undo_leaves_its_ports_at_fault() {
             310s SwitchRefused switch: y5 plan: plan5 n_ports: 1
             310s BlueprintAdopted plan: plan6 parent: Some(plan5) generation: g8 job: job1 n_switches: 47 n_removed: 63 n_added: 16
             310s JobNotified job: job1 attempt: 3 why: StartFailed stage: Wiring
-            310s CaseOpened case: case3 target: cube3/y/out/5 symptom: PortFailed severity: Critical
-            310s Drained target: cube3/y/out/5 by: Case(case3)
+            310s CaseOpened case: case3 target: y5 symptom: PortFailed severity: Critical
+            310s Drained target: y5 by: Case(case3)
             310s CaseMoved case: case3 state: Draining
+            310s Undrained target: cube1/y/out/5 by: Case(case1)
+            310s CaseMoved case: case1 state: Closed
+            310s Undrained target: cube2/y/out/5 by: Case(case2)
+            310s CaseMoved case: case2 state: Closed
             311s JobRequeued job: job1 why: Fault case: case3 not_before: 311.000s
             311s CaseMoved case: case3 state: Waiting
               a attempt 3 Queued since: 305.000s not_before: 311.000s held: false
               z attempt 1 Finished
+              out y5 by Case(case3)
               out cube1/x/out/3 by Case(case0)
-              out cube1/y/out/5 by Case(case1)
-              out cube2/y/out/5 by Case(case2)
-              out cube3/y/out/5 by Case(case3)
+              case3 y5 PortFailed Waiting
               case0 cube1/x/out/3 PortFailed Waiting
-              case1 cube1/y/out/5 PortFailed Waiting
-              case2 cube2/y/out/5 PortFailed Waiting
-              case3 cube3/y/out/5 PortFailed Waiting
         "#]],
     );
 }
