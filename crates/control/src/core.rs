@@ -189,6 +189,7 @@ impl Core {
                 maintenances: Vec::new(),
                 wirings: BTreeMap::new(),
                 awaited: BTreeMap::new(),
+                seen: BTreeMap::new(),
                 generation: Generation::ZERO,
                 n_plans: 0,
                 timers: BTreeSet::new(),

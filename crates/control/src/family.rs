@@ -213,30 +213,49 @@ pub fn is_among(need: &Need) -> bool {
     matches!(need, Need::Partition(_))
 }
 
-/// The network ports of hold `hold_idx` that do not see what they ought to.
-pub fn mismatches(
+/// How a slice differs from what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differs {
+    /// Network ports that do not see what they ought to.
+    pub ports: Vec<PortId>,
+    /// Chips that a search from the first one does not come to.
+    pub n_chips_lost: usize,
+}
+
+/// Holds what the chips of a place see, by hold and network port, against the request.
+///
+/// # Errors
+/// [`Differs`].
+pub fn discover(
     fabric: &Fabric,
     demand: &Demand,
     place: &Place,
-    hold_idx: usize,
-    seen: &[Option<PortId>],
-) -> Vec<PortId> {
-    let part = place.holds[hold_idx].part;
-    let expected: Vec<Option<PortId>> = match demand {
-        Demand::Shape(text) if is_boards(text) => peers_among(fabric, place, part),
-        Demand::Load(_) => peers_among(fabric, place, part),
-        Demand::Shape(_) => path::expected_peers(fabric, &shape(demand), place, hold_idx),
-        Demand::Parts(_) => (0..preflight::n_network_ports(fabric, part))
-            .map(|local| fabric.peer_of(fabric.port_at(part, local)))
-            .collect(),
+    seen: &[Vec<Option<PortId>>],
+) -> Result<(), Differs> {
+    let expected: &dyn Fn(PartId) -> Vec<Option<PortId>> = match demand {
+        Demand::Shape(text) if is_boards(text) => &|part| peers_among(fabric, place, part),
+        Demand::Load(_) => &|part| peers_among(fabric, place, part),
+        Demand::Shape(_) => {
+            let found = path::discover(fabric, &shape(demand), place, seen);
+            return found.map(drop).map_err(|wrong| Differs {
+                ports: wrong.mismatches.iter().map(|it| it.port).collect(),
+                n_chips_lost: wrong.n_lost,
+            });
+        }
+        Demand::Parts(_) => &|part| {
+            let n_ports = preflight::n_network_ports(fabric, part);
+            (0..n_ports).map(|local| fabric.peer_of(fabric.port_at(part, local))).collect()
+        },
     };
-    if seen == expected {
-        return Vec::new();
+    let mut ports = Vec::new();
+    for (hold, seen) in place.holds.iter().zip(seen) {
+        for (local, expected) in expected(hold.part).into_iter().enumerate() {
+            if expected.is_some() && seen.get(local).copied().flatten() != expected {
+                ports.push(fabric.port_at(hold.part, local));
+            }
+        }
     }
-    let differs = |local: &usize| {
-        expected[*local].is_some_and(|peer| seen.get(*local).copied().flatten() != Some(peer))
-    };
-    (0..expected.len()).filter(differs).map(|local| fabric.port_at(part, local)).collect()
+    if ports.is_empty() { Ok(()) } else { Err(Differs { ports, n_chips_lost: 0 }) }
 }
 
 /// What the ports of a part of a partition ought to see, as far as that is in the partition.

@@ -182,7 +182,7 @@ pub enum Note {
     /// A chip of this part has taken a table of a newer generation than was written.
     TableStale { part: PartId, newer: Generation },
     /// What the chips saw is not what was asked for.
-    DiscoveryDiffered { job: JobId, n_ports: u32 },
+    DiscoveryDiffered { job: JobId, n_ports: u32, n_chips_lost: u32 },
     /// A fault has a case.
     CaseOpened { case: CaseId, target: Target, symptom: Symptom, severity: Severity },
     /// A case has more evidence, or a higher severity.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use selvedge_model::fault::{Severity, Symptom, Target};
-use selvedge_model::id::{CaseId, JobId, PartId, PlanId};
+use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
 use selvedge_model::job::{JobSpec, Place, Xconnect};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Generation, Moment, Span};
@@ -344,6 +344,8 @@ pub struct State {
     pub wirings: BTreeMap<JobId, Wiring>,
     /// Answers that a job's or a case's present stage still waits for.
     pub awaited: BTreeMap<crate::input::Errand, BTreeSet<PartId>>,
+    /// What the chips of jobs that are being discovered have named so far, by job and part.
+    pub seen: BTreeMap<JobId, BTreeMap<PartId, Vec<Option<PortId>>>>,
     /// The newest generation given out.
     pub generation: Generation,
     /// Plans adopted so far; the next plan's id.

@@ -303,7 +303,11 @@ fn plan_note(note: &Note, fabric: &Fabric) -> String {
                 part(fabric, *it)
             )
         }
-        Note::DiscoveryDiffered { job, n_ports } => {
+        Note::DiscoveryDiffered { job, n_ports, n_chips_lost } if *n_chips_lost != 0 => format!(
+            "{job}: {n_ports} ports lead elsewhere than asked for; \
+             {n_chips_lost} chips cannot be reached"
+        ),
+        Note::DiscoveryDiffered { job, n_ports, .. } => {
             format!("{job}: {n_ports} ports lead elsewhere than asked for")
         }
         Note::MovesProposed { plan, job, n_moved, lost_chip_hours } => {

@@ -35,7 +35,7 @@ impl Core {
                 let job = self.job_at(errand, Stage::Discovering)?;
                 self.awaits(errand, part)?;
                 preflight::check_peers(&self.fabric, part, &peers)?;
-                self.discovered(job, part, &peers);
+                self.discovered(job, part, peers);
                 Ok(Accepted::Done)
             }
             Answer::Programmed { errand, part, newer } => self.programmed(errand, part, newer),
@@ -194,20 +194,25 @@ impl Core {
     }
 
     /// What one part's chips see, against what the request demands.
-    fn discovered(&mut self, job: JobId, part: PartId, peers: &[Option<PortId>]) {
-        let place = self.place_of(job);
-        let idx = place.holds.iter().position(|it| it.part == part);
-        let idx = idx.expect("awaited parts are the job's");
-        let demand = &self.state.jobs[job].spec.demand;
-        let wrong = family::mismatches(&self.fabric, demand, place, idx, peers);
-        if wrong.is_empty() {
-            if self.answered(job, part) {
-                self.advance(job, Stage::Discovering);
-            }
+    /// One part's chips have said what they see.  Once all have, the slice as a whole is held
+    /// against the request.
+    fn discovered(&mut self, job: JobId, part: PartId, peers: Vec<Option<PortId>>) {
+        self.state.seen.entry(job).or_default().insert(part, peers);
+        if !self.answered(job, part) {
             return;
         }
-        self.note(Note::DiscoveryDiffered { job, n_ports: count(wrong.len()) });
-        for port in wrong {
+        let mut seen = self.state.seen.remove(&job).unwrap_or_default();
+        let place = self.place_of(job);
+        let seen: Vec<Vec<Option<PortId>>> =
+            place.holds.iter().map(|it| seen.remove(&it.part).unwrap_or_default()).collect();
+        let demand = &self.state.jobs[job].spec.demand;
+        let Err(differs) = family::discover(&self.fabric, demand, place, &seen) else {
+            self.advance(job, Stage::Discovering);
+            return;
+        };
+        let (n_ports, n_chips_lost) = (count(differs.ports.len()), count(differs.n_chips_lost));
+        self.note(Note::DiscoveryDiffered { job, n_ports, n_chips_lost });
+        for port in differs.ports {
             self.see(self.named(Target::Port(port)), Symptom::Miswired, None);
         }
         // A slice that is not what was asked for is never run, whatever the level.

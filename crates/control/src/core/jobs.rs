@@ -227,6 +227,7 @@ impl Core {
         let since = self.state.jobs[job].submitted;
         let not_before = self.state.now;
         self.state.awaited.remove(&self.errand(job));
+        self.state.seen.remove(&job);
         // One that was to be moved stays with what it has.
         if let Some(next) = self.state.jobs[job].next.take() {
             self.give(&next);
@@ -312,6 +313,7 @@ impl Core {
     /// Gives back all that the job holds.  Its wiring stays until somebody needs the ports.
     fn release(&mut self, job: JobId) {
         self.state.awaited.remove(&self.errand(job));
+        self.state.seen.remove(&job);
         self.state.active.remove(&job);
         let now = self.state.now;
         let known = &mut self.state.jobs[job];

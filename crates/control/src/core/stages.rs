@@ -65,6 +65,7 @@ impl Core {
     pub(super) fn enter(&mut self, job: JobId, stage: Stage) {
         let now = self.state.now;
         self.state.jobs[job].state = JobState::Starting { stage, since: now, asks: 1 };
+        self.state.seen.remove(&job);
         self.event(job, Event::Staged(stage));
         let attempt = self.state.jobs[job].attempt;
         self.note(Note::JobStaged { job, attempt, stage });

@@ -9,7 +9,7 @@ mod discovery;
 mod peers;
 mod table;
 
-pub use discovery::{Discovery, Mismatch, discover};
+pub use discovery::{Differs, Discovery, Mismatch, discover};
 pub use peers::{Seat, axes, expected_peers, seats};
 pub use table::{Table, table};
 

@@ -49,20 +49,6 @@ pub fn choose(
     Some(chosen)
 }
 
-/// The same place with `spare` at the coordinate of `lost`: a hot swap, which leaves all joints
-/// but those of the lost cube.
-///
-/// # Panics
-/// If `place` does not hold `lost`, or already holds `spare`.
-#[must_use]
-pub fn substitute(place: &Place, lost: PartId, spare: PartId) -> Place {
-    assert!(place.holds.iter().all(|it| it.part != spare), "{spare} is in the place already");
-    let mut place = place.clone();
-    let hold = place.holds.iter_mut().find(|it| it.part == lost);
-    hold.unwrap_or_else(|| panic!("{lost} is not in the place")).part = spare;
-    place
-}
-
 fn whole(fabric: &Fabric, seated: &[PartId]) -> Place {
     let pool = fabric.part(seated[0]).pool.expect("a cube is in a pool");
     let hold = |&part| Hold { part, seats: fabric.template_of(part).all_seats() };

@@ -45,6 +45,15 @@ pub struct Mismatch {
     pub reached: bool,
 }
 
+/// A slice that is not what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differs {
+    /// Every port that does not see what it ought to, in the order of holds and places.
+    pub mismatches: Vec<Mismatch>,
+    /// How many chips a search from chip 0 does not come to.
+    pub n_lost: usize,
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, expected_name, .. } = self;
@@ -65,7 +74,7 @@ impl fmt::Display for Mismatch {
 /// Within a cube, ports that leave the hold are not looked at: they are another job's.
 ///
 /// # Errors
-/// Every port that does not see what it ought to, in the order of holds and places.
+/// [`Differs`].
 ///
 /// # Panics
 /// If `place` is no place of `shape`.
@@ -74,7 +83,7 @@ pub fn discover(
     shape: &Shape,
     place: &Place,
     seen: &[Vec<Option<PortId>>],
-) -> Result<Discovery, Vec<Mismatch>> {
+) -> Result<Discovery, Differs> {
     let mut wrong: Vec<(usize, usize, PortId)> = Vec::new();
     for hold_idx in 0..place.holds.len() {
         let expected = expected_peers(fabric, shape, place, hold_idx);
@@ -96,6 +105,10 @@ pub fn discover(
         return Ok(Discovery { chips, n_hops_max: shape.diameter() });
     }
     let is_reached = reach(fabric, place, &chips, seen);
+    let n_lost = chips
+        .iter()
+        .filter(|it| !is_reached[usize::from(it.hold_idx) * CHIPS + usize::from(it.seat)])
+        .count();
     let path = |port| fabric.port_path(port);
     let mismatch = |(hold_idx, local, expected): (usize, usize, PortId)| {
         let port = fabric.port_at(place.holds[hold_idx].part, local);
@@ -113,7 +126,7 @@ pub fn discover(
             reached: is_reached[hold_idx * CHIPS + local / 6],
         }
     };
-    Err(wrong.into_iter().map(mismatch).collect())
+    Err(Differs { mismatches: wrong.into_iter().map(mismatch).collect(), n_lost })
 }
 
 fn seen_at(seen: &[Option<PortId>], port: usize) -> Option<PortId> {

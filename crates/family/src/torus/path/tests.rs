@@ -132,7 +132,7 @@ fn check_discovery(shape: &Shape, spoil: &dyn Fn(&Fabric, &Place, &mut Seen), ex
     spoil(&fabric, &place, &mut seen);
     let answer = match discover(&fabric, shape, &place, &seen) {
         Ok(found) => format!("{} chips, {} hops", found.chips.len(), found.n_hops_max),
-        Err(wrong) => {
+        Err(Differs { mismatches: wrong, .. }) => {
             let lines: Vec<String> = wrong.iter().take(4).map(Mismatch::to_string).collect();
             let n_cut = wrong.iter().filter(|it| !it.reached).count();
             format!("{} wrong, {n_cut} of them cut off\n{}", wrong.len(), lines.join("\n"))
