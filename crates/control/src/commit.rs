@@ -35,6 +35,7 @@ pub struct Record {
 }
 
 /// A core whose outputs wait for the journal.
+#[derive(Clone)]
 pub struct Commit {
     core: Core,
     next_number: u64,

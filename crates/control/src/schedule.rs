@@ -12,6 +12,7 @@ pub mod defragment;
 pub mod explain;
 pub mod preempt;
 pub mod promise;
+mod suppose;
 pub mod swap;
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,10 @@ pub struct Waiting<'a> {
     pub limit: Option<Span>,
     /// Its base priority: aging moves a job forward, it does not let it preempt.
     pub priority: u8,
+    /// Whether it may be preempted once it runs.
+    pub preemptible: bool,
+    /// Where it stands among those that do not go first: the lower, the earlier.
+    pub rank: i128,
     /// Whether it goes first because running jobs were stopped for it.
     pub claims: bool,
     /// Whether some of them are still stopping.
@@ -54,6 +59,12 @@ pub struct Waiting<'a> {
 pub struct Busy<'a> {
     /// Which.
     pub job: JobId,
+    /// What it asked for.
+    pub demand: &'a Demand,
+    /// What its family made of that.
+    pub need: &'a Need,
+    /// How long it may run.
+    pub limit: Option<Span>,
     /// What it holds.
     pub holds: &'a [Hold],
     /// In which pool.
@@ -87,6 +98,8 @@ pub struct View<'a> {
     pub busy: &'a [Busy<'a>],
     /// Which means are in use.
     pub means: Means,
+    /// How long a job waits to rise by one priority.
+    pub aging: Span,
     /// The longest time from placing to dispatch.
     pub setup_max: Span,
     /// The longest time from a notice to the death of the tasks.
@@ -98,6 +111,12 @@ pub struct View<'a> {
     pub current: &'a dyn Fn(PartId, u16) -> Option<u16>,
     /// The defect that is built in.
     pub planted: Planted,
+}
+
+/// Where a job stands that waits since `since`: who waits longer stands earlier, and each priority
+/// counts as much as waiting for `aging`.
+pub(crate) fn rank(aging: Span, since: Moment, priority: u8) -> i128 {
+    i128::from(since.as_nanos()) - i128::from(aging.as_nanos()) * i128::from(priority)
 }
 
 /// One job to start.

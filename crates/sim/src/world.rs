@@ -161,7 +161,8 @@ struct Pending {
     spec: JobSpec,
 }
 
-/// A simulated world with a control core in it.
+/// A simulated world with a control core in it.  A clone goes its own way from here.
+#[derive(Clone)]
 pub struct World {
     setup: Setup,
     commit: Commit,
@@ -659,3 +660,6 @@ fn recover(store: &Store, now: Moment) -> Result<Core, WorldError> {
     }
     Ok(core)
 }
+
+#[cfg(test)]
+mod explained;

@@ -236,10 +236,12 @@ impl Core {
         known.n_bad_starts = 0;
         known.first_started.get_or_insert(now);
         let waited = now.since(known.submitted);
-        let limit = known.spec.limit;
+        let (limit, preemptible) = (known.spec.limit, known.spec.preemptible);
         if let Some(limit) = limit.filter(|_| !self.state.settings.has(Defect::LimitIgnored)) {
             self.set_timer(Timer::Job(job), now + limit);
         }
+        // A head of higher priority may have waited until this job could be stopped for it.
+        self.dirty |= preemptible && !self.state.queue.is_empty();
         self.event(job, Event::Started);
         self.note(Note::JobStarted { job, attempt, waited });
         Ok(Accepted::Done)

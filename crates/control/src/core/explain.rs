@@ -107,7 +107,8 @@ impl Core {
         self.with_view(&queue, &busy, |view| explain::forecast(view, job))
     }
 
-    /// The rows with `job` in the queue, also if it is held, or waits for a spare on its parts.
+    /// The rows with `job` in its place in the queue, also if it is held, or waits for a spare on
+    /// its parts.
     fn with_job<'a>(
         &'a self,
         job: JobId,
@@ -115,7 +116,9 @@ impl Core {
         busy: Vec<Busy<'a>>,
     ) -> (Vec<Waiting<'a>>, Vec<Busy<'a>>) {
         if !queue.iter().any(|it| it.job == job) {
-            queue.push(self.waiting(job));
+            let key = (self.queue_key(job), job);
+            let at = self.state.queue.iter().take_while(|it| **it < key).count();
+            queue.insert(at.min(queue.len()), self.waiting(job));
         }
         (queue, busy)
     }
@@ -132,10 +135,9 @@ impl Core {
             itself.push(Step::Wait { until: not_before });
         }
         let rows = self.rows();
-        let ahead: Vec<JobId> =
-            rows.queue.iter().map(|it| it.job).take_while(|it| *it != job).collect();
-        let mut running: Vec<(u32, JobId)> = rows
-            .busy
+        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
+        let ahead: Vec<JobId> = queue.iter().map(|it| it.job).take_while(|it| *it != job).collect();
+        let mut running: Vec<(u32, JobId)> = busy
             .iter()
             .map(|it| (it.holds.iter().map(|hold| hold.seats.count_ones()).sum(), it.job))
             .collect();
@@ -146,20 +148,9 @@ impl Core {
         let targets: Vec<Target> = self.state.drains.keys().copied().collect();
         candidates.extend(targets.iter().map(|&target| Step::Return { target }));
         let outages = explain::outages(&self.fabric, targets.iter());
-        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
-        let waiting = self.waiting(job);
-        let steps = self.with_view(&queue, &busy, |view| {
-            explain::steps(view, &waiting, &outages, &candidates)
-        })?;
+        let steps =
+            self.with_view(&queue, &busy, |view| explain::steps(view, job, &outages, &candidates))?;
         itself.extend(steps);
-        // In the order in which they are best done: what is brought back is tested first, and
-        // whoever waits behind would take what is freed meanwhile.
-        itself.sort_by_key(|step| match step {
-            Step::Return { .. } => 0,
-            Step::Release { .. } | Step::Wait { .. } => 1,
-            Step::Hold { .. } => 2,
-            Step::End { .. } => 3,
-        });
         Some(itself)
     }
 

@@ -5,13 +5,13 @@ use selvedge_model::job::{Place, Work};
 use selvedge_model::unit::{Moment, Span};
 
 use crate::core::Core;
-use crate::family;
 use crate::input::Exit;
 use crate::limits::{BACKOFF_MAX, STARTS_MAX, TIMELINE_MAX};
 use crate::note::{FailWhy, Note, Stage, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
 use crate::state::{Event, JobState, QueueKey, Timer};
+use crate::{family, schedule};
 
 /// Whether a job that must stop gets its notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Core {
     /// Puts a job that waits into the queue, if it may start.
     pub(super) fn enqueue(&mut self, job: JobId) {
         let known = &self.state.jobs[job];
-        let JobState::Queued { since, not_before, held } = known.state else { return };
+        let JobState::Queued { not_before, held, .. } = known.state else { return };
         if held || known.place.is_some() {
             return;
         }
@@ -34,24 +34,28 @@ impl Core {
             self.set_timer(Timer::Job(job), not_before);
             return;
         }
-        self.state.queue.insert((self.queue_key(job, since), job));
+        self.state.queue.insert((self.queue_key(job), job));
         self.dirty = true;
     }
 
     /// Takes a job out of the queue, if it is there.
     pub(super) fn dequeue(&mut self, job: JobId) {
-        if let JobState::Queued { since, .. } = self.state.jobs[job].state {
-            let key = self.queue_key(job, since);
+        if let JobState::Queued { .. } = self.state.jobs[job].state {
+            let key = self.queue_key(job);
             self.state.queue.remove(&(key, job));
         }
         self.clear_timer(Timer::Job(job));
     }
 
-    fn queue_key(&self, job: JobId, since: Moment) -> QueueKey {
+    /// Where a job that waits stands, or would stand, in the queue.
+    pub(super) fn queue_key(&self, job: JobId) -> QueueKey {
         let known = &self.state.jobs[job];
-        let ahead =
-            i128::from(self.state.settings.aging.as_nanos()) * i128::from(known.spec.priority);
-        QueueKey { unclaimed: !known.claims, rank: i128::from(since.as_nanos()) - ahead }
+        let since = match known.state {
+            JobState::Queued { since, .. } => since,
+            _ => known.submitted,
+        };
+        let rank = schedule::rank(self.state.settings.aging, since, known.spec.priority);
+        QueueKey { unclaimed: !known.claims, rank }
     }
 
     /// Lets `job` go first, because running jobs stop for it.

@@ -123,6 +123,8 @@ impl Core {
             need: self.need_of(job),
             limit: known.spec.limit,
             priority: known.spec.priority,
+            preemptible: known.spec.preemptible,
+            rank: self.queue_key(job).rank,
             claims: known.claims,
             is_awaited: known.claims && self.is_awaited(job),
         }
@@ -154,6 +156,9 @@ impl Core {
         let preemptible = known.spec.preemptible && matches!(known.state, JobState::Running { .. });
         Some(Busy {
             job,
+            demand: &known.spec.demand,
+            need: self.need_of(job),
+            limit: known.spec.limit,
             holds: &place.holds,
             pool: place.pool,
             release_by,
@@ -183,6 +188,7 @@ impl Core {
             queue,
             busy,
             means: settings.means,
+            aging: settings.aging,
             setup_max: settings.setup_max,
             stop_max: settings.notice + settings.grace,
             window: None,

@@ -175,6 +175,8 @@ impl<'a> Try<'a> {
             need: job.need,
             limit: None,
             priority: 0,
+            preemptible: true,
+            rank: 0,
             claims: false,
             is_awaited: false,
         };

@@ -64,7 +64,11 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
         }
         Forecast::Unknown { jobs } => {
             let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
-            let why = format!("jobs without a limit hold what it could use: {}", names.join(", "));
+            let why = format!(
+                "by the limits alone it never starts: it waits for what is out of use, or for jobs \
+                 without a limit ({})",
+                names.join(", ")
+            );
             ("unknown", None, Vec::new(), why)
         }
         Forecast::Never => {

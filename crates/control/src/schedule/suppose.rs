@@ -1,0 +1,190 @@
+//! What would come if: passes over a plant that only exists in thought.
+//!
+//! The same planner as in earnest is asked again and again, and what it says is done to a copy of
+//! what is held, until it has nothing more to say.
+
+use selvedge_model::id::{JobId, PartId};
+use selvedge_model::job::{Hold, Place};
+use selvedge_model::table::IdVec;
+use selvedge_model::unit::{Moment, Span};
+
+use crate::schedule::{self, Busy, Plan, View, Waiting};
+use crate::state::PartState;
+
+/// A plant, its queue and its jobs, as they might stand.
+#[derive(Clone)]
+pub(super) struct Supposed<'a> {
+    view: View<'a>,
+    /// The moment.
+    pub(super) now: Moment,
+    /// What is held, and what is out.
+    pub(super) parts: IdVec<PartId, PartState>,
+    queue: Vec<Waiting<'a>>,
+    busy: Vec<Held<'a>>,
+    /// Whether jobs may be preempted.
+    preempts: bool,
+    /// How long a job that starts takes to its dispatch, from which its limit counts.
+    setup: Span,
+    /// Who got hardware in thought, in order.
+    pub(super) started: Vec<JobId>,
+}
+
+/// A job that holds hardware.
+#[derive(Clone)]
+struct Held<'a> {
+    /// The job, as it would wait.
+    row: Waiting<'a>,
+    place: Place,
+    release_by: Moment,
+    leaving: bool,
+    since: Moment,
+}
+
+impl<'a> Supposed<'a> {
+    /// As it stands, where a job runs as soon as it is placed.
+    pub(super) fn new(view: &View<'a>) -> Self {
+        let held = |it: &Busy<'a>| Held {
+            row: Waiting {
+                job: it.job,
+                demand: it.demand,
+                need: it.need,
+                limit: it.limit,
+                priority: it.priority,
+                preemptible: it.preemptible,
+                rank: 0,
+                claims: false,
+                is_awaited: false,
+            },
+            place: Place { pool: it.pool, holds: it.holds.to_vec() },
+            release_by: it.release_by,
+            leaving: it.leaving,
+            since: it.since,
+        };
+        Self {
+            view: *view,
+            now: view.now,
+            parts: view.parts.clone(),
+            queue: view.queue.to_vec(),
+            busy: view.busy.iter().map(held).collect(),
+            preempts: true,
+            setup: Span::ZERO,
+            started: Vec::new(),
+        }
+    }
+
+    /// As it stands, where everything takes as long as it may and nobody is preempted.
+    pub(super) fn at_latest(view: &View<'a>) -> Self {
+        Self { preempts: false, setup: view.setup_max, ..Self::new(view) }
+    }
+
+    /// A job that waits is held back.
+    pub(super) fn hold(&mut self, job: JobId) {
+        self.queue.retain(|it| it.job != job);
+    }
+
+    /// A job has ended.
+    pub(super) fn end(&mut self, job: JobId) {
+        let Some(at) = self.busy.iter().position(|it| it.row.job == job) else { return };
+        let gone = self.busy.swap_remove(at);
+        self.mark(&gone.place.holds, false);
+    }
+
+    /// When the next job has left by its limit.
+    pub(super) fn next_end(&self) -> Option<Moment> {
+        let ends = self.busy.iter().map(|it| it.release_by);
+        ends.min().filter(|it| *it != Moment::NEVER)
+    }
+
+    /// Time passes, and whoever has left by its limit is gone.
+    pub(super) fn pass(&mut self, to: Moment) {
+        self.now = self.now.max(to);
+        let gone: Vec<JobId> =
+            self.busy.iter().filter(|it| it.release_by <= to).map(|it| it.row.job).collect();
+        gone.into_iter().for_each(|job| self.end(job));
+    }
+
+    /// Runs passes until nothing more changes, or until `job` gets hardware; whether it did.
+    pub(super) fn settle(&mut self, job: JobId) -> bool {
+        loop {
+            let plan = self.plan();
+            if plan.is_empty() {
+                return false;
+            }
+            let stops_for_it = plan.preempts.iter().any(|it| it.1 == job);
+            if stops_for_it || plan.starts.iter().any(|it| it.job == job) {
+                return true;
+            }
+            self.adopt(plan);
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let busy: Vec<Busy<'_>> = self
+            .busy
+            .iter()
+            .map(|it| Busy {
+                job: it.row.job,
+                demand: it.row.demand,
+                need: it.row.need,
+                limit: it.row.limit,
+                holds: &it.place.holds,
+                pool: it.place.pool,
+                release_by: it.release_by,
+                priority: it.row.priority,
+                preemptible: it.row.preemptible && self.preempts,
+                leaving: it.leaving,
+                since: it.since,
+            })
+            .collect();
+        let view = View {
+            now: self.now,
+            parts: &self.parts,
+            queue: &self.queue,
+            busy: &busy,
+            ..self.view
+        };
+        schedule::plan(&view).0
+    }
+
+    fn adopt(&mut self, plan: Plan) {
+        for start in plan.starts {
+            let Some(at) = self.queue.iter().position(|it| it.job == start.job) else { continue };
+            let row = self.queue.remove(at);
+            self.mark(&start.place.holds, true);
+            let view = View { now: self.now, setup_max: self.setup, ..self.view };
+            self.started.push(row.job);
+            self.busy.push(Held {
+                row,
+                place: start.place,
+                release_by: schedule::release_by(&view, &row),
+                leaving: false,
+                since: self.now,
+            });
+        }
+        for job in plan.unclaims {
+            self.queue.iter_mut().filter(|it| it.job == job).for_each(|it| it.claims = false);
+        }
+        for (victim, by) in plan.preempts {
+            let row = self.busy.iter().find(|it| it.row.job == victim).map(|it| it.row);
+            self.end(victim);
+            if let Some(at) = self.queue.iter().position(|it| it.job == by) {
+                let mut row = self.queue.remove(at);
+                (row.claims, row.is_awaited) = (true, false);
+                self.queue.insert(0, row);
+            }
+            // Whoever was stopped for another waits anew.
+            let Some(mut row) = row else { continue };
+            row.rank = schedule::rank(self.view.aging, self.now, row.priority);
+            let is_before = |it: &Waiting<'_>| it.claims || it.rank <= row.rank;
+            let at = self.queue.iter().take_while(|it| is_before(it)).count();
+            self.queue.insert(at, row);
+        }
+    }
+
+    fn mark(&mut self, holds: &[Hold], held: bool) {
+        for hold in holds {
+            let seats = &mut self.parts[hold.part].held;
+            *seats = if held { *seats | hold.seats } else { *seats & !hold.seats };
+        }
+    }
+}
