@@ -73,6 +73,8 @@ pub struct Busy<'a> {
     pub release_by: Moment,
     /// Its base priority.
     pub priority: u8,
+    /// How long it had waited when it was placed.
+    pub waited: Span,
     /// Whether it may be preempted.
     pub preemptible: bool,
     /// Whether it is stopping already.

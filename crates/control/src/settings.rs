@@ -49,6 +49,8 @@ pub struct Settings {
     pub setup_max: Span,
     /// How long a device may take to answer.
     pub answer_max: Span,
+    /// How long a job whose tasks died waits for the case that says why, before it is placed again.
+    pub diagnosis: Span,
     /// How long links may take to train after a switch.
     pub train_max: Span,
     /// How long the end-to-end check may take.
@@ -106,6 +108,7 @@ impl Settings {
             grace: Span::secs(30),
             setup_max: Span::mins(15),
             answer_max: Span::secs(30),
+            diagnosis: Span::secs(60),
             train_max: Span::secs(60),
             exercise_max: Span::mins(3),
             probation: Span::mins(10),

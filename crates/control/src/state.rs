@@ -108,6 +108,8 @@ pub struct Job {
     pub blueprint: Option<PlanId>,
     /// When it was placed last.
     pub placed_at: Moment,
+    /// How long it had waited in the queue when it was placed last.
+    pub waited: Span,
     /// When it first ran.
     pub first_started: Option<Moment>,
     /// When it ended.

@@ -185,6 +185,8 @@ pub struct World {
     rules: Rules,
     tally: Tally,
     check_in: u64,
+    /// Whether somebody has asked since the last step: what follows leaves at this moment.
+    asked: bool,
     /// Versions of the plant file that the hardware has followed.
     n_plants: usize,
 }
@@ -228,6 +230,7 @@ impl World {
             rules: Rules::new(),
             tally: Tally::default(),
             check_in: setup.check_every,
+            asked: false,
             n_plants: 1,
             setup,
         };
@@ -276,7 +279,9 @@ impl World {
     /// The next moment at which something happens.
     pub fn next_at(&self) -> Option<Moment> {
         let outside = self.setup.happenings.get(self.n_happened).map(|it| it.0);
-        let sources = [self.plant.next_at(), self.wakes.first().copied(), outside, self.sync_at];
+        let asked = self.asked.then_some(self.now);
+        let sources =
+            [self.plant.next_at(), self.wakes.first().copied(), outside, self.sync_at, asked];
         sources.into_iter().flatten().min().map(|at| at.max(self.now))
     }
 
@@ -293,6 +298,7 @@ impl World {
         };
         self.tally.pass(at, self.commit.core());
         self.now = at;
+        self.asked = false;
         let mut heard = std::mem::take(&mut self.heard);
         self.plant.advance_into(at, &mut heard);
         for input in heard.drain(..) {
@@ -322,6 +328,7 @@ impl World {
 
     /// Asks the core as a person would; what was accepted, if it was.
     pub fn ask(&mut self, by: &str, what: Ask) -> Option<Accepted> {
+        self.asked = true;
         self.offer(Input::Ask { by: by.to_owned(), what }).map(|it| it.1)
     }
 

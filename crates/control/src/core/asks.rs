@@ -110,6 +110,7 @@ impl Core {
             generation: None,
             blueprint: None,
             placed_at: now,
+            waited: Span::ZERO,
             first_started: None,
             ended: None,
             claims: false,

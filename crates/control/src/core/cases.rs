@@ -185,6 +185,9 @@ impl Core {
             let haste = if fatal { Haste::AtOnce } else { Haste::WithNotice };
             self.evict(target, StopWhy::Fault { case }, haste);
         }
+        for job in self.holders_of(target, |state| matches!(state, JobState::Queued { .. })) {
+            self.hasten(job);
+        }
         self.left();
     }
 
@@ -277,14 +280,19 @@ impl Core {
 
     /// The jobs that hold and use `target`.
     fn users_of(&self, target: Target) -> Vec<JobId> {
+        // One that waits for a spare is about to give the part up.
+        self.holders_of(target, |state| !matches!(state, JobState::Queued { .. }))
+    }
+
+    /// The jobs in such a state that hold and need `target`.
+    fn holders_of(&self, target: Target, is_such: impl Fn(&JobState) -> bool) -> Vec<JobId> {
         let outage = capacity::outage(&self.fabric, target);
         let uses = |job: &JobId| {
             let known = &self.state.jobs[*job];
             let outer = family::is_outer(self.need_of(*job));
-            // One that waits for a spare is about to give the part up.
-            let waits = matches!(known.state, JobState::Queued { .. });
             let among = family::is_among(self.need_of(*job));
-            known.place.iter().filter(|_| !waits).any(|place| is_hit(&outage, place, outer, among))
+            let places = known.place.iter().filter(|_| is_such(&known.state));
+            places.into_iter().any(|place| is_hit(&outage, place, outer, among))
         };
         self.state.active.iter().copied().filter(uses).collect()
     }

@@ -27,7 +27,11 @@ impl Core {
     pub(super) fn enqueue(&mut self, job: JobId) {
         let known = &self.state.jobs[job];
         let JobState::Queued { not_before, held, .. } = known.state else { return };
-        if held || known.place.is_some() {
+        if known.place.is_some() {
+            self.dirty = true;
+            return;
+        }
+        if held {
             return;
         }
         if self.state.now < not_before {
@@ -56,6 +60,17 @@ impl Core {
         };
         let rank = schedule::rank(self.state.settings.aging, since, known.spec.priority);
         QueueKey { unclaimed: !known.claims, rank }
+    }
+
+    /// How long a job has waited in the queue this time.
+    pub(super) fn waited(&self, job: JobId) -> Span {
+        let known = &self.state.jobs[job];
+        let JobState::Queued { since, .. } = known.state else { return Span::ZERO };
+        let came = match known.timeline.last() {
+            Some((at, Event::Requeued)) => *at,
+            _ => since,
+        };
+        self.state.now.since(came.max(since))
     }
 
     /// Lets `job` go first, because running jobs stop for it.
@@ -202,13 +217,15 @@ impl Core {
                 if STARTS_MAX <= n {
                     self.end(job, JobState::Failed { why: FailWhy::Starts { n } });
                 } else if n <= 2 {
-                    self.keep(job, why);
+                    self.keep(job, why, now);
                 } else {
                     // Wherever it goes it fails: give the parts to others while it waits.
                     self.requeue(job, why, now + self.backoff(n - 2));
                 }
             }
-            StopWhy::Fault { .. } | StopWhy::Lost | StopWhy::Drained { .. } => self.keep(job, why),
+            // Its parts look sound until the case of whatever killed the tasks is open.
+            StopWhy::Lost => self.keep(job, why, now + self.state.settings.diagnosis),
+            StopWhy::Fault { .. } | StopWhy::Drained { .. } => self.keep(job, why, now),
             StopWhy::Preempted { .. } if self.state.settings.has(Defect::PreemptedLost) => {
                 self.end(job, JobState::Cancelled);
             }
@@ -223,13 +240,12 @@ impl Core {
     }
 
     /// Lets a job wait for spares on the healthy parts that it has.
-    fn keep(&mut self, job: JobId, why: StopWhy) {
+    fn keep(&mut self, job: JobId, why: StopWhy, not_before: Moment) {
         if !family::is_outer(self.need_of(job)) {
-            self.requeue(job, why, self.state.now);
+            self.requeue(job, why, not_before);
             return;
         }
         let since = self.state.jobs[job].submitted;
-        let not_before = self.state.now;
         self.state.awaited.remove(&self.errand(job));
         self.state.seen.remove(&job);
         // One that was to be moved stays with what it has.
@@ -241,7 +257,21 @@ impl Core {
         self.note(Note::JobRequeued { job, why, not_before });
         self.clear_timer(Timer::Job(job));
         self.dirty = true;
+        if self.state.now < not_before {
+            self.set_timer(Timer::Job(job), not_before);
+        }
         self.left();
+    }
+
+    /// What killed the tasks of a job that waits on its parts is known by now: it waits no longer.
+    pub(super) fn hasten(&mut self, job: JobId) {
+        let now = self.state.now;
+        let JobState::Queued { not_before, .. } = &mut self.state.jobs[job].state else { return };
+        if now < *not_before {
+            *not_before = now;
+            self.clear_timer(Timer::Job(job));
+            self.dirty = true;
+        }
     }
 
     /// Gives the job's parts back and lets it wait in the queue.

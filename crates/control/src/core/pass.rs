@@ -33,8 +33,12 @@ impl Core {
 
     /// Jobs that lost a part go on with a spare, or give their place up.
     fn swap_pass(&mut self) {
-        let waiting = |it: &Job| {
-            it.place.is_some() && matches!(it.state, JobState::Queued { held: false, .. })
+        let now = self.state.now;
+        let waiting = |it: &Job| match it.state {
+            JobState::Queued { held: false, not_before, .. } => {
+                it.place.is_some() && not_before <= now
+            }
+            _ => false,
         };
         let jobs: Vec<JobId> =
             self.state.active.iter().copied().filter(|&it| waiting(&self.state.jobs[it])).collect();
@@ -163,6 +167,7 @@ impl Core {
             pool: place.pool,
             release_by,
             priority: known.spec.priority,
+            waited: known.waited,
             preemptible,
             leaving,
             since: known.placed_at,

@@ -23,6 +23,7 @@ impl Core {
     /// Gives `job` its hardware and begins to make it ready.  Parts that it kept are held already.
     pub(super) fn start(&mut self, job: JobId, place: Place) {
         self.dequeue(job);
+        let waited = self.waited(job);
         let kept = self.state.jobs[job].place.take();
         let kept_holds = kept.map(|it| it.holds).unwrap_or_default();
         for hold in kept_holds.iter().filter(|it| !place.holds.contains(it)) {
@@ -43,7 +44,9 @@ impl Core {
         let n_parts = count(place.holds.len());
         let now = self.state.now;
         let known = &mut self.state.jobs[job];
-        if !kept_holds.is_empty() {
+        if kept_holds.is_empty() {
+            known.waited = waited;
+        } else {
             known.allocated += now.since(known.placed_at);
         }
         known.placed_at = now;

@@ -2,10 +2,11 @@
 
 use selvedge_model::id::{JobId, PoolId};
 use selvedge_model::job::Need;
+use selvedge_model::unit::Moment;
 
 use crate::capacity::Capacity;
 use crate::family;
-use crate::schedule::{Busy, View, Waiting};
+use crate::schedule::{self, Busy, View, Waiting};
 
 /// The cheapest set of preemptible jobs of lower priority whose end lets `head` start; empty if
 /// there is none.  Cost: chips times the time since each job was placed, which bounds what it
@@ -42,9 +43,7 @@ fn victims_in(
     let mut candidates: Vec<&Busy<'_>> = view
         .busy
         .iter()
-        .filter(|it| {
-            it.pool == pool && it.preemptible && !it.leaving && it.priority < head.priority
-        })
+        .filter(|it| it.pool == pool && it.preemptible && !it.leaving && is_below(view, it, head))
         .collect();
     candidates.sort_by_key(|it| (it.priority, cost(view, it), it.job));
     let mut chosen: Vec<&Busy<'_>> = Vec::new();
@@ -63,6 +62,15 @@ fn victims_in(
         }
     }
     None
+}
+
+/// Whether `head` goes before a job that runs: by its own priority, and also counting what both
+/// have waited, or a job that passed the head by its age would be stopped for it at once.
+fn is_below(view: &View<'_>, busy: &Busy<'_>, head: &Waiting<'_>) -> bool {
+    let stood = schedule::rank(view.aging, Moment::START, busy.priority);
+    let waited = i128::from(busy.waited.as_nanos()) - stood;
+    let waits = i128::from(view.now.as_nanos()) - head.rank;
+    busy.priority < head.priority && waited < waits
 }
 
 /// Gives back, dearest first, whoever turned out not to be needed.

@@ -38,6 +38,7 @@ struct Held<'a> {
     release_by: Moment,
     leaving: bool,
     since: Moment,
+    waited: Span,
 }
 
 impl<'a> Supposed<'a> {
@@ -59,6 +60,7 @@ impl<'a> Supposed<'a> {
             release_by: it.release_by,
             leaving: it.leaving,
             since: it.since,
+            waited: it.waited,
         };
         Self {
             view: *view,
@@ -131,6 +133,7 @@ impl<'a> Supposed<'a> {
                 pool: it.place.pool,
                 release_by: it.release_by,
                 priority: it.row.priority,
+                waited: it.waited,
                 preemptible: it.row.preemptible && self.preempts,
                 leaving: it.leaving,
                 since: it.since,
@@ -159,6 +162,7 @@ impl<'a> Supposed<'a> {
                 release_by: schedule::release_by(&view, &row),
                 leaving: false,
                 since: self.now,
+                waited: waited(self.view.aging, self.now, &row),
             });
         }
         for job in plan.unclaims {
@@ -187,4 +191,11 @@ impl<'a> Supposed<'a> {
             *seats = if held { *seats | hold.seats } else { *seats & !hold.seats };
         }
     }
+}
+
+/// How long a job has waited that stands where it stands.
+fn waited(aging: Span, now: Moment, row: &Waiting<'_>) -> Span {
+    let came = row.rank - schedule::rank(aging, Moment::START, row.priority);
+    let nanos = i128::from(now.as_nanos()) - came;
+    Span::nanos(u64::try_from(nanos).unwrap_or(0))
 }

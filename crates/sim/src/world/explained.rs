@@ -83,8 +83,6 @@ fn crowded(seed: u64) -> World {
 /// Lets time pass, until something is so.
 fn go_on(world: &mut World, time: Span, until: impl Fn(&World) -> bool) -> bool {
     let end = world.now() + time;
-    // What was asked since the last step leaves now.
-    world.persist().unwrap();
     while !until(world) {
         if !world.step(end).unwrap() {
             world.now = end;
@@ -102,10 +100,10 @@ fn has_hardware(job: JobId) -> impl Fn(&World) -> bool {
 fn do_steps(world: &mut World, job: JobId, steps: &[Step], wait: Span) -> bool {
     for step in steps {
         match *step {
-            Step::Release { job } => world.ask("ann", Ask::Job { job, order: JobOrder::Release }),
-            Step::Hold { job } => world.ask("ann", Ask::Job { job, order: JobOrder::Hold }),
+            Step::Release { job } => order(world, job, JobOrder::Release),
+            Step::Hold { job } => order(world, job, JobOrder::Hold),
             Step::End { job } => {
-                world.ask("ann", Ask::Job { job, order: JobOrder::Cancel });
+                order(world, job, JobOrder::Cancel);
                 let is_over = |world: &World| world.core().state().jobs[job].state.is_over();
                 assert!(go_on(world, Span::mins(10), is_over), "{job} does not end");
             }
@@ -119,6 +117,11 @@ fn do_steps(world: &mut World, job: JobId, steps: &[Step], wait: Span) -> bool {
     go_on(world, wait, has_hardware(job))
 }
 
+fn order(world: &mut World, job: JobId, order: JobOrder) {
+    // Refused where a job has come to its end meanwhile; then nothing is left to do.
+    world.ask("ann", Ask::Job { job, order });
+}
+
 /// Brings back what is out: people take their drains back, and repair what is at fault.
 fn bring_back(world: &mut World, target: Target) {
     let now = world.now();
@@ -127,7 +130,9 @@ fn bring_back(world: &mut World, target: Target) {
     let drains = world.core().state().drains.get(&target).cloned().unwrap_or_default();
     for drain in drains {
         match drain.by {
-            Owner::Person(name) => world.ask(&name, Ask::Undrain { target }),
+            Owner::Person(name) => {
+                world.ask(&name, Ask::Undrain { target });
+            }
             Owner::Case(case) => {
                 world.ask("ann", Ask::TakeRepair { case });
                 go_on(world, Span::mins(5), |world| {

@@ -239,12 +239,12 @@ fn a_job_whose_tasks_are_lost_goes_on_from_its_last_checkpoint() {
             6s BlueprintDone plan: plan0 job: job0
             26s JobStarted job: job0 attempt: 1 waited: 21s
             1526s JobStopped job: job0 attempt: 1 exit: Lost kept: 1200
-            1526s JobRequeued job: job0 why: Lost not_before: 1526.000s
-            1526s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 1
-            1526s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            1526s BlueprintDone plan: plan1 job: job0
-            1546s JobStarted job: job0 attempt: 2 waited: 1541s
-              a attempt 2 Running since: 1546.000s on cube0
+            1526s JobRequeued job: job0 why: Lost not_before: 1586.000s
+            1586s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 1
+            1586s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            1586s BlueprintDone plan: plan1 job: job0
+            1606s JobStarted job: job0 attempt: 2 waited: 1601s
+              a attempt 2 Running since: 1606.000s on cube0
         "#]],
     );
 }
