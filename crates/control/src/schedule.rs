@@ -54,6 +54,23 @@ pub struct Waiting<'a> {
     pub is_awaited: bool,
 }
 
+impl<'a> Waiting<'a> {
+    /// A job of no priority that waits since the beginning of time.
+    pub fn new(job: JobId, demand: &'a Demand, need: &'a Need, limit: Option<Span>) -> Self {
+        Self {
+            job,
+            demand,
+            need,
+            limit,
+            priority: 0,
+            preemptible: false,
+            rank: 0,
+            claims: false,
+            is_awaited: false,
+        }
+    }
+}
+
 /// A job that holds hardware, as the scheduler sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy<'a> {

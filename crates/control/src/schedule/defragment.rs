@@ -169,17 +169,7 @@ impl<'a> Try<'a> {
 
     /// Moves a whole job into another pool.
     fn leave_pool(&mut self, pool: PoolId, job: &Movable<'a>) -> bool {
-        let waiting = Waiting {
-            job: job.job,
-            demand: job.demand,
-            need: job.need,
-            limit: None,
-            priority: 0,
-            preemptible: true,
-            rank: 0,
-            claims: false,
-            is_awaited: false,
-        };
+        let waiting = Waiting::new(job.job, job.demand, job.need, None);
         let others = self.view.layout.pools.ids().filter(|&it| it != pool);
         let serving =
             others.filter(|&it| family::serves(self.view.fabric, self.view.layout, it, job.demand));

@@ -324,23 +324,37 @@ impl<'a> Machine<'a> {
         }
     }
 
+    fn busy<'b>(&'b self, it: &'b Running) -> Busy<'b> {
+        let idx = it.job.idx();
+        Busy {
+            job: it.job,
+            demand: &self.demands[idx],
+            need: &self.needs[idx],
+            limit: Some(self.limits[idx]),
+            holds: &it.place.holds,
+            pool: it.place.pool,
+            release_by: it.release_by,
+            priority: 0,
+            waited: Span::ZERO,
+            preemptible: false,
+            leaving: false,
+            since: Moment::START,
+        }
+    }
+
     fn pass(&mut self, setup: &Setup, clock: &mut dyn FnMut() -> Span) {
         let reserves = setup.queue == Queue::Reservation;
         let waiting: Vec<Waiting<'_>> = self
             .queue
             .iter()
-            .map(|&idx| Waiting {
-                job: JobId::new(idx as u32),
-                demand: &self.demands[idx],
-                need: &self.needs[idx],
-                limit: reserves.then(|| self.limits[idx]),
-                priority: 0,
-                claims: false,
-                is_awaited: false,
+            .map(|&idx| {
+                let limit = reserves.then(|| self.limits[idx]);
+                let job = JobId::new(idx as u32);
+                Waiting::new(job, &self.demands[idx], &self.needs[idx], limit)
             })
             .collect();
         let busy: Vec<Busy<'_>> = match reserves {
-            true => self.running.values().map(|it| busy(it)).collect(),
+            true => self.running.values().map(|it| self.busy(it)).collect(),
             false => Vec::new(),
         };
         let view = View {
@@ -351,6 +365,7 @@ impl<'a> Machine<'a> {
             queue: &waiting,
             busy: &busy,
             means: Means { backfill: reserves, preempt: false, defragment: false },
+            aging: Span::ZERO,
             setup_max: Span::ZERO,
             stop_max: Span::ZERO,
             window: match setup.queue {
@@ -508,17 +523,4 @@ fn limits(setup: &Setup) -> Vec<Span> {
         Span::nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     };
     setup.tasks.iter().map(limit).collect()
-}
-
-fn busy(it: &Running) -> Busy<'_> {
-    Busy {
-        job: it.job,
-        holds: &it.place.holds,
-        pool: it.place.pool,
-        release_by: it.release_by,
-        priority: 0,
-        preemptible: false,
-        leaving: false,
-        since: Moment::START,
-    }
 }

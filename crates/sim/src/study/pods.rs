@@ -236,14 +236,9 @@ impl World<'_> {
     }
 
     fn pass(&mut self) -> Vec<(usize, Place)> {
-        let waiting = |&idx: &usize| Waiting {
-            job: JobId::new(idx as u32),
-            demand: &self.demands[idx].0,
-            need: &self.demands[idx].1,
-            limit: None,
-            priority: 0,
-            claims: false,
-            is_awaited: false,
+        let waiting = |&idx: &usize| {
+            let (demand, need, _) = &self.demands[idx];
+            Waiting::new(JobId::new(idx as u32), demand, need, None)
         };
         let queue: Vec<Waiting<'_>> = self.waiting.iter().map(waiting).collect();
         let view = View {
@@ -254,6 +249,7 @@ impl World<'_> {
             queue: &queue,
             busy: &[],
             means: Means { backfill: false, preempt: false, defragment: false },
+            aging: Span::ZERO,
             setup_max: Span::ZERO,
             stop_max: Span::ZERO,
             window: Some(1),
