@@ -34,6 +34,8 @@ mod man;
 
 mod moves;
 
+mod mpirun;
+
 mod ocs;
 
 mod plant;
@@ -108,6 +110,11 @@ pub(crate) enum Verb {
     Journal(journal::Journal),
     /// Generate, inspect, compare and apply plant files.
     Plant(plant::PlantArgs),
+    /// Run an MPI program in replicas that outvote errors and survive deaths.
+    Mpirun(mpirun::Mpirun),
+    /// What `mpirun` starts each process as.
+    #[command(hide = true)]
+    MpirunReplica(mpirun::MpirunReplica),
     /// A ring through every chip of some groups of a hyper-square machine.
     Ring(ring::Ring),
     /// NCCL's view of one server, from its topology file.
@@ -156,6 +163,8 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Check(args) => check::run(&args, globals),
         Verb::Journal(args) => journal::run(&args, globals),
         Verb::Plant(args) => plant::run(&args, globals),
+        Verb::Mpirun(args) => mpirun::run(&args),
+        Verb::MpirunReplica(args) => mpirun::run_replica(&args),
         Verb::Ring(args) => ring::run(&args, globals),
         Verb::Topo(args) => topo::run(&args, globals),
         Verb::Study(args) => study::run(&args, globals),

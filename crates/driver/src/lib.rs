@@ -2,8 +2,9 @@
 //!
 //! In reading order: what is bounded ([`limits`]), files that are whole or absent ([`files`]),
 //! the one owner of a data directory ([`lock`]), the journal on disk ([`store`]), processes by
-//! number and start time ([`process`]), real tasks under supervisors ([`task`]), and a plant's
-//! devices behind a local socket ([`plant`]).  [`probe`] asks the machine itself what it is.
+//! number and start time ([`process`]), real tasks under supervisors ([`task`]), a plant's
+//! devices behind a local socket ([`plant`]), and MPI programs in replicas ([`mpirun`]).
+//! [`probe`] asks the machine itself what it is.
 //! Rows of the journal are opaque text here: nothing in this crate knows what they mean.
 #![warn(missing_docs)]
 
@@ -24,3 +25,5 @@ pub mod task;
 pub mod plant;
 
 pub mod probe;
+
+pub mod mpirun;

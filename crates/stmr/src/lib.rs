@@ -6,7 +6,8 @@
 //!
 //! In reading order: what identifies the contents of a send ([`digest`]), who is right when
 //! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), one
-//! replica's view of its cluster ([`replica`]), and what the launcher knows of all ([`job`]).
+//! replica's view of its cluster ([`replica`]), what the launcher knows of all ([`job`]), and which
+//! of what they print is let out ([`output`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
@@ -20,6 +21,8 @@ pub mod message;
 pub mod replica;
 
 pub mod job;
+
+pub mod output;
 
 #[cfg(test)]
 mod explore;

@@ -17,6 +17,8 @@ pub struct Package {
 /// All packages that `cargo xtask test --install` installs.
 pub const PACKAGES: &[Package] = &[
     Package { name: "gcc", program: "cc", wanted_by: "linking, and the bundled SQLite's C" },
+    Package { name: "libopenmpi-dev", program: "mpicc", wanted_by: "programs of selvedge mpirun" },
+    Package { name: "openmpi-bin", program: "mpirun", wanted_by: "selvedge mpirun" },
     Package { name: "valgrind", program: "valgrind", wanted_by: "cargo xtask bench" },
     Package {
         name: "python3-torch",

@@ -56,6 +56,14 @@ const CASES: &[Case] = &[
         &[],
     ),
     (
+        "unsafe_in_one_crate",
+        &[
+            ("crates/stmr-mpi/src/a.rs", "fn f() { unsafe { g() } }"),
+            ("crates/driver/src/a.rs", "// unsafe\nfn f() { unsafe { g() } }"),
+        ],
+        &["crates/driver/src/a.rs:2: unsafe code stands in"],
+    ),
+    (
         "no_inexact_functions",
         &[("crates/sim/src/a.rs", "fn f(x: f64) -> f64 { x.ln() + x.sqrt() }")],
         &["crates/sim/src/a.rs:1: .ln() is not"],

@@ -68,6 +68,9 @@ const FAMILIES_SHARED: [&str; 2] = ["grid", "graph"];
 /// Crates whose modules look only backwards in the order of their lib.rs.
 const CRATES_ORDERED: [&str; 2] = ["model", "control"];
 
+/// The only place for unsafe code: the library that C calls and that calls C.
+const UNSAFE: &str = "crates/stmr-mpi/";
+
 /// The rules of this file.
 pub const RULES: &[Rule] = &[
     Rule {
@@ -89,6 +92,11 @@ pub const RULES: &[Rule] = &[
         name: "families_do_not_know_each_other",
         why: "families meet in model::Fabric; one that reads another is not a family",
         check: families_do_not_know_each_other,
+    },
+    Rule {
+        name: "unsafe_in_one_crate",
+        why: "what the compiler cannot check is read with care, in one place",
+        check: unsafe_in_one_crate,
     },
     Rule {
         name: "modules_look_backwards",
@@ -175,6 +183,17 @@ fn only_the_server_names_http(tree: &Tree) -> Vec<Finding> {
                 let text = format!("{wanted} speaks HTTP; only crates/server may");
                 findings.push(Finding::new(&path, 1, text));
             }
+        }
+    }
+    findings
+}
+
+fn unsafe_in_one_crate(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, source) in tree.sources().filter(|(path, _)| !path.starts_with(UNSAFE)) {
+        for named in source.paths.iter().filter(|it| it.text == "unsafe") {
+            let text = format!("unsafe code stands in {UNSAFE} alone");
+            findings.push(Finding::new(path, named.line, text));
         }
     }
     findings

@@ -1,0 +1,153 @@
+//! `selvedge mpirun`: an unmodified MPI program in replicas that outvote errors.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::{env, fs, process};
+
+use selvedge_driver::mpirun::{self, MpirunOptions, Summary};
+use serde::Serialize;
+
+use crate::failure::{Answer, Failure, Outcome, Within as _};
+
+/// The library that is preloaded into each replica.
+static LIBRARY: &[u8] = include_bytes!(env!("SELVEDGE_MPI_LIBRARY"));
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "selvedge mpirun -r 3 -n 4 ./app in.txt   4 processes in 3 replicas each")]
+pub(crate) struct Mpirun {
+    /// Replicas of each process: 1 counts, 2 detects, 3 masks.
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = replicas())]
+    replicas: u8,
+    /// Processes, as the program sees them.
+    #[arg(short = 'n', long, value_name = "P", value_parser = ranks())]
+    ranks: u32,
+    /// The machine's own launcher.
+    #[arg(long, value_name = "PROGRAM", default_value = "mpirun")]
+    launcher: PathBuf,
+    /// One more argument for the launcher.
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    launcher_arg: Vec<OsString>,
+    /// Write what became of the program to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json_summary: Option<PathBuf>,
+    /// What two errors in one cluster lead to.
+    #[arg(long, value_enum, default_value_t = OnDouble::Restart)]
+    on_double: OnDouble,
+    /// What is started then in a shell, if it is not the program from its beginning.
+    #[arg(long, value_name = "LINE")]
+    restart_cmd: Option<OsString>,
+    /// How often at the most.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    restarts_max: u32,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+fn replicas() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(1..=3)
+}
+
+fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=10_000)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OnDouble {
+    /// Start the program again.
+    Restart,
+    /// End it.
+    Abort,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct MpirunReplica {
+    #[arg(required = true, trailing_var_arg = true)]
+    program: Vec<OsString>,
+}
+
+/// The summary's fixed form.
+#[derive(Serialize)]
+struct Row<'a> {
+    ranks: usize,
+    replicas: usize,
+    sends: u64,
+    compares: u64,
+    bytes: u64,
+    marks: u64,
+    promotions: u64,
+    deaths: u64,
+    restarts: u32,
+    result: &'a str,
+    notes: &'a [String],
+}
+
+pub(crate) fn run(args: &Mpirun) -> Outcome {
+    let restarts_max = if args.on_double == OnDouble::Abort { 0 } else { args.restarts_max };
+    let options = MpirunOptions {
+        replicas: args.replicas.into(),
+        ranks: args.ranks as usize,
+        launcher: args.launcher.clone(),
+        launcher_args: args.launcher_arg.clone(),
+        program: args.program.clone(),
+        own_program: env::current_exe().within(|| "cannot find this program itself".to_owned())?,
+        library: LIBRARY,
+        restarts_max,
+        restart_command: args.restart_cmd.clone(),
+    };
+    let summary =
+        mpirun::run(&options).within(|| "cannot run the program in replicas".to_owned())?;
+    let failed = tell(&summary);
+    if let Some(path) = &args.json_summary {
+        let row = Row {
+            ranks: summary.ranks,
+            replicas: summary.replicas,
+            sends: summary.sends,
+            compares: summary.compares,
+            bytes: summary.bytes,
+            marks: summary.marks,
+            promotions: summary.promotions,
+            deaths: summary.deaths,
+            restarts: summary.restarts,
+            result: &summary.result,
+            notes: &summary.notes,
+        };
+        let text = serde_json::to_string_pretty(&row).within(|| "cannot write JSON".to_owned())?;
+        fs::write(path, text + "\n").within(|| format!("cannot write {}", path.display()))?;
+    }
+    match summary.code {
+        0 => Ok(Answer::Yes),
+        // The program's own exit code is this program's.
+        code if !failed => process::exit(code),
+        _ => Err(Failure::new(&summary.result)),
+    }
+}
+
+/// Prints what was noticed and the sums; returns whether the program did not come to its own end.
+fn tell(summary: &Summary) -> bool {
+    for note in &summary.notes {
+        anstream::eprintln!("selvedge: {note}");
+    }
+    anstream::eprintln!(
+        "selvedge: {} processes x {} replicas: {} sends, {} compares of {} bytes, {} marks, {} \
+         promotions, {} deaths, {} restarts: {}",
+        summary.ranks,
+        summary.replicas,
+        summary.sends,
+        summary.compares,
+        summary.bytes,
+        summary.marks,
+        summary.promotions,
+        summary.deaths,
+        summary.restarts,
+        summary.result
+    );
+    summary.code != 0 && !summary.result.starts_with("exit code")
+}
+
+pub(crate) fn run_replica(args: &MpirunReplica) -> Outcome {
+    match mpirun::become_replica(&args.program) {
+        Err(e) => Err(Failure::from(e)),
+        Ok(never) => match never {},
+    }
+}

@@ -1,0 +1,165 @@
+//! Real MPI programs in replicas, through the real program.
+//!
+//! The programs stand in crates/stmr-mpi/programs and are compiled here.  Without mpicc and mpirun
+//! nothing can be run; `cargo xtask test` then names the packages that are missing.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::{env, fs};
+
+/// No run here takes longer than this, in seconds.
+const LIMIT_S: &str = "120";
+
+/// Whether the machine can compile and run MPI programs.
+fn is_possible() -> bool {
+    let answers = |program: &str| {
+        let mut command = Command::new(program);
+        command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|it| it.success())
+    };
+    let possible = answers("mpicc") && answers("mpirun");
+    if !possible {
+        println!("not run: MPI programs in replicas, for want of mpicc or mpirun");
+    }
+    possible
+}
+
+fn compile(name: &str, folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stmr-mpi/programs");
+    let program = folder.join(name);
+    let compiled = Command::new("mpicc")
+        .args(["-O1", "-o"])
+        .arg(&program)
+        .arg(source.join(name).with_extension("c"))
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    program
+}
+
+fn plain(program: &Path, args: &[&str]) -> String {
+    let out = Command::new("timeout")
+        .arg(LIMIT_S)
+        .args(["mpirun", "--oversubscribe", "--bind-to", "none"])
+        .args(["--mca", "mpi_yield_when_idle", "1", "-n", "4"])
+        .arg(program)
+        .args(args)
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    lines(&String::from_utf8(out.stdout).unwrap())
+}
+
+fn tripled(summary: &Path, program: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command
+        .args([LIMIT_S, env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
+        .arg("--json-summary")
+        .arg(summary)
+        .arg(program)
+        .args(args)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Lines of different processes come in any order, plain as well.
+fn lines(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
+fn told(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+fn count(summary: &Path, name: &str) -> u64 {
+    let text = fs::read_to_string(summary).unwrap();
+    let row: serde_json::Value = serde_json::from_str(&text).unwrap();
+    row[name].as_u64().unwrap()
+}
+
+#[test]
+fn programs_in_three_replicas_print_what_they_print_plain() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    for (name, args) in [("ring", ["40"]), ("collectives", ["3"]), ("chance", ["20"])] {
+        let program = compile(name, folder.path());
+        let wanted = plain(&program, &args);
+        let out = tripled(&summary, &program, &args).output().unwrap();
+        assert!(out.status.success(), "{name}: {}", told(&out));
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{name}");
+        assert_eq!(count(&summary, "marks"), 0, "{name}: a false alarm: {}", told(&out));
+        assert_eq!(count(&summary, "restarts"), 0, "{name}");
+        assert!(0 < count(&summary, "compares"), "{name}");
+    }
+}
+
+/// Goal: the output is whole when the process that led it dies.  Method: a replica of set 0 is
+/// killed once its process has printed, so it dies between MPI_Init and its last send.
+#[test]
+fn a_killed_meta_is_outlived_without_a_lost_or_doubled_byte() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    let program = compile("ring", folder.path());
+    let args = ["2000"];
+    let wanted = plain(&program, &args);
+    for rank in [0, 2] {
+        let mut command = tripled(&summary, &program, &args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let mut text = vec![0; 1];
+        out.read_exact(&mut text).unwrap();
+        let pid = replica(&program, 0, rank).expect("the replica runs while its program prints");
+        let killed = Command::new("kill").args(["-9", &pid]).status().unwrap();
+        assert!(killed.success());
+        out.read_to_end(&mut text).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", told(&ended));
+        assert_eq!(lines(&String::from_utf8_lossy(&text)), wanted, "rank {rank}");
+        assert_eq!(count(&summary, "deaths"), 1);
+        assert_eq!(count(&summary, "restarts"), 0, "{}", told(&ended));
+        assert_eq!(count(&summary, "marks"), 0, "{}", told(&ended));
+    }
+}
+
+/// The number of the process that is this replica of this program.
+fn replica(program: &Path, set: u32, rank: u32) -> Option<String> {
+    let wanted = [format!("SELVEDGE_SET={set}"), format!("SELVEDGE_RANK={rank}")];
+    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let environ = fs::read(entry.path().join("environ")).ok()?;
+        let has = |it: &String| environ.split(|byte| *byte == 0).any(|row| row == it.as_bytes());
+        let is_program = fs::read_link(entry.path().join("exe")).ok()? == program;
+        let pid = entry.file_name().into_string().ok()?;
+        (is_program && wanted.iter().all(has)).then_some(pid)
+    })
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
+    let selvedge = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+        let out = command.arg("mpirun").args(args).stdin(Stdio::null()).output().unwrap();
+        assert!(!out.status.success(), "{args:?}");
+        told(&out)
+    };
+    assert!(selvedge(&["-n", "2", "./no-such-program"]).contains("no program ./no-such-program"));
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("other");
+    fs::write(&program, b"#!/bin/sh\nexit 0\n").unwrap();
+    let program = program.to_str().unwrap();
+    let other = selvedge(&["-n", "2", "--launcher", "/bin/echo", program]);
+    assert!(other.contains("/bin/echo is not Open MPI's mpirun"), "{other}");
+    assert!(selvedge(&["-n", "2", "-r", "4", program]).contains("4 is not in 1..=3"));
+}

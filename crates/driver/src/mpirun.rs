@@ -1,0 +1,593 @@
+//! Running an MPI program in replicas, around the machine's own launcher.
+//!
+//! [`run`] starts `ranks` × `replicas` processes under one mpirun.  Each becomes a replica in
+//! [`become_replica`]: it is told its number, its output goes into pipes, addresses are not random,
+//! and the library is preloaded.  Over a socket the replicas say how far they are; what follows is
+//! decided by `stmr::job`, and what is printed by `stmr::output`.
+//!
+//! mpirun's own exit status says nothing: it may have been ended, or its processes been killed.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "processes that do not end in time are ended by the real clock"
+)]
+
+mod folder;
+
+mod program;
+
+mod replica;
+
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use selvedge_stmr::job::{Job, Order, Rank};
+use selvedge_stmr::output::{Found, Output};
+use selvedge_stmr::verdict::{Double, SetId};
+
+use folder::Folder;
+pub use replica::become_replica;
+
+/// How long printed bytes without a line's end wait for the rest, if a person waits for them.
+///
+/// Otherwise they wait until there is a whole line: programs print in blocks of some kilobytes, and
+/// another process's line would come into the middle of one.
+const LINE_WAIT: Duration = Duration::from_millis(50);
+
+/// How long ended processes have to close their output, and mpirun to end.
+const END_WAIT: Duration = Duration::from_secs(3);
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub struct MpirunOptions {
+    /// Replicas of each process: 1 counts, 2 detects, 3 masks.
+    pub replicas: usize,
+    /// Processes as the program sees them.
+    pub ranks: usize,
+    /// The launcher.
+    pub launcher: PathBuf,
+    /// Further arguments for it.
+    pub launcher_args: Vec<OsString>,
+    /// The program and its arguments.
+    pub program: Vec<OsString>,
+    /// This program, which each process starts as.
+    pub own_program: PathBuf,
+    /// The library to preload.
+    pub library: &'static [u8],
+    /// How often the program is started again after two errors in one cluster.
+    pub restarts_max: u32,
+    /// What is started then, in a shell, if it is something else.
+    pub restart_command: Option<OsString>,
+}
+
+/// What became of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Processes as the program saw them.
+    pub ranks: usize,
+    /// Replicas of each.
+    pub replicas: usize,
+    /// Sends and contributions to collectives.
+    pub sends: u64,
+    /// Compares, which are more: the end of the program is one.
+    pub compares: u64,
+    /// Bytes compared.
+    pub bytes: u64,
+    /// Replicas found to differ.
+    pub marks: u64,
+    /// Replicas that lead and did not before.
+    pub promotions: u64,
+    /// Processes that ended before the program did.
+    pub deaths: u64,
+    /// How often the program was started again.
+    pub restarts: u32,
+    /// `ok`, or why not.
+    pub result: String,
+    /// The program's exit code.
+    pub code: i32,
+    /// What was noticed on the way, for people.
+    pub notes: Vec<String>,
+}
+
+/// Why a program could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum MpirunError {
+    /// There is no such program.
+    #[error("there is no program {program}")]
+    NoProgram {
+        /// What was to be run.
+        program: PathBuf,
+    },
+    /// Nothing can be preloaded into it.
+    #[error(
+        "{program} is statically linked, so no library can be put before its MPI; link it \
+         dynamically"
+    )]
+    Static {
+        /// The program.
+        program: PathBuf,
+    },
+    /// It is linked with another MPI than is served.
+    #[error("{program} is linked with {library}; served are Open MPI 4 and 5 (libmpi.so.40)")]
+    OtherMpi {
+        /// The program.
+        program: PathBuf,
+        /// The library it wants.
+        library: &'static str,
+    },
+    /// The launcher is not one of those that are served.
+    #[error("{launcher} is not Open MPI's mpirun, but says it is: {said}")]
+    OtherLauncher {
+        /// The launcher.
+        launcher: PathBuf,
+        /// The first line of its version.
+        said: String,
+    },
+    /// The launcher cannot be started.
+    #[error("cannot start {launcher}")]
+    Launcher {
+        /// The launcher.
+        launcher: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The launcher ended before the program's processes were there.
+    #[error("{launcher} ended with {code} before the program had called MPI_Init in all processes")]
+    NotStarted {
+        /// The launcher.
+        launcher: PathBuf,
+        /// Its exit code.
+        code: i32,
+    },
+    /// The system said no.
+    #[error("cannot {what}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> MpirunError {
+    let what = what.into();
+    move |source| MpirunError::Io { what, source }
+}
+
+/// What reaches the one thread that decides.
+enum Event {
+    Said(Rank, SetId, String),
+    Called(Rank, SetId, i32, UnixStream),
+    Gone(Rank, SetId),
+    Printed(Channel, Rank, SetId, Vec<u8>),
+    Closed(Channel, Rank, SetId),
+    LauncherEnded(i32),
+}
+
+/// Standard output or standard error.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Channel {
+    Out,
+    Err,
+}
+
+/// Runs the program until it has ended in all clusters.
+///
+/// # Errors
+/// [`MpirunError`] if it could not be started.
+pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
+    program::check(options)?;
+    let mut summary =
+        Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
+    let mut printed = Vec::new();
+    loop {
+        let again = 0 < summary.restarts;
+        let mut attempt = Attempt::start(options, again, &printed)?;
+        let ended = attempt.go_on()?;
+        attempt.sum_up(&mut summary);
+        printed = attempt.lengths();
+        match ended {
+            Ended::With(code) => {
+                summary.code = code;
+                summary.result = if code == 0 { "ok".into() } else { format!("exit code {code}") };
+                return Ok(summary);
+            }
+            Ended::Refused(why) => {
+                summary.code = 1;
+                summary.result = why;
+                return Ok(summary);
+            }
+            Ended::Again(rank, why) => {
+                let is_fault = why != Double::NotDeterministic;
+                if !is_fault || summary.restarts == options.restarts_max || options.replicas == 1 {
+                    summary.code = 1;
+                    summary.result = format!("{rank}: {why}");
+                    return Ok(summary);
+                }
+                summary.restarts += 1;
+                summary.notes.push(format!("{rank}: {why}; the program starts again"));
+            }
+        }
+    }
+}
+
+enum Ended {
+    With(i32),
+    Again(Rank, Double),
+    Refused(String),
+}
+
+/// One start of the program.
+struct Attempt<'a> {
+    options: &'a MpirunOptions,
+    _folder: Folder,
+    launcher: Child,
+    events: Receiver<Event>,
+    job: Job,
+    processes: Vec<Vec<Process>>,
+    outputs: Vec<[Printing; 2]>,
+    notes: Vec<String>,
+    deaths: u64,
+    /// A person may be asked something.
+    is_interactive: bool,
+}
+
+#[derive(Default)]
+struct Process {
+    link: Option<UnixStream>,
+    pid: i32,
+    running: bool,
+    counts: [u64; 5],
+    ended: bool,
+}
+
+/// What one cluster prints on one channel.
+struct Printing {
+    output: Output,
+    /// Bytes that wait for their line's end.
+    waiting: Vec<u8>,
+    since: Instant,
+    /// Bytes that an earlier start of the program has printed already.
+    skip: u64,
+}
+
+impl Attempt<'_> {
+    fn start<'a>(
+        options: &'a MpirunOptions,
+        again: bool,
+        printed: &[[u64; 2]],
+    ) -> Result<Attempt<'a>, MpirunError> {
+        let folder = Folder::make(options)?;
+        let listener = UnixListener::bind(folder.path().join("launcher"))
+            .map_err(io_error("make a socket for the replicas"))?;
+        let (sender, events) = mpsc::channel();
+        listen(listener, sender.clone());
+        let mut outputs = Vec::new();
+        for rank in 0..options.ranks {
+            for set in SetId::all(options.replicas) {
+                for channel in [Channel::Out, Channel::Err] {
+                    folder.read_pipe(channel, Rank(rank as u32), set, sender.clone());
+                }
+            }
+            let skip = printed.get(rank).copied().unwrap_or_default();
+            let skip = if options.restart_command.is_some() { [0, 0] } else { skip };
+            let printing = |output, skip| Printing {
+                output,
+                waiting: Vec::new(),
+                since: Instant::now(),
+                skip,
+            };
+            let n = options.replicas;
+            outputs.push([
+                printing(Output::voted(n), skip[0]),
+                printing(Output::followed(n), skip[1]),
+            ]);
+        }
+        folder.feed_input(options.replicas);
+        let launcher = program::launch(options, folder.path(), again, sender)?;
+        let process = |_| (0..options.replicas).map(|_| Process::default()).collect();
+        Ok(Attempt {
+            options,
+            _folder: folder,
+            launcher,
+            events,
+            job: Job::new(options.ranks, options.replicas),
+            processes: (0..options.ranks).map(process).collect(),
+            outputs,
+            notes: Vec::new(),
+            deaths: 0,
+            is_interactive: io::stdin().is_terminal(),
+        })
+    }
+
+    fn go_on(&mut self) -> Result<Ended, MpirunError> {
+        loop {
+            match self.events.recv_timeout(LINE_WAIT) {
+                Ok(event) => {
+                    if let Some(ended) = self.take(event)? {
+                        return Ok(self.finish(ended));
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => self.print_waiting(false),
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    unreachable!("readers of output live as long as the launcher's thread")
+                }
+            }
+            while let Some(order) = self.job.poll() {
+                match order {
+                    Order::LeaveMpi(set) => self.tell(Some(set), "leave"),
+                    Order::GoOn => self.tell(None, "go"),
+                    Order::End(code) => return Ok(self.finish(Ended::With(code))),
+                    Order::Restart(rank, why) => return Ok(self.finish(Ended::Again(rank, why))),
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) -> Result<Option<Ended>, MpirunError> {
+        match event {
+            Event::Called(rank, set, pid, link) => {
+                let process = self.process(rank, set);
+                process.pid = pid;
+                process.link = Some(link);
+            }
+            Event::Said(rank, set, line) => return Ok(self.hear(rank, set, &line)),
+            Event::Gone(rank, set) => {
+                let started = self.processes.iter().flatten().all(|it| it.running);
+                let process = self.process(rank, set);
+                process.link = None;
+                if process.ended {
+                    return Ok(None);
+                }
+                self.deaths += 1;
+                self.notes.push(format!("{rank}: {set} is gone"));
+                if !started {
+                    // Its siblings are inside MPI_Init, and stay there.
+                    return Ok(Some(Ended::Again(rank, Double::NoWholeSet)));
+                }
+                self.job.died(rank, set);
+            }
+            Event::Printed(channel, rank, set, bytes) => {
+                self.printing(channel, rank).output.print(set, &bytes);
+                return Ok(self.print(channel, rank));
+            }
+            Event::Closed(channel, rank, set) => {
+                self.printing(channel, rank).output.end(set);
+                return Ok(self.print(channel, rank));
+            }
+            Event::LauncherEnded(code) => {
+                if self.processes.iter().flatten().any(|it| it.pid == 0) {
+                    let launcher = self.options.launcher.clone();
+                    return Err(MpirunError::NotStarted { launcher, code });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn hear(&mut self, rank: Rank, set: SetId, line: &str) -> Option<Ended> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let code = || rest.parse().unwrap_or(1);
+        match word {
+            "running" => self.process(rank, set).running = true,
+            "counts" => {
+                let mut words = rest.split(' ').map(|it| it.parse().unwrap_or(0));
+                self.process(rank, set).counts = std::array::from_fn(|_| words.next().unwrap_or(0));
+            }
+            "note" => {
+                // Each replica of a cluster notes the same.
+                if !self.notes.iter().any(|it| it == rest) {
+                    self.notes.push(rest.to_owned());
+                }
+            }
+            "ending" => self.job.ending(rank, set),
+            "ended" => {
+                self.process(rank, set).ended = true;
+                self.job.ended(rank, set, code());
+            }
+            // A process that ends without MPI_Finalize ends the program, as under mpirun.
+            "early" => {
+                self.process(rank, set).ended = true;
+                self.job.abort(if code() == 0 { 1 } else { code() });
+            }
+            "abort" => self.job.abort(code()),
+            "refuse" => {
+                return Some(Ended::Refused(format!("{rest} is not served with replicas")));
+            }
+            "restart" => {
+                let (why, calls) = rest.split_once(' ').unwrap_or((rest, "?"));
+                self.notes.push(format!("{rank}: {set} stopped at compare {calls}"));
+                self.job.restart(
+                    rank,
+                    match why {
+                        "majority" => Double::NoMajority,
+                        "deterministic" => Double::NotDeterministic,
+                        "set" => Double::NoWholeSet,
+                        _ => Double::Lone,
+                    },
+                );
+            }
+            _ => self.notes.push(format!("{rank}: {set} said `{line}`")),
+        }
+        None
+    }
+
+    fn process(&mut self, rank: Rank, set: SetId) -> &mut Process {
+        &mut self.processes[rank.0 as usize][set.idx()]
+    }
+
+    fn printing(&mut self, channel: Channel, rank: Rank) -> &mut Printing {
+        &mut self.outputs[rank.0 as usize][usize::from(channel == Channel::Err)]
+    }
+
+    /// Tells a line to the processes of a set, or to all.
+    fn tell(&mut self, set: Option<SetId>, line: &str) {
+        for cluster in &mut self.processes {
+            for (idx, process) in cluster.iter_mut().enumerate() {
+                if set.is_none_or(|it| it.idx() == idx)
+                    && let Some(link) = &mut process.link
+                {
+                    // Whoever is gone is told about by the end of its link.
+                    let _ = writeln!(link, "{line}");
+                }
+            }
+        }
+    }
+
+    fn print(&mut self, channel: Channel, rank: Rank) -> Option<Ended> {
+        let printing = self.printing(channel, rank);
+        let mut bytes = Vec::new();
+        let found = printing.output.draw(&mut bytes);
+        if printing.waiting.is_empty() {
+            printing.since = Instant::now();
+        }
+        let skipped = (printing.skip as usize).min(bytes.len());
+        printing.skip -= skipped as u64;
+        printing.waiting.extend(&bytes[skipped..]);
+        let end = printing.waiting.iter().rposition(|it| *it == b'\n');
+        let lines: Vec<u8> = printing.waiting.drain(..end.map_or(0, |it| it + 1)).collect();
+        write(channel, &lines);
+        for found in found {
+            match found {
+                Found::Wrong(set) => {
+                    self.notes.push(format!("{rank}: {set} printed something else"));
+                    self.process(rank, set).counts[3] += 1;
+                }
+                Found::Undecided(Double::NotDeterministic) => {
+                    let at = self.printing(channel, rank).output.length();
+                    self.notes.push(format!(
+                        "{rank}: all replicas print something else at byte {at}: the program is \
+                         not deterministic here; the first one's output is shown"
+                    ));
+                }
+                Found::Undecided(why) => return Some(Ended::Again(rank, why)),
+            }
+        }
+        None
+    }
+
+    /// Prints lines without an end that have waited long enough.
+    fn print_waiting(&mut self, all: bool) {
+        for printings in &mut self.outputs {
+            for (channel, it) in [Channel::Out, Channel::Err].into_iter().zip(printings) {
+                let asks = self.is_interactive && LINE_WAIT <= it.since.elapsed();
+                if !it.waiting.is_empty() && (all || asks) {
+                    write(channel, &std::mem::take(&mut it.waiting));
+                }
+            }
+        }
+    }
+
+    /// Hears what was still on its way, and ends what still runs.
+    fn finish(&mut self, ended: Ended) -> Ended {
+        if !matches!(ended, Ended::With(_)) || self.processes.iter().flatten().any(|it| !it.ended) {
+            self.kill_all();
+        }
+        let deadline = Instant::now() + END_WAIT;
+        let mut undecided = None;
+        let mut launcher_ended = false;
+        while Instant::now() < deadline {
+            let open = self.outputs.iter().flatten().any(|it| !it.output.has_ended());
+            if !open && launcher_ended {
+                break;
+            }
+            match self.events.recv_timeout(LINE_WAIT) {
+                Ok(Event::Printed(channel, rank, set, bytes)) => {
+                    self.printing(channel, rank).output.print(set, &bytes);
+                    undecided = self.print(channel, rank).or(undecided);
+                }
+                Ok(Event::Closed(channel, rank, set)) => {
+                    self.printing(channel, rank).output.end(set);
+                    undecided = self.print(channel, rank).or(undecided);
+                }
+                Ok(Event::LauncherEnded(_)) => launcher_ended = true,
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.print_waiting(true);
+        if !launcher_ended {
+            program::end(&mut self.launcher);
+        }
+        self.kill_all();
+        match (undecided, &ended) {
+            // The last output decides as the last send does.
+            (Some(it), Ended::With(0)) => it,
+            _ => ended,
+        }
+    }
+
+    fn kill_all(&mut self) {
+        for process in self.processes.iter_mut().flatten() {
+            if process.pid != 0 && process.link.is_some() && !process.ended {
+                program::kill(process.pid);
+            }
+        }
+    }
+
+    fn sum_up(&self, summary: &mut Summary) {
+        for cluster in &self.processes {
+            let most = |idx: usize| cluster.iter().map(|it| it.counts[idx]).max().unwrap_or(0);
+            summary.sends += most(0);
+            summary.compares += most(1);
+            summary.bytes += most(2);
+            summary.marks += most(3);
+            summary.promotions += most(4);
+        }
+        summary.deaths += self.deaths;
+        summary.notes.extend(self.notes.iter().cloned());
+    }
+
+    /// How much each cluster has printed, on both channels.
+    fn lengths(&self) -> Vec<[u64; 2]> {
+        self.outputs.iter().map(|[out, err]| [out.output.length(), err.output.length()]).collect()
+    }
+}
+
+/// Takes the calls of replicas, and hears each on a thread.
+fn listen(listener: UnixListener, sender: Sender<Event>) {
+    thread::spawn(move || {
+        for link in listener.incoming() {
+            let Ok(link) = link else { return };
+            let sender = sender.clone();
+            thread::spawn(move || hear_link(link, &sender));
+        }
+    });
+}
+
+fn hear_link(link: UnixStream, sender: &Sender<Event>) {
+    let Ok(writer) = link.try_clone() else { return };
+    let mut lines = BufReader::new(link).lines();
+    let Some(Ok(hello)) = lines.next() else { return };
+    let words: Vec<u32> = hello.split(' ').skip(1).filter_map(|it| it.parse().ok()).collect();
+    let [rank, set, pid] = words[..] else { return };
+    let (rank, set) = (Rank(rank), SetId::new(set as usize));
+    let _ = sender.send(Event::Called(rank, set, pid as i32, writer));
+    for line in lines.map_while(Result::ok) {
+        if sender.send(Event::Said(rank, set, line)).is_err() {
+            return;
+        }
+    }
+    let _ = sender.send(Event::Gone(rank, set));
+}
+
+fn write(channel: Channel, bytes: &[u8]) {
+    // Whoever reads our output may have gone; the program runs on for its files.
+    let _ = match channel {
+        Channel::Out => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
+        Channel::Err => io::stderr().write_all(bytes),
+    };
+}
+
+fn command(program: &std::path::Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    command
+}

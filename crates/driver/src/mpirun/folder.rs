@@ -1,0 +1,133 @@
+//! A job's folder: the library, the sockets and the pipes, gone when the job is.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::{env, process, thread};
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use selvedge_stmr::job::Rank;
+use selvedge_stmr::verdict::SetId;
+
+use super::{Channel, Event, MpirunError, MpirunOptions, io_error};
+
+/// The library's name in the folder.
+pub(super) const LIBRARY: &str = "selvedge-mpi.so";
+
+/// The folder, which goes with its owner.
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes it, with the library and all pipes in it.
+    pub(super) fn make(options: &MpirunOptions) -> Result<Self, MpirunError> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // A socket's path is short: 107 bytes at the most.
+        let path = env::temp_dir().join(format!("selvedge-mpi-{}-{number}", process::id()));
+        fs::create_dir(&path).map_err(io_error(format!("make {}", path.display())))?;
+        let this = Self { path };
+        let library = this.path.join(LIBRARY);
+        fs::write(&library, options.library)
+            .map_err(io_error(format!("write {}", library.display())))?;
+        for rank in 0..options.ranks {
+            for set in SetId::all(options.replicas) {
+                let rank = Rank(rank as u32);
+                this.make_pipe(&pipe_name(Channel::Out, rank, set))?;
+                this.make_pipe(&pipe_name(Channel::Err, rank, set))?;
+            }
+        }
+        for set in SetId::all(options.replicas) {
+            this.make_pipe(&input_name(set))?;
+        }
+        Ok(this)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn make_pipe(&self, name: &str) -> Result<(), MpirunError> {
+        let path = self.path.join(name);
+        let made = mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from);
+        made.map_err(io_error(format!("make {}", path.display())))
+    }
+
+    /// Reads what a replica prints, on a thread: the pipe opens when the replica does.
+    pub(super) fn read_pipe(
+        &self,
+        channel: Channel,
+        rank: Rank,
+        set: SetId,
+        sender: Sender<Event>,
+    ) {
+        let path = self.path.join(pipe_name(channel, rank, set));
+        thread::spawn(move || {
+            let Ok(mut pipe) = File::open(path) else { return };
+            let mut chunk = vec![0; 1 << 16];
+            loop {
+                match pipe.read(&mut chunk) {
+                    Ok(n) if 0 < n => {
+                        let bytes = chunk[..n].to_vec();
+                        if sender.send(Event::Printed(channel, rank, set, bytes)).is_err() {
+                            return;
+                        }
+                    }
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(_) | Err(_) => break,
+                }
+            }
+            let _ = sender.send(Event::Closed(channel, rank, set));
+        });
+    }
+
+    /// Gives our own input to each replica of the first process, on threads, since one may be
+    /// slower than another.
+    pub(super) fn feed_input(&self, replicas: usize) {
+        let mut pipes = Vec::new();
+        for set in SetId::all(replicas) {
+            let (sender, chunks) = mpsc::channel::<Vec<u8>>();
+            let path = self.path.join(input_name(set));
+            thread::spawn(move || {
+                let Ok(mut pipe) = File::options().write(true).open(path) else { return };
+                for chunk in chunks {
+                    if pipe.write_all(&chunk).is_err() {
+                        return;
+                    }
+                }
+            });
+            pipes.push(sender);
+        }
+        thread::spawn(move || {
+            let mut chunk = vec![0; 1 << 16];
+            while let Ok(n @ 1..) = io::stdin().read(&mut chunk) {
+                for pipe in &pipes {
+                    // A replica that reads no more is no reason to keep it from the others.
+                    let _ = pipe.send(chunk[..n].to_vec());
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clean.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The pipe of what a replica prints.
+pub(super) fn pipe_name(channel: Channel, rank: Rank, set: SetId) -> String {
+    let word = if channel == Channel::Out { "out" } else { "err" };
+    format!("{word}.{}.{}", rank.0, set.idx())
+}
+
+/// The pipe of what a replica of the first process reads.
+pub(super) fn input_name(set: SetId) -> String {
+    format!("in.{}", set.idx())
+}

@@ -1,0 +1,170 @@
+//! The program and its launcher: what they are, how they are started and ended.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::{Pid, Uid};
+
+use super::{Event, MpirunError, MpirunOptions, command, io_error};
+
+/// How much of a program is looked at for the libraries that it wants.
+const LOOK_MAX: u64 = 256 << 20;
+
+/// Lines that Open MPI 4 prints whenever a process may die and the rest go on.
+const EXPECTED: &str = "PMIX ERROR: BAD-PARAM in file";
+
+/// Looks at what can be known before anything is started.
+pub(super) fn check(options: &MpirunOptions) -> Result<(), MpirunError> {
+    let program = PathBuf::from(&options.program[0]);
+    let path = find(&program).ok_or(MpirunError::NoProgram { program: program.clone() })?;
+    let mut bytes = Vec::new();
+    File::open(&path)
+        .and_then(|it| it.take(LOOK_MAX).read_to_end(&mut bytes))
+        .map_err(io_error(format!("read {}", path.display())))?;
+    if bytes.starts_with(b"\x7fELF") {
+        if is_static(&bytes) {
+            return Err(MpirunError::Static { program });
+        }
+        for library in ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"] {
+            if holds(&bytes, library.as_bytes()) && !holds(&bytes, b"libmpi.so.40") {
+                return Err(MpirunError::OtherMpi { program, library });
+            }
+        }
+    }
+    let launcher = options.launcher.clone();
+    let said = command(&launcher)
+        .arg("--version")
+        .output()
+        .map_err(|source| MpirunError::Launcher { launcher: launcher.clone(), source })?;
+    let said = String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned();
+    if said.contains("Open MPI") || said.contains("OpenRTE") || said.contains("PRRTE") {
+        Ok(())
+    } else {
+        Err(MpirunError::OtherLauncher { launcher, said })
+    }
+}
+
+fn find(program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return program.is_file().then(|| program.to_owned());
+    }
+    let paths = env::var_os("PATH")?;
+    env::split_paths(&paths).map(|it| it.join(program)).find(|it| it.is_file())
+}
+
+/// Whether a program names no interpreter, which is what would load a library before it.
+fn is_static(elf: &[u8]) -> bool {
+    let half = |at: usize| elf.get(at..at + 2).map(|it| u16::from_le_bytes([it[0], it[1]]));
+    let table = elf
+        .get(32..40)
+        .map(|it| it.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)));
+    let (Some(table), Some(size), Some(n)) = (table, half(54), half(56)) else { return false };
+    const INTERPRETER: u16 = 3;
+    !(0..u64::from(n)).any(|row| {
+        let at = table + row * u64::from(size);
+        usize::try_from(at).ok().and_then(half) == Some(INTERPRETER)
+    })
+}
+
+fn holds(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|it| it == text)
+}
+
+/// Starts the launcher, and tells when it has ended.
+pub(super) fn launch(
+    options: &MpirunOptions,
+    folder: &Path,
+    again: bool,
+    sender: Sender<Event>,
+) -> Result<Child, MpirunError> {
+    let mut command = command(&options.launcher);
+    command.args(["--enable-recovery", "--bind-to", "none"]);
+    command.args(["--mca", "mpi_yield_when_idle", "1"]);
+    command.arg("--mca").arg("orte_tmpdir_base").arg(folder);
+    let words = ["-nooversubscribe", "--nooversubscribe", "-oversubscribe", "--oversubscribe"];
+    if !options.launcher_args.iter().any(|it| words.iter().any(|word| it == word)) {
+        command.arg("--oversubscribe");
+    }
+    command.args(&options.launcher_args);
+    command.arg("-n").arg((options.ranks * options.replicas).to_string());
+    command.arg(&options.own_program).arg("mpirun-replica").arg("--");
+    match &options.restart_command {
+        Some(line) if again => command.args(["sh", "-c"]).arg(line),
+        _ => command.args(&options.program),
+    };
+    if Uid::effective().is_root() {
+        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+            command.env(name, "1");
+            command.env(name.replace("OMPI", "PRTE"), "1");
+        }
+    }
+    command.env("SELVEDGE_FOLDER", folder);
+    command.env("SELVEDGE_RANKS", options.ranks.to_string());
+    command.env("SELVEDGE_REPLICAS", options.replicas.to_string());
+    command.env("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into()));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let launcher = options.launcher.clone();
+    let mut child = command.spawn().map_err(|source| MpirunError::Launcher { launcher, source })?;
+    for pipe in [
+        child.stdout.take().map(|it| Box::new(it) as Box<dyn io::Read + Send>),
+        child.stderr.take().map(|it| Box::new(it) as Box<dyn io::Read + Send>),
+    ] {
+        let pipe = pipe.expect("both were asked for");
+        thread::spawn(move || pass_on(pipe));
+    }
+    let pid = child.id();
+    thread::spawn(move || {
+        let code = wait(pid);
+        let _ = sender.send(Event::LauncherEnded(code));
+    });
+    Ok(child)
+}
+
+/// What the launcher says itself, but for what it always says.
+fn pass_on(pipe: Box<dyn io::Read + Send>) {
+    for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+        if !holds(&line, EXPECTED.as_bytes()) {
+            let _ = io::stderr().write_all(&[&line[..], b"\n"].concat());
+        }
+    }
+}
+
+/// Waits for a process of ours without taking its status from whoever waits later.
+fn wait(pid: u32) -> i32 {
+    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    match waitid(Id::Pid(Pid::from_raw(pid as i32)), flags) {
+        Ok(WaitStatus::Exited(_, code)) => code,
+        _ => 1,
+    }
+}
+
+/// Ends the launcher, in order if it will.
+pub(super) fn end(child: &mut Child) {
+    let pid = Pid::from_raw(child.id() as i32);
+    let _ = signal::kill(pid, Signal::SIGTERM);
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < deadline {
+        if matches!(child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Ends a replica.
+pub(super) fn kill(pid: i32) {
+    // A number that another process has by now is not killed: the name of its folder is asked for.
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    if holds(&environ, b"SELVEDGE_FOLDER=") {
+        let _ = signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a process does before it becomes the program.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, io};
+
+use nix::sys::personality::{self, Persona};
+use selvedge_stmr::job::Rank;
+use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
+
+use super::folder::{LIBRARY, input_name, pipe_name};
+use super::{Channel, MpirunError, io_error};
+
+/// Where launchers write a process's number.
+const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+
+/// Becomes `program` as the replica that the launcher's number says; returns only if it cannot.
+///
+/// World rank 3h + s is replica s of rank h (seed 003 §3.1).
+///
+/// # Errors
+/// [`MpirunError`].
+pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, MpirunError> {
+    let number = |name: &str| -> Option<usize> { env::var(name).ok()?.parse().ok() };
+    let missing = || io::Error::other("selvedge mpirun starts it with its variables set");
+    let found = RANKS.iter().find_map(|it| number(it));
+    let rows = (found, number("SELVEDGE_REPLICAS"), env::var_os("SELVEDGE_FOLDER"));
+    let (Some(number), Some(replicas @ 1..=REPLICAS_MAX), Some(folder)) = rows else {
+        return Err(io_error("become a replica")(missing()));
+    };
+    let folder = PathBuf::from(folder);
+    let (rank, set) = (Rank((number / replicas) as u32), SetId::new(number % replicas));
+    let open = |name: String| {
+        let path = folder.join(name);
+        let opened = File::options().write(true).open(&path);
+        opened.map_err(io_error(format!("open {}", path.display())))
+    };
+    let out = open(pipe_name(Channel::Out, rank, set))?;
+    let err = open(pipe_name(Channel::Err, rank, set))?;
+    let input = if rank.0 == 0 { folder.join(input_name(set)) } else { "/dev/null".into() };
+    let input = File::open(&input).map_err(io_error(format!("open {}", input.display())))?;
+    // Addresses that differ between replicas are printed, sorted by and sent.
+    personality::get()
+        .and_then(|it| personality::set(it | Persona::ADDR_NO_RANDOMIZE))
+        .map_err(|e| io_error("turn off random addresses")(e.into()))?;
+    let mut preload = folder.join(LIBRARY).into_os_string();
+    if let Some(others) = env::var_os("LD_PRELOAD") {
+        preload.push(":");
+        preload.push(others);
+    }
+    let error = Command::new(&program[0])
+        .args(&program[1..])
+        .env("SELVEDGE_SET", set.idx().to_string())
+        .env("SELVEDGE_RANK", rank.0.to_string())
+        .env("LD_PRELOAD", preload)
+        .stdin(Stdio::from(input))
+        .stdout(Stdio::from(out))
+        .stderr(Stdio::from(err))
+        .exec();
+    Err(io_error(format!("start {}", program[0].display()))(error))
+}

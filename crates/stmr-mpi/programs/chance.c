@@ -1,0 +1,82 @@
+/* All that differs between replicas unless something is done about it: who comes first, clocks,
+   random numbers, names, numbers of processes; and what types with holes hold. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    int rank, size, rounds = argc > 1 ? atoi(argv[1]) : 20;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    struct { double time; unsigned noise; long usec; int pid; char rank[8]; } row;
+    unsigned long mixed = 0;
+    for (int round = 0; round < rounds; round++) {
+        memset(&row, 0, sizeof row);
+        struct timeval now;
+        struct rusage used;
+        struct timespec fine;
+        gettimeofday(&now, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &fine);
+        getrusage(RUSAGE_SELF, &used);
+        row.time = MPI_Wtime() + fine.tv_nsec + clock();
+        if (getrandom(&row.noise, sizeof row.noise, 0) != sizeof row.noise) MPI_Abort(MPI_COMM_WORLD, 2);
+        row.usec = now.tv_usec + used.ru_maxrss + time(NULL);
+        row.pid = getpid();
+        strncpy(row.rank, getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : "?", 7);
+        if (rank) {
+            MPI_Send(&row, sizeof row, MPI_BYTE, 0, round % 3, MPI_COMM_WORLD);
+            int order;
+            MPI_Recv(&order, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            mixed = mixed * 31 + order;
+        } else {
+            MPI_Request requests[64];
+            int sources[64];
+            for (int i = 1; i < size; i++) {
+                MPI_Status status;
+                if (round % 2) {
+                    int flag = 0;
+                    while (!flag) MPI_Iprobe(MPI_ANY_SOURCE, round % 3, MPI_COMM_WORLD, &flag, &status);
+                    MPI_Recv(&row, sizeof row, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD, &status);
+                } else {
+                    MPI_Recv(&row, sizeof row, MPI_BYTE, MPI_ANY_SOURCE, round % 3, MPI_COMM_WORLD, &status);
+                }
+                int count;
+                MPI_Get_count(&status, MPI_BYTE, &count);
+                if (count != sizeof row) MPI_Abort(MPI_COMM_WORLD, 3);
+                sources[i] = status.MPI_SOURCE;
+                mixed = mixed * 31 + status.MPI_SOURCE + row.noise;
+                MPI_Isend(&sources[i], 1, MPI_INT, status.MPI_SOURCE, 5, MPI_COMM_WORLD, &requests[i - 1]);
+            }
+            for (int left = size - 1; left; left--) {
+                int idx, flag = 0;
+                if (left % 2) MPI_Waitany(size - 1, requests, &idx, MPI_STATUS_IGNORE);
+                else while (!flag) MPI_Testany(size - 1, requests, &idx, &flag, MPI_STATUS_IGNORE);
+                mixed = mixed * 7 + idx;
+            }
+        }
+    }
+    /* A column of a matrix: a type with holes. */
+    double matrix[8][8], column[8];
+    for (int i = 0; i < 64; i++) matrix[i / 8][i % 8] = rank * 64 + i;
+    MPI_Datatype type;
+    MPI_Type_vector(8, 1, 8, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    MPI_Sendrecv(&matrix[0][3], 1, type, (rank + 1) % size, 1, &matrix[0][5], 1, type,
+                 (rank + size - 1) % size, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(&matrix[0][5], 1, type, (rank + 1) % size, 2, column, 8, MPI_DOUBLE,
+                 (rank + size - 1) % size, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Type_free(&type);
+    unsigned long all;
+    MPI_Reduce(&mixed, &all, 1, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0) printf("mixed %d\n", all != 0);
+    printf("rank %d: column %g %g\n", rank, column[0], column[7]);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* Every collective, plain and in place, over a world that was duplicated and split. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned long hash = 1469598103934665603UL;
+
+static void add(const void *at, size_t n) {
+    for (size_t i = 0; i < n; i++) hash = (hash ^ ((const unsigned char *)at)[i]) * 1099511628211UL;
+}
+
+#define MOST 64
+
+static void run(MPI_Comm comm, int round) {
+    int rank, size, s[MOST], r[MOST], counts[MOST], at[MOST];
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    memset(r, 0, sizeof r);
+    for (int i = 0; i < MOST; i++) s[i] = rank * 100 + i + round;
+    for (int i = 0; i < size; i++) counts[i] = i + 1, at[i] = i * (i + 1) / 2;
+    int all = size * (size + 1) / 2, root = round % size;
+    MPI_Barrier(comm);
+    int word = rank == root ? 42 + round : 0;
+    MPI_Bcast(&word, 1, MPI_INT, root, comm);
+    add(&word, sizeof word);
+    MPI_Reduce(s, r, 8, MPI_INT, MPI_MAX, root, comm);
+    if (rank == root) add(r, 8 * sizeof *r);
+    MPI_Reduce(rank == root ? MPI_IN_PLACE : s, rank == root ? s : NULL, 4, MPI_INT, MPI_SUM, root, comm);
+    MPI_Allreduce(MPI_IN_PLACE, s, 8, MPI_INT, MPI_SUM, comm);
+    add(s, 8 * sizeof *s);
+    MPI_Gather(s, 3, MPI_INT, r, 3, MPI_INT, root, comm);
+    if (rank == root) add(r, 3 * size * sizeof *r);
+    MPI_Gatherv(s, rank + 1, MPI_INT, r, counts, at, MPI_INT, root, comm);
+    if (rank == root) add(r, all * sizeof *r);
+    MPI_Scatter(r, 2, MPI_INT, s, 2, MPI_INT, root, comm);
+    add(s, 2 * sizeof *s);
+    MPI_Scatterv(r, counts, at, MPI_INT, s, rank + 1, MPI_INT, root, comm);
+    add(s, (rank + 1) * sizeof *s);
+    MPI_Allgather(s, 1, MPI_INT, r, 1, MPI_INT, comm);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r, 1, MPI_INT, comm);
+    MPI_Allgatherv(s, rank + 1, MPI_INT, r, counts, at, MPI_INT, comm);
+    add(r, all * sizeof *r);
+    for (int i = 0; i < size; i++) counts[i] = 1, at[i] = i;
+    MPI_Alltoall(r, 1, MPI_INT, s, 1, MPI_INT, comm);
+    MPI_Alltoallv(s, counts, at, MPI_INT, r, counts, at, MPI_INT, comm);
+    add(r, size * sizeof *r);
+    MPI_Reduce_scatter(r, s, counts, MPI_INT, MPI_SUM, comm);
+    MPI_Reduce_scatter_block(r, s + 1, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Scan(s, r, 2, MPI_INT, MPI_SUM, comm);
+    add(r, 2 * sizeof *r);
+    MPI_Exscan(s, r, 2, MPI_INT, MPI_SUM, comm);
+    if (rank) add(r, 2 * sizeof *r);
+    MPI_Request requests[3];
+    int sums[2] = {rank, 1}, got[2], box = rank;
+    MPI_Iallreduce(sums, got, 2, MPI_INT, MPI_SUM, comm, &requests[0]);
+    MPI_Ibcast(&box, 1, MPI_INT, root, comm, &requests[1]);
+    MPI_Ibarrier(comm, &requests[2]);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    add(got, sizeof got);
+    add(&box, sizeof box);
+}
+
+int main(int argc, char **argv) {
+    int rounds = argc > 1 ? atoi(argv[1]) : 5, rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int round = 0; round < rounds; round++) {
+        MPI_Comm copy, half;
+        run(MPI_COMM_WORLD, round);
+        MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+        run(copy, round);
+        MPI_Comm_split(copy, rank % 2, -rank, &half);
+        run(half, round);
+        MPI_Comm_free(&half);
+        MPI_Comm_free(&copy);
+    }
+    unsigned long sum;
+    MPI_Reduce(&hash, &sum, 1, MPI_UNSIGNED_LONG, MPI_BXOR, 0, MPI_COMM_WORLD);
+    if (rank == 0) printf("collectives: %lx\n", sum);
+    MPI_Finalize();
+    return 0;
+}

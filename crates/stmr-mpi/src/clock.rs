@@ -1,0 +1,205 @@
+//! What the C library answers differently to each replica: clocks, times, random bytes, numbers of
+//! processes.  The meta's answer is all replicas' answer.
+//!
+//! Only the thread that calls MPI is served: others have no order that replicas could share.  What
+//! MPI itself asks gets the true answer.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
+
+use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
+use selvedge_stmr::message::EventKind;
+
+use crate::real::{self, Inside};
+use crate::state;
+
+/// Whether the answer is to come from the meta.
+fn is_shared() -> bool {
+    !real::is_inside() && state::is_ordered()
+}
+
+/// The meta's answer; `which` is the question.
+fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
+    let _inside = Inside::enter();
+    state::with(|state| {
+        state.mix(&[u64::MAX - 1, which]);
+        state.event(EventKind::Decision, |_| Some(answer())).0
+    })
+}
+
+/// A plain value as bytes and back.
+fn shared_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> T {
+    let bytes = shared(which, || {
+        let value = answer();
+        let at = (&raw const value).cast::<u8>();
+        unsafe { std::slice::from_raw_parts(at, size_of::<T>()) }.to_vec()
+    });
+    assert_eq!(bytes.len(), size_of::<T>(), "the meta answered another question");
+    unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
+}
+
+fn true_clock(clock: clockid_t) -> timespec {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // The system call itself: the C library's own function is the one exported below.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut now) };
+    now
+}
+
+/// The time of a clock, the meta's where that is wanted.
+pub(crate) fn now(clock: clockid_t) -> timespec {
+    if is_shared() {
+        shared_value(1 + clock as u64, || true_clock(clock))
+    } else {
+        true_clock(clock)
+    }
+}
+
+/// See clock_gettime(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int {
+    if !is_shared() {
+        return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, to) as c_int };
+    }
+    unsafe { *to = now(clock) };
+    0
+}
+
+/// See gettimeofday(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gettimeofday(to: *mut timeval, _zone: *mut c_void) -> c_int {
+    let now = now(libc::CLOCK_REALTIME);
+    if !to.is_null() {
+        unsafe { *to = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 } };
+    }
+    0
+}
+
+/// See time(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn time(to: *mut time_t) -> time_t {
+    let now = now(libc::CLOCK_REALTIME).tv_sec;
+    if !to.is_null() {
+        unsafe { *to = now };
+    }
+    now
+}
+
+/// See clock(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn clock() -> c_long {
+    let used = now(libc::CLOCK_PROCESS_CPUTIME_ID);
+    used.tv_sec * 1_000_000 + used.tv_nsec / 1000
+}
+
+/// See times(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
+    let ask = || {
+        let mut row: libc::tms = unsafe { std::mem::zeroed() };
+        let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
+        (row, ticks)
+    };
+    let (row, ticks) = if is_shared() { shared_value(100, ask) } else { ask() };
+    if !to.is_null() {
+        unsafe { *to = row };
+    }
+    ticks
+}
+
+/// See getrusage(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
+    let ask = || {
+        let mut row: rusage = unsafe { std::mem::zeroed() };
+        let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };
+        (row, code as c_int)
+    };
+    let (row, code) = if is_shared() { shared_value(101 + who as u64, ask) } else { ask() };
+    if code == 0 {
+        unsafe { *to = row };
+    }
+    code
+}
+
+fn true_random(length: usize, flags: c_uint) -> Result<Vec<u8>, ssize_t> {
+    let mut bytes = vec![0_u8; length];
+    let got =
+        unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), length, flags) as ssize_t };
+    if got < 0 {
+        return Err(got);
+    }
+    bytes.truncate(got as usize);
+    Ok(bytes)
+}
+
+/// See getrandom(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getrandom(to: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
+    if !is_shared() {
+        return unsafe { libc::syscall(libc::SYS_getrandom, to, length, flags) as ssize_t };
+    }
+    let bytes = shared(200, || true_random(length, flags).unwrap_or_default());
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len()) };
+    bytes.len() as ssize_t
+}
+
+/// See getentropy(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getentropy(to: *mut c_void, length: size_t) -> c_int {
+    let got = unsafe { getrandom(to, length, 0) };
+    if got == length as ssize_t { 0 } else { -1 }
+}
+
+/// See getpid(2): all replicas of a process have one number, so that seeds and names made from it
+/// are equal.
+#[unsafe(no_mangle)]
+pub extern "C" fn getpid() -> pid_t {
+    if is_shared() {
+        let _inside = Inside::enter();
+        return state::with(|state| state.shared_pid()) as pid_t;
+    }
+    unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
+}
+
+/// See kill(2): who signals the number that it takes for its own means itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn kill(pid: pid_t, signal: c_int) -> c_int {
+    let own = is_shared() && pid == getpid();
+    let to = if own { unsafe { libc::syscall(libc::SYS_getpid) as pid_t } } else { pid };
+    unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
+}
+
+/// `std::random_device` of C++ reads the processor's own dice.
+#[unsafe(no_mangle)]
+pub extern "C" fn _ZNSt13random_device9_M_getvalEv(_this: *mut c_void) -> c_uint {
+    let dice = || {
+        let bytes = true_random(4, 0).unwrap_or_default();
+        bytes.iter().fold(0, |sum: c_uint, it| sum << 8 | c_uint::from(*it))
+    };
+    if is_shared() { shared_value(201, dice) } else { dice() }
+}
+
+unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
+    if !state::is_ordered() {
+        return;
+    }
+    let _inside = Inside::enter();
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    state::with(|state| state.exit(code));
+}
+
+unsafe extern "C" {
+    fn on_exit(what: unsafe extern "C" fn(c_int, *mut c_void), with: *mut c_void) -> c_int;
+}
+
+/// Registered before the program's own, so that it runs after them.
+extern "C" fn prepare(_n: c_int, _args: *const *const c_char) {
+    if state::is_replica() {
+        unsafe { on_exit(at_exit, std::ptr::null_mut()) };
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static PREPARE: extern "C" fn(c_int, *const *const c_char) = prepare;

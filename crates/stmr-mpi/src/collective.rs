@@ -1,0 +1,304 @@
+//! Collectives: what a process gives to one is compared before it does, and what it gets is kept
+//! for a twin, so that a result is never computed again in another order.
+
+use selvedge_stmr::message::EventKind;
+
+use crate::abi::{self, Status};
+use crate::calls;
+use crate::comm::Comm;
+use crate::p2p::tested;
+use crate::pack::{self, Part, extent_of};
+use crate::real::{self, Call};
+use crate::request::Request;
+use crate::state::State;
+
+/// A collective under way.
+pub(crate) struct Running {
+    /// Nothing if this replica had left MPI when it began.
+    real: Option<usize>,
+    done: bool,
+    code: i32,
+    gets: Vec<Part>,
+}
+
+impl Running {
+    /// Whether MPI has it complete.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        if let (false, Some(real)) = (self.done, &mut self.real) {
+            let (done, status) = tested(real);
+            (self.done, self.code) = (done, status.error);
+        }
+        self.done
+    }
+}
+
+impl State {
+    /// Waits for a collective; what it brings is in the program's memory then.
+    pub(crate) fn finish_collective(&mut self, mut running: Running) -> Status {
+        let (bytes, did) = self.event(EventKind::Data, |state| {
+            if !running.is_ready() {
+                return None;
+            }
+            let mut bytes = running.code.to_le_bytes().to_vec();
+            if 1 < state.told.replicas {
+                running.gets.iter().for_each(|it| pack::pack(state, *it, &mut bytes));
+            }
+            Some(bytes)
+        });
+        let (code, mut rest) = bytes.split_first_chunk().expect("an event begins with its code");
+        let code = i32::from_le_bytes(*code);
+        if !did {
+            for part in &running.gets {
+                let length = (part.count * pack::size_of(part.datatype)).min(rest.len());
+                pack::unpack(self, &rest[..length], *part);
+                rest = &rest[length..];
+            }
+        }
+        Status { error: code, ..Status::EMPTY }
+    }
+}
+
+pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let running = begin(state, call, args);
+    let comm = args[args.len() - 1];
+    let code = state.finish_collective(running).error;
+    state.error(comm, code, call)
+}
+
+pub(crate) fn nonblocking(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (at, args) = args.split_last().expect("each of these calls has arguments");
+    let running = begin(state, call, args);
+    state.keep_request(Request::Collective(running), *at);
+    0
+}
+
+/// Compares what this process gives, and starts the collective in the form that does not block.
+fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
+    let Some((kind, starts)) = ROWS.iter().find_map(|(blocking, starts, kind)| {
+        (call == *blocking || call == *starts).then_some((*kind, *starts))
+    }) else {
+        state.refuse(call)
+    };
+    let comm = args[args.len() - 1];
+    let known = state.comm(comm);
+    let behind = state.behind(comm);
+    state.mix(&[known.number]);
+    let Parts { gives, gets } = parts(kind, args, &known);
+    if !gives.is_empty() {
+        state.counts.sends += 1;
+        let mut bytes = Vec::new();
+        gives.iter().for_each(|it| pack::pack(state, *it, &mut bytes));
+        let length = bytes.len();
+        let digest = selvedge_stmr::digest::Digest::of(&bytes);
+        let (right, agreed) = state.compare(bytes);
+        if agreed != digest && right.len() == length {
+            // This replica erred: what it gives is mended where it lies.
+            let mut rest = &right[..];
+            for part in &gives {
+                let length = part.count * pack::size_of(part.datatype);
+                pack::unpack(state, &rest[..length], *part);
+                rest = &rest[length..];
+            }
+        }
+    }
+    if state.replica.has_left() {
+        return Running { real: None, done: false, code: 0, gets };
+    }
+    let mut real = 0_usize;
+    let mut to = args.to_vec();
+    *to.last_mut().expect("each of these calls has arguments") = behind;
+    to.push(&raw mut real as usize);
+    let code = real::code(starts, &to);
+    Running { real: Some(real), done: code != abi::SUCCESS, code, gets }
+}
+
+/// What a process gives to a collective, and what it gets.
+#[derive(Default)]
+struct Parts {
+    gives: Vec<Part>,
+    gets: Vec<Part>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Barrier,
+    Bcast,
+    Reduce,
+    Allreduce,
+    Gather,
+    Gatherv,
+    Scatter,
+    Scatterv,
+    Allgather,
+    Allgatherv,
+    Alltoall,
+    Alltoallv,
+    Alltoallw,
+    ReduceScatter,
+    ReduceScatterBlock,
+    Scan,
+    Exscan,
+}
+
+const ROWS: [(Call, Call, Kind); 17] = [
+    (calls::BARRIER, calls::IBARRIER, Kind::Barrier),
+    (calls::BCAST, calls::IBCAST, Kind::Bcast),
+    (calls::REDUCE, calls::IREDUCE, Kind::Reduce),
+    (calls::ALLREDUCE, calls::IALLREDUCE, Kind::Allreduce),
+    (calls::GATHER, calls::IGATHER, Kind::Gather),
+    (calls::GATHERV, calls::IGATHERV, Kind::Gatherv),
+    (calls::SCATTER, calls::ISCATTER, Kind::Scatter),
+    (calls::SCATTERV, calls::ISCATTERV, Kind::Scatterv),
+    (calls::ALLGATHER, calls::IALLGATHER, Kind::Allgather),
+    (calls::ALLGATHERV, calls::IALLGATHERV, Kind::Allgatherv),
+    (calls::ALLTOALL, calls::IALLTOALL, Kind::Alltoall),
+    (calls::ALLTOALLV, calls::IALLTOALLV, Kind::Alltoallv),
+    (calls::ALLTOALLW, calls::IALLTOALLW, Kind::Alltoallw),
+    (calls::REDUCE_SCATTER, calls::IREDUCE_SCATTER, Kind::ReduceScatter),
+    (calls::REDUCE_SCATTER_BLOCK, calls::IREDUCE_SCATTER_BLOCK, Kind::ReduceScatterBlock),
+    (calls::SCAN, calls::ISCAN, Kind::Scan),
+    (calls::EXSCAN, calls::IEXSCAN, Kind::Exscan),
+];
+
+/// Arrays of C ints that the program passes.
+#[derive(Clone, Copy)]
+struct Ints(usize);
+
+impl Ints {
+    fn at(self, idx: usize) -> isize {
+        unsafe { *(self.0 as *const i32).add(idx) as isize }
+    }
+}
+
+fn part(at: usize, count: usize, datatype: usize) -> Part {
+    Part { at, count: count as i32 as usize, datatype }
+}
+
+/// One part for each process, at displacements counted in extents.
+fn spread(at: usize, counts: usize, displacements: usize, datatype: usize, n: usize) -> Vec<Part> {
+    let extent = extent_of(datatype);
+    let one = |idx: usize| Part {
+        at: at.wrapping_add_signed(Ints(displacements).at(idx) * extent),
+        count: Ints(counts).at(idx) as usize,
+        datatype,
+    };
+    (0..n).map(one).collect()
+}
+
+/// One part for each process, at displacements in bytes and each of its own type.
+fn spread_types(at: usize, counts: usize, offsets: usize, datatypes: usize, n: usize) -> Vec<Part> {
+    let one = |idx: usize| Part {
+        at: at.wrapping_add_signed(Ints(offsets).at(idx)),
+        count: Ints(counts).at(idx) as usize,
+        datatype: unsafe { *(datatypes as *const usize).add(idx) },
+    };
+    (0..n).map(one).collect()
+}
+
+/// The part of `idx` in a row of equal parts.
+fn nth(at: usize, count: usize, datatype: usize, idx: usize) -> Part {
+    let step = extent_of(datatype) * (count as i32 as isize);
+    part(at.wrapping_add_signed(step * idx as isize), count, datatype)
+}
+
+fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
+    let (rank, n) = (comm.rank as usize, comm.size as usize);
+    match kind {
+        Kind::Barrier => Parts::default(),
+        Kind::Bcast => {
+            let it = vec![part(a[0], a[1], a[2])];
+            if a[3] as i32 == comm.rank {
+                Parts { gives: it, gets: vec![] }
+            } else {
+                Parts { gives: vec![], gets: it }
+            }
+        }
+        Kind::Reduce => {
+            let is_root = a[5] as i32 == comm.rank;
+            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            let gets = if is_root { vec![part(a[1], a[2], a[3])] } else { vec![] };
+            Parts { gives: vec![part(from, a[2], a[3])], gets }
+        }
+        Kind::Allreduce | Kind::Scan | Kind::Exscan => {
+            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            let nothing = matches!(kind, Kind::Exscan) && rank == 0;
+            let gets = if nothing { vec![] } else { vec![part(a[1], a[2], a[3])] };
+            Parts { gives: vec![part(from, a[2], a[3])], gets }
+        }
+        Kind::ReduceScatter => {
+            let all: isize = (0..n).map(|it| Ints(a[2]).at(it)).sum();
+            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            let own = Ints(a[2]).at(rank) as usize;
+            Parts { gives: vec![part(from, all as usize, a[3])], gets: vec![part(a[1], own, a[3])] }
+        }
+        Kind::ReduceScatterBlock => {
+            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            Parts { gives: vec![part(from, a[2] * n, a[3])], gets: vec![part(a[1], a[2], a[3])] }
+        }
+        Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(kind, a, comm),
+        Kind::Allgather => {
+            let gives = match a[0] {
+                abi::IN_PLACE => nth(a[3], a[4], a[5], rank),
+                from => part(from, a[1], a[2]),
+            };
+            Parts { gives: vec![gives], gets: vec![part(a[3], a[4] * n, a[5])] }
+        }
+        Kind::Allgatherv => {
+            let gets = spread(a[3], a[4], a[5], a[6], n);
+            let gives = if a[0] == abi::IN_PLACE { gets[rank] } else { part(a[0], a[1], a[2]) };
+            Parts { gives: vec![gives], gets }
+        }
+        Kind::Alltoall => {
+            let gets = part(a[3], a[4] * n, a[5]);
+            let gives = if a[0] == abi::IN_PLACE { gets } else { part(a[0], a[1] * n, a[2]) };
+            Parts { gives: vec![gives], gets: vec![gets] }
+        }
+        Kind::Alltoallv => {
+            let gets = spread(a[4], a[5], a[6], a[7], n);
+            let in_place = a[0] == abi::IN_PLACE;
+            let gives = if in_place { gets.clone() } else { spread(a[0], a[1], a[2], a[3], n) };
+            Parts { gives, gets }
+        }
+        Kind::Alltoallw => {
+            let gets = spread_types(a[4], a[5], a[6], a[7], n);
+            let in_place = a[0] == abi::IN_PLACE;
+            let gives =
+                if in_place { gets.clone() } else { spread_types(a[0], a[1], a[2], a[3], n) };
+            Parts { gives, gets }
+        }
+    }
+}
+
+/// Collectives with one process at one side.
+fn rooted(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
+    let (rank, n) = (comm.rank as usize, comm.size as usize);
+    let root = a[if matches!(kind, Kind::Gatherv | Kind::Scatterv) { 7 } else { 6 }] as i32;
+    let is_root = root == comm.rank;
+    match kind {
+        Kind::Gather => {
+            let gives = match a[0] {
+                abi::IN_PLACE => nth(a[3], a[4], a[5], rank),
+                from => part(from, a[1], a[2]),
+            };
+            let gets = if is_root { vec![part(a[3], a[4] * n, a[5])] } else { vec![] };
+            Parts { gives: vec![gives], gets }
+        }
+        Kind::Gatherv => {
+            let gets = if is_root { spread(a[3], a[4], a[5], a[6], n) } else { vec![] };
+            let gives = if a[0] == abi::IN_PLACE { gets[rank] } else { part(a[0], a[1], a[2]) };
+            Parts { gives: vec![gives], gets }
+        }
+        Kind::Scatter => {
+            let gives = if is_root { vec![part(a[0], a[1] * n, a[2])] } else { vec![] };
+            let in_place = a[3] == abi::IN_PLACE;
+            let gets = if in_place { vec![] } else { vec![part(a[3], a[4], a[5])] };
+            Parts { gives, gets }
+        }
+        _ => {
+            let gives = if is_root { spread(a[0], a[1], a[2], a[3], n) } else { vec![] };
+            let in_place = a[4] == abi::IN_PLACE;
+            let gets = if in_place { vec![] } else { vec![part(a[4], a[5], a[6])] };
+            Parts { gives, gets }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Communicators: the program's world is its set, and what is made after a death is made here.
+
+use selvedge_stmr::message::EventKind;
+
+use crate::abi;
+use crate::calls::{self, COMMUNICATORS};
+use crate::real::{self, Call};
+use crate::state::State;
+
+/// What is known of a communicator.
+#[derive(Clone)]
+pub(crate) struct Comm {
+    pub(crate) rank: i32,
+    pub(crate) size: i32,
+    /// Its number among all that the program made.
+    pub(crate) number: u64,
+    /// Its members, as ranks of the program, if this replica has left MPI and made it itself.
+    made: Option<Vec<i32>>,
+}
+
+pub(crate) fn rank_and_size(comm: usize) -> (i32, i32) {
+    let (mut rank, mut size) = (0_i32, 0_i32);
+    real::call(calls::COMM_RANK, &[comm, &raw mut rank as usize]);
+    real::call(calls::COMM_SIZE, &[comm, &raw mut size as usize]);
+    (rank, size)
+}
+
+impl State {
+    /// The communicator that stands behind what the program names.
+    pub(crate) fn behind(&self, comm: usize) -> usize {
+        if comm == self.handles().world { self.world } else { comm }
+    }
+
+    /// What is known of the communicator behind the program's.
+    pub(crate) fn comm(&mut self, comm: usize) -> Comm {
+        let comm = self.behind(comm);
+        if let Some(known) = self.comms.get(&comm) {
+            return known.clone();
+        }
+        let (rank, size) = rank_and_size(comm);
+        self.keep_comm(comm, rank, size, None)
+    }
+
+    fn keep_comm(&mut self, comm: usize, rank: i32, size: i32, made: Option<Vec<i32>>) -> Comm {
+        let known = Comm { rank, size, number: self.n_comms, made };
+        self.n_comms += 1;
+        self.comms.insert(comm, known.clone());
+        known
+    }
+
+    /// Does what the program wants done about its errors.
+    pub(crate) fn error(&mut self, comm: usize, code: i32, call: Call) -> usize {
+        if code == abi::SUCCESS {
+            return 0;
+        }
+        let handles = self.handles();
+        let behind = self.behind(comm);
+        let world = self.errhandlers.get(&self.world).copied();
+        let handler = self.errhandlers.get(&behind).copied().or(world);
+        match handler {
+            Some(it) if it == handles.errors_return => code as usize,
+            Some(it) if it != handles.errors_fatal => {
+                real::call(calls::COMM_SET_ERRHANDLER, &[behind, it]);
+                real::call(calls::COMM_CALL_ERRHANDLER, &[behind, code as usize]);
+                real::call(calls::COMM_SET_ERRHANDLER, &[behind, handles.errors_return]);
+                code as usize
+            }
+            _ => {
+                let (mut text, mut length) = ([0_u8; 512], 0_i32);
+                let args = [code as usize, text.as_mut_ptr() as usize, &raw mut length as usize];
+                real::call(calls::ERROR_STRING, &args);
+                let text = String::from_utf8_lossy(&text[..length as usize]).into_owned();
+                let (name, rank) = (call.name(), self.told.rank);
+                self.say(&format!("note rank {rank}: {name} failed: {text}"));
+                self.abort(code)
+            }
+        }
+    }
+}
+
+/// Passes a call on, with the communicator that stands behind the program's.
+pub(crate) fn pass(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let mask = COMMUNICATORS[call.0];
+    if mask == 0 || state.handles.is_none() {
+        return real::call(call, args);
+    }
+    let mut mapped = args.to_vec();
+    for (idx, it) in mapped.iter_mut().enumerate() {
+        if mask & 1 << idx != 0 {
+            *it = state.behind(*it);
+            if state.comms.get(it).is_some_and(|it| it.made.is_some()) {
+                // What MPI would know of it is not there.
+                state.refuse(call);
+            }
+        }
+    }
+    real::call(call, &mapped)
+}
+
+pub(crate) fn comm_rank(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    unsafe { *(args[1] as *mut i32) = state.comm(args[0]).rank };
+    0
+}
+
+pub(crate) fn comm_size(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    unsafe { *(args[1] as *mut i32) = state.comm(args[0]).size };
+    0
+}
+
+pub(crate) fn comm_group(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let comm = state.comm(args[0]);
+    let Some(members) = comm.made else {
+        return real::call(call, &[state.behind(args[0]), args[1]]);
+    };
+    let mut world = 0_usize;
+    real::call(call, &[state.world, &raw mut world as usize]);
+    let args = [world, members.len(), members.as_ptr() as usize, args[1]];
+    real::call(calls::GROUP_INCL, &args)
+}
+
+/// The members of a communicator, as ranks of the program.
+fn members(state: &State, comm: usize) -> Vec<i32> {
+    let (_, size) = rank_and_size(comm);
+    let (mut own, mut world) = (0_usize, 0_usize);
+    real::call(calls::COMM_GROUP, &[comm, &raw mut own as usize]);
+    real::call(calls::COMM_GROUP, &[state.world, &raw mut world as usize]);
+    let ranks: Vec<i32> = (0..size).collect();
+    let mut found = vec![0_i32; ranks.len()];
+    let args = [own, ranks.len(), ranks.as_ptr() as usize, world, found.as_mut_ptr() as usize];
+    real::call(calls::GROUP_TRANSLATE_RANKS, &args);
+    for group in [&raw mut own, &raw mut world] {
+        real::call(calls::GROUP_FREE, &[group as usize]);
+    }
+    found
+}
+
+/// Makes a communicator.  Where the new one is written is the last argument of all these calls.
+pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let null = state.handles().comm_null;
+    let mut mapped = args.to_vec();
+    for (idx, it) in mapped.iter_mut().enumerate() {
+        if COMMUNICATORS[call.0] & 1 << idx != 0 {
+            *it = state.behind(*it);
+        }
+    }
+    let parent = mapped[0];
+    let (number, rank) = (state.comm(parent).number, state.comm(parent).rank);
+    state.mix(&[number, rank as u64]);
+    if call == calls::COMM_SPLIT || call == calls::COMM_SPLIT_TYPE {
+        state.mix(&[args[1] as u32 as u64, args[2] as u32 as u64]);
+    }
+    // What a process says to make it leaves the process.
+    state.compare(Vec::new());
+    let at = *args.last().expect("each of these calls has arguments");
+    let mut code = 0;
+    let (made, did) = state.event(EventKind::Data, |state| {
+        code = state.block(call, &mapped)? as i32;
+        let new = unsafe { *(at as *const usize) };
+        let none = code != abi::SUCCESS || new == null;
+        let ranks = if none { Vec::new() } else { members(state, new) };
+        Some(ranks.iter().flat_map(|it| it.to_le_bytes()).collect())
+    });
+    if did {
+        if code == abi::SUCCESS {
+            let new = unsafe { *(at as *const usize) };
+            if new != null {
+                let (rank, size) = rank_and_size(new);
+                state.keep_comm(new, rank, size, None);
+                if let Some(handler) = state.errhandlers.get(&parent).copied() {
+                    state.errhandlers.insert(new, handler);
+                }
+            }
+        }
+        return state.error(args[0], code, call);
+    }
+    let ranks: Vec<i32> =
+        made.chunks_exact(4).map(|it| i32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect();
+    let own = ranks.iter().position(|it| *it == state.told.rank as i32);
+    let mut new = null;
+    if let Some(own) = own {
+        // A handle that is nobody else's; only this library looks behind it.
+        real::call(calls::COMM_DUP, &[state.handles().own, &raw mut new as usize]);
+        state.keep_comm(new, own as i32, ranks.len() as i32, Some(ranks));
+    }
+    unsafe { *(at as *mut usize) = new };
+    abi::SUCCESS as usize
+}
+
+pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let at = args[0] as *mut usize;
+    let comm = state.behind(unsafe { *at });
+    if comm == state.world {
+        real::fail("MPI_Comm_free of MPI_COMM_WORLD");
+    }
+    state.comms.remove(&comm);
+    state.errhandlers.remove(&comm);
+    let done = if state.replica.has_left() { None } else { state.block(call, args) };
+    if done.is_none() {
+        unsafe { *at = state.handles().comm_null };
+    }
+    done.unwrap_or(0)
+}
+
+pub(crate) fn comm_disconnect(state: &mut State, call: Call, args: &[usize]) -> usize {
+    comm_free(state, call, args)
+}
+
+pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let keyval = args[1] as i32;
+    if keyval == abi::UNIVERSE_SIZE && args[0] == state.handles().world {
+        static UNIVERSE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+        UNIVERSE.store(state.told.ranks as i32, std::sync::atomic::Ordering::Relaxed);
+        unsafe {
+            *(args[2] as *mut *mut i32) = UNIVERSE.as_ptr();
+            *(args[3] as *mut i32) = 1;
+        }
+        return 0;
+    }
+    if (0..abi::KEYVALS_OWN).contains(&keyval) {
+        return real::call(call, args);
+    }
+    pass(state, call, args)
+}
+
+pub(crate) fn comm_set_errhandler(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let comm = state.behind(args[0]);
+    state.errhandlers.insert(comm, args[1]);
+    0
+}
+
+pub(crate) fn comm_get_parent(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    unsafe { *(args[0] as *mut usize) = state.handles().comm_null };
+    0
+}
+
+pub(crate) fn comm_get_errhandler(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let comm = state.behind(args[0]);
+    let fatal = state.handles().errors_fatal;
+    unsafe { *(args[1] as *mut usize) = state.errhandlers.get(&comm).copied().unwrap_or(fatal) };
+    0
+}

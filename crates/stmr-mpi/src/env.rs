@@ -1,0 +1,138 @@
+//! Calls that the surroundings answer: start, end, time.
+
+use selvedge_stmr::message::EventKind;
+
+use crate::abi::{self, Handles};
+use crate::calls;
+use crate::real::{self, Call};
+use crate::state::{self, State};
+
+pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
+    start(state, || real::code(call, args)) as usize
+}
+
+/// Threads that all call MPI have no order that replicas could share, so that level is lowered.
+pub(crate) fn init_thread(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let wanted = (args[2] as i32).min(abi::THREAD_SERIALIZED);
+    if wanted < args[2] as i32 && state.told.set == 0 && state.told.rank == 0 {
+        state.say("note MPI_THREAD_MULTIPLE is lowered to MPI_THREAD_SERIALIZED");
+    }
+    let code = start(state, || real::code(call, &[args[0], args[1], wanted as usize, args[3]]));
+    let provided = args[3] as *mut i32;
+    unsafe { *provided = (*provided).min(abi::THREAD_SERIALIZED) };
+    code as usize
+}
+
+fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
+    let code = init();
+    if code != abi::SUCCESS {
+        return code;
+    }
+    let handles = Handles::find();
+    state.handles = Some(handles);
+    // Errors come back to this library, which does what the program asked for.
+    for comm in [handles.world, handles.own] {
+        real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
+    }
+    let mut world = 0_usize;
+    let told = state.told;
+    if told.replicas == 1 {
+        world = handles.world;
+    } else {
+        let args = [handles.world, told.set, told.rank, &raw mut world as usize];
+        real::call(calls::COMM_SPLIT, &args);
+    }
+    let (rank, size) = crate::comm::rank_and_size(world);
+    if (rank, size) != (told.rank as i32, told.ranks as i32) {
+        real::fail(&format!(
+            "rank {} of {} was started as {rank} of {size}: the launcher numbers its processes in \
+             another order than by 0, 1, 2 …",
+            told.rank, told.ranks
+        ));
+    }
+    state.world = world;
+    virtual_variables(told);
+    state.say("running");
+    code
+}
+
+/// What the launcher told the program of itself, as it would without replicas.
+fn virtual_variables(told: &state::Told) {
+    let (rank, ranks) = (told.rank.to_string(), told.ranks.to_string());
+    let rows = [
+        ("OMPI_COMM_WORLD_RANK", &rank),
+        ("OMPI_COMM_WORLD_SIZE", &ranks),
+        ("OMPI_COMM_WORLD_LOCAL_RANK", &rank),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", &ranks),
+        ("OMPI_COMM_WORLD_NODE_RANK", &rank),
+        ("OMPI_UNIVERSE_SIZE", &ranks),
+        ("PMIX_RANK", &rank),
+    ];
+    for (name, value) in rows {
+        // The program's thread is the only one that reads them here.
+        unsafe { std::env::set_var(name, value) };
+    }
+}
+
+pub(crate) fn initialized(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    real::call(call, args)
+}
+
+pub(crate) fn finalized(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    unsafe { *(args[0] as *mut i32) = i32::from(state.ending) };
+    abi::SUCCESS as usize
+}
+
+/// The program's end, without MPI's own: that blocks, and hangs when a process dies in it.
+pub(crate) fn finalize(state: &mut State, _call: Call, _args: &[usize]) -> usize {
+    state.finish_sends();
+    state.compare(Vec::new());
+    state.end_together(|state| {
+        let mut flag = 0_i32;
+        let mut status = abi::Status::default();
+        real::call(
+            calls::IPROBE,
+            &[
+                abi::ANY_SOURCE as usize,
+                abi::ANY_TAG as usize,
+                state.world,
+                &raw mut flag as usize,
+                &raw mut status as usize,
+            ],
+        );
+    });
+    abi::SUCCESS as usize
+}
+
+pub(crate) fn abort(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    state.abort(args[1] as i32)
+}
+
+pub(crate) fn query_thread(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    let code = real::call(call, args);
+    let provided = args[0] as *mut i32;
+    unsafe { *provided = (*provided).min(abi::THREAD_SERIALIZED) };
+    code
+}
+
+/// The meta's host: a program that names its hosts sees one program.
+pub(crate) fn get_processor_name(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (name, _) = state.event(EventKind::Decision, |_| {
+        let (mut name, mut length) = ([0_u8; 256], 0_i32);
+        real::call(call, &[name.as_mut_ptr() as usize, &raw mut length as usize]);
+        Some(name[..length as usize].to_vec())
+    });
+    unsafe {
+        let to = args[0] as *mut u8;
+        std::ptr::copy_nonoverlapping(name.as_ptr(), to, name.len());
+        *to.add(name.len()) = 0;
+        *(args[1] as *mut i32) = name.len() as i32;
+    }
+    abi::SUCCESS as usize
+}
+
+/// The meta's clock, in seconds.
+pub(crate) fn wtime() -> f64 {
+    let now = crate::clock::now(libc::CLOCK_MONOTONIC);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}

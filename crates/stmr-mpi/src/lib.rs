@@ -1,0 +1,100 @@
+//! The library that `selvedge mpirun` preloads into each replica of an MPI program.
+//!
+//! It exports every function of MPI under both its names and decides for each by `calls.txt`: pass
+//! it on, refuse it by name, or do it here.  What is right, who leads and who feeds whom is
+//! decided by `selvedge-stmr`; this crate carries it out over sockets and the program's own MPI.
+//!
+//! In reading order: the program's MPI library and how it is called (`real`), its handles and
+//! statuses (`abi`), links to siblings and to the launcher (`link`), the one state of a replica
+//! and how it waits (`state`), calls that only the environment answers (`env`), communicators
+//! (`comm`), contents in the order of their types (`pack`), messages (`p2p`), requests
+//! (`request`), collectives (`collective`), and what the C library is asked for that differs
+//! between replicas (`clock`).
+//!
+//! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
+//! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
+//! lost a member touches MPI's messages no more and takes what comes in from a twin.
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod real;
+
+mod abi;
+
+mod link;
+
+mod state;
+
+mod env;
+
+mod comm;
+
+mod pack;
+
+mod p2p;
+
+mod request;
+
+mod collective;
+
+mod clock;
+
+use real::Call;
+use state::State;
+
+/// What is done with a call.
+#[derive(Clone, Copy)]
+enum Class {
+    /// It is safe as it is, but for the communicator of all processes.
+    Pass,
+    /// The program stops with its name.
+    Refuse,
+    /// This crate does it.
+    Own(fn(&mut State, Call, &[usize]) -> usize),
+}
+
+mod calls {
+    #![allow(missing_docs, non_snake_case, unreachable_pub)]
+    use super::{Call, Class};
+
+    include!(concat!(env!("OUT_DIR"), "/calls.rs"));
+}
+
+/// Every exported function of MPI comes here.
+unsafe fn enter(call: Call, args: &[usize]) -> usize {
+    if !state::is_replica() || real::is_inside() {
+        return real::call(call, args);
+    }
+    let _inside = real::Inside::enter();
+    state::with(|state| {
+        state.shape = state.shape.after(&[call.0 as u64]);
+        match calls::CLASSES[call.0] {
+            Class::Pass => comm::pass(state, call, args),
+            Class::Refuse => state.refuse(call),
+            Class::Own(own) => own(state, call, args),
+        }
+    })
+}
+
+/// The program's clock is the meta's, so that all replicas read the same.
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Wtime() -> f64 {
+    env::wtime()
+}
+
+/// See [`MPI_Wtime`].
+#[unsafe(no_mangle)]
+pub extern "C" fn PMPI_Wtime() -> f64 {
+    env::wtime()
+}
+
+/// The clock's step.
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Wtick() -> f64 {
+    1e-9
+}
+
+/// See [`MPI_Wtick`].
+#[unsafe(no_mangle)]
+pub extern "C" fn PMPI_Wtick() -> f64 {
+    1e-9
+}

@@ -1,0 +1,459 @@
+//! Messages.  What leaves is compared first and carries a seal of what was agreed on; what comes in
+//! comes into a buffer of this library's, is checked against its seal, and reaches the program's
+//! at completion.
+//!
+//! A receive that takes from anybody is settled by the meta: shadows post it by name once they are
+//! told whose message it took, and hold back what was posted after it and might take the same.
+
+use selvedge_stmr::digest::Digest;
+use selvedge_stmr::message::EventKind;
+
+use crate::abi::{self, Status};
+use crate::calls;
+use crate::pack::{self, Part};
+use crate::real::{self, Call};
+use crate::request::Request;
+use crate::state::State;
+
+/// Bytes of a seal, at the end of each message.
+const SEAL: usize = 16;
+
+/// Sends up to this many bytes are done when they have been copied.
+const BUFFERED_MAX: usize = 64 << 10;
+
+/// So many bytes may wait like that.
+const BUFFERED_ALL_MAX: usize = 16 << 20;
+
+/// A send under way.
+pub(crate) struct Outgoing {
+    id: u64,
+    real: usize,
+    bytes: Vec<u8>,
+    /// It is over only when the other side has begun to receive, or its buffer is large.
+    waits: bool,
+}
+
+/// A receive that is not complete.
+pub(crate) struct Receive {
+    id: u64,
+    comm: usize,
+    source: i32,
+    tag: i32,
+    /// Whose message it took, once known.
+    settled: Option<(i32, i32)>,
+    posted: bool,
+    real: usize,
+    done: Option<Status>,
+    bytes: Vec<u8>,
+}
+
+impl Receive {
+    fn is_open(&self) -> bool {
+        self.source == abi::ANY_SOURCE && self.settled.is_none()
+    }
+
+    fn may_take(&self, source: i32, tag: i32) -> bool {
+        (self.source == abi::ANY_SOURCE || source == abi::ANY_SOURCE || self.source == source)
+            && (self.tag == abi::ANY_TAG || tag == abi::ANY_TAG || self.tag == tag)
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.comm == other.comm && self.may_take(other.source, other.tag)
+    }
+}
+
+/// All sends: MPI_Send and its modes, blocking or not.
+pub(crate) fn send(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let waits = call == calls::SSEND || call == calls::ISSEND;
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let id = begin_send(state, waits, part, args[3] as i32, args[4] as i32, args[5]);
+    if let Some(request) = args.get(6) {
+        state.keep_request(Request::Send(id), *request);
+    } else {
+        state.finish_send(id);
+    }
+    0
+}
+
+/// Compares and starts a send.
+pub(crate) fn begin_send(
+    state: &mut State,
+    waits: bool,
+    part: Part,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> u64 {
+    let known = state.comm(comm);
+    let comm = state.behind(comm);
+    if dest == abi::PROC_NULL {
+        return 0;
+    }
+    if dest < 0 || known.size <= dest || tag < 0 {
+        real::fail(&format!(
+            "rank {}: a send to {dest} with tag {tag} on a communicator of {} processes",
+            state.told.rank, known.size
+        ));
+    }
+    state.mix(&[known.number, dest as u64, tag as u64, part.count as u64]);
+    state.counts.sends += 1;
+    let mut bytes = Vec::with_capacity(part.count * pack::size_of(part.datatype) + SEAL);
+    pack::pack(state, part, &mut bytes);
+    let (mut bytes, digest) = state.compare(bytes);
+    let seal = digest.sealed(tag, known.rank, bytes.len() as u64);
+    bytes.extend(seal.0.to_le_bytes());
+    if state.replica.has_left() {
+        return 0;
+    }
+    let Ok(length) = i32::try_from(bytes.len()) else {
+        real::fail("a message of more than 2 GiB is not served")
+    };
+    let which = if waits { calls::ISSEND } else { calls::ISEND };
+    let mut request = 0_usize;
+    let byte = state.handles().byte;
+    let to = [bytes.as_ptr() as usize, length as usize, byte, dest as usize, tag as usize, comm];
+    let code = real::code(which, &[&to[..], &[&raw mut request as usize]].concat());
+    if code != abi::SUCCESS {
+        state.error(comm, code, which);
+    }
+    let all: usize = state.outgoing.iter().map(|it| it.bytes.len()).sum();
+    let waits = waits || BUFFERED_MAX < bytes.len() || BUFFERED_ALL_MAX < all + bytes.len();
+    let id = state.counts.sends;
+    state.outgoing.push(Outgoing { id, real: request, bytes, waits });
+    id
+}
+
+impl State {
+    /// Lets go of the sends that are over.
+    pub(crate) fn reap(&mut self) {
+        if self.replica.has_left() {
+            // MPI may still read from them.
+            for it in self.outgoing.drain(..) {
+                std::mem::forget(it.bytes);
+            }
+            return;
+        }
+        self.outgoing.retain_mut(|it| !tested(&mut it.real).0);
+    }
+
+    /// Whether a send's buffer is free again, as far as the program can tell.
+    pub(crate) fn is_sent(&mut self, id: u64) -> bool {
+        let waits = |it: &Outgoing| it.id == id && it.waits;
+        if self.outgoing.iter().any(waits) {
+            self.reap();
+        }
+        !self.outgoing.iter().any(waits)
+    }
+
+    pub(crate) fn finish_send(&mut self, id: u64) {
+        self.spins = 0;
+        while !self.is_sent(id) {
+            self.spin();
+        }
+    }
+
+    /// Waits for all sends.
+    pub(crate) fn finish_sends(&mut self) {
+        self.reap();
+        while !self.outgoing.is_empty() {
+            self.spin();
+            self.reap();
+        }
+    }
+
+    /// Posts what may be posted, oldest first.
+    fn post_receives(&mut self) {
+        if self.replica.has_left() {
+            return;
+        }
+        let byte = self.handles().byte;
+        let leads = self.replica.is_meta();
+        for idx in 0..self.receives.len() {
+            let (before, rest) = self.receives.split_at_mut(idx);
+            let it = &mut rest[0];
+            let held = it.settled.is_none()
+                && before
+                    .iter()
+                    .any(|other| other.is_open() && !other.posted && other.overlaps(it));
+            if it.posted || (it.is_open() && !leads) || held {
+                continue;
+            }
+            let (source, tag) = it.settled.unwrap_or((it.source, it.tag));
+            it.posted = true;
+            let to = [it.bytes.as_mut_ptr() as usize, it.bytes.len(), byte, source as usize];
+            let rest = [tag as usize, it.comm, &raw mut it.real as usize];
+            let code = real::code(calls::IRECV, &[&to[..], &rest[..]].concat());
+            if code != abi::SUCCESS {
+                it.done = Some(Status { error: code, ..Status::EMPTY });
+            }
+        }
+    }
+
+    fn receive(&mut self, id: u64) -> &mut Receive {
+        let found = self.receives.iter_mut().find(|it| it.id == id);
+        found.expect("a receive is kept until it is complete")
+    }
+
+    /// Whether MPI has brought the message.
+    pub(crate) fn is_received(&mut self, id: u64) -> bool {
+        self.post_receives();
+        let it = self.receive(id);
+        if it.done.is_none() && it.posted {
+            let (done, status) = tested(&mut it.real);
+            it.done = done.then_some(status);
+        }
+        it.done.is_some()
+    }
+
+    /// Waits for a message, and puts it where the program wants it.
+    pub(crate) fn finish_receive(&mut self, id: u64, part: Part) -> Status {
+        self.settle_receive(id);
+        let (bytes, did) = self.event(EventKind::Data, |state| {
+            if !state.is_received(id) {
+                return None;
+            }
+            let it = state.receive(id);
+            let status = it.done.expect("it was received");
+            let mut row = status.to_bytes().to_vec();
+            row.extend(&it.bytes[..status.count as usize]);
+            Some(row)
+        });
+        let at = self.receives.iter().position(|it| it.id == id);
+        let mut receive = self.receives.remove(at.expect("it is kept until it is complete"));
+        if !did && receive.posted && receive.done.is_none() {
+            // MPI may still write into it.
+            std::mem::forget(std::mem::take(&mut receive.bytes));
+        }
+        let mut status = Status::from_bytes(&bytes);
+        if status.error != abi::SUCCESS {
+            return status;
+        }
+        let contents = &bytes[20..];
+        let Some((contents, seal)) = contents.split_last_chunk::<SEAL>() else {
+            real::fail("a message came that this library did not send")
+        };
+        let wanted = Digest::of(contents).sealed(status.tag, status.source, contents.len() as u64);
+        if wanted.0 != u128::from_le_bytes(*seal) {
+            let rank = self.told.rank;
+            let (source, set) = (status.source, self.told.set);
+            self.say(&format!(
+                "note rank {rank}: set{set} ends: a message from {source} changed on its way"
+            ));
+            unsafe { libc::_exit(0) };
+        }
+        status.count = contents.len() as u64;
+        pack::unpack(self, contents, part);
+        status
+    }
+
+    /// Learns whose message a receive took, where that may differ between replicas.
+    fn settle_receive(&mut self, id: u64) {
+        let own = self.receives.iter().position(|it| it.id == id).expect("it is kept");
+        let open = |it: &Receive| it.is_open() && it.overlaps(&self.receives[own]);
+        let earlier: Vec<u64> =
+            self.receives[..own].iter().filter(|it| open(it)).map(|it| it.id).collect();
+        if (earlier.is_empty() && !self.receives[own].is_open()) || self.told.replicas == 1 {
+            return;
+        }
+        let (rows, _) = self.event(EventKind::Decision, |state| {
+            if !state.is_received(id) {
+                return None;
+            }
+            let taken = state.receive(id).done.expect("it was received");
+            let mut rows = Vec::new();
+            for other in &earlier {
+                // One that was posted earlier and could have taken this message has another.
+                if !state.receive(*other).may_take(taken.source, taken.tag) {
+                    continue;
+                }
+                if !state.is_received(*other) {
+                    return None;
+                }
+                let status = state.receive(*other).done.expect("it was received");
+                settled(*other, status, &mut rows);
+            }
+            settled(id, taken, &mut rows);
+            Some(rows)
+        });
+        for row in rows.chunks_exact(16) {
+            let word = |at: usize| {
+                u64::from_le_bytes(row[at..at + 8].try_into().expect("a row has two words"))
+            };
+            let (source, tag) = (word(8) as u32 as i32, (word(8) >> 32) as i32);
+            self.receive(word(0)).settled = Some((source, tag));
+        }
+        self.post_receives();
+    }
+}
+
+fn settled(id: u64, status: Status, rows: &mut Vec<u8>) {
+    rows.extend(id.to_le_bytes());
+    rows.extend(status.source.to_le_bytes());
+    rows.extend(status.tag.to_le_bytes());
+}
+
+/// Tests a request of MPI's.
+pub(crate) fn tested(real: &mut usize) -> (bool, Status) {
+    let (mut flag, mut status) = (0_i32, Status::default());
+    let args =
+        [std::ptr::from_mut(real) as usize, &raw mut flag as usize, &raw mut status as usize];
+    let code = real::code(calls::TEST, &args);
+    status.error = code;
+    if code == abi::ERR_TRUNCATE {
+        status.count = 0;
+    }
+    (flag != 0 || code != abi::SUCCESS, status)
+}
+
+/// Takes note of a receive; it is posted at once if it may be.
+pub(crate) fn begin_receive(
+    state: &mut State,
+    part: Part,
+    source: i32,
+    tag: i32,
+    comm: usize,
+) -> Option<u64> {
+    let known = state.comm(comm);
+    let comm = state.behind(comm);
+    state.mix(&[known.number, source as u32 as u64, tag as u32 as u64, part.count as u64]);
+    if source == abi::PROC_NULL {
+        return None;
+    }
+    state.n_receives += 1;
+    let id = state.n_receives;
+    let room = part.count * pack::size_of(part.datatype) + SEAL;
+    if i32::try_from(room).is_err() {
+        real::fail("a message of more than 2 GiB is not served");
+    }
+    state.receives.push(Receive {
+        id,
+        comm,
+        source,
+        tag,
+        settled: None,
+        posted: false,
+        real: 0,
+        done: None,
+        bytes: vec![0; room],
+    });
+    state.post_receives();
+    Some(id)
+}
+
+pub(crate) fn recv(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let (source, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
+    let status = match begin_receive(state, part, source, tag, comm) {
+        None => Status::NOBODY,
+        Some(id) => state.finish_receive(id, part),
+    };
+    unsafe { status.write(args[6], false) };
+    state.error(comm, status.error, call)
+}
+
+pub(crate) fn irecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let id = begin_receive(state, part, args[3] as i32, args[4] as i32, args[5]);
+    let request = match id {
+        None => Request::Done(Status::NOBODY),
+        Some(id) => Request::Receive(id, part),
+    };
+    state.keep_request(request, args[6]);
+    0
+}
+
+pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let sent = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let part = Part { at: args[5], count: args[6] as i32 as usize, datatype: args[7] };
+    let comm = args[10];
+    let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
+    let out = begin_send(state, false, sent, args[3] as i32, args[4] as i32, comm);
+    let status = id.map_or(Status::NOBODY, |id| state.finish_receive(id, part));
+    state.finish_send(out);
+    unsafe { status.write(args[11], false) };
+    state.error(comm, status.error, call)
+}
+
+pub(crate) fn sendrecv_replace(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let comm = args[7];
+    let out = begin_send(state, false, part, args[3] as i32, args[4] as i32, comm);
+    let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
+    let status = id.map_or(Status::NOBODY, |id| state.finish_receive(id, part));
+    state.finish_send(out);
+    unsafe { status.write(args[8], false) };
+    state.error(comm, status.error, call)
+}
+
+/// What a look at the next message says, if there is one.
+fn look(state: &mut State, args: &[usize]) -> Option<Status> {
+    state.post_receives();
+    let (mut flag, mut status) = (0_i32, Status::default());
+    let comm = state.behind(args[2]);
+    let to = [args[0], args[1], comm, &raw mut flag as usize, &raw mut status as usize];
+    real::call(calls::IPROBE, &to);
+    if flag == 0 {
+        return None;
+    }
+    if status.source != abi::PROC_NULL {
+        status.count = status.count.saturating_sub(SEAL as u64);
+    }
+    Some(status)
+}
+
+pub(crate) fn probe(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let args = args.to_vec();
+    let (row, _) = state
+        .event(EventKind::Decision, |state| look(state, &args).map(|it| it.to_bytes().to_vec()));
+    unsafe { Status::from_bytes(&row).write(args[3], false) };
+    0
+}
+
+pub(crate) fn iprobe(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let args = args.to_vec();
+    let (row, did) = state.event(EventKind::Decision, |state| {
+        Some(look(state, &args).map(|it| it.to_bytes().to_vec()).unwrap_or_default())
+    });
+    unsafe { *(args[3] as *mut i32) = i32::from(!row.is_empty()) };
+    if row.is_empty() {
+        if did {
+            state.spin();
+        }
+    } else {
+        unsafe { Status::from_bytes(&row).write(args[4], false) };
+    }
+    0
+}
+
+/// Buffered sends are copied by this library anyway; the program's buffer is only kept for it.
+pub(crate) fn buffer_attach(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let _ = state;
+    real::call(call, args)
+}
+
+pub(crate) fn buffer_detach(state: &mut State, call: Call, args: &[usize]) -> usize {
+    state.finish_sends();
+    real::call(call, args)
+}
+
+pub(crate) fn send_init(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let request = Request::Persistent { call, args: args.to_vec(), active: None };
+    state.keep_request(request, args[6]);
+    0
+}
+
+pub(crate) fn recv_init(state: &mut State, call: Call, args: &[usize]) -> usize {
+    send_init(state, call, args)
+}
+
+pub(crate) fn start(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    state.start_request(unsafe { *(args[0] as *const usize) });
+    0
+}
+
+pub(crate) fn startall(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    for idx in 0..args[0] as i32 as usize {
+        state.start_request(unsafe { *(args[1] as *const usize).add(idx) });
+    }
+    0
+}

@@ -1,0 +1,101 @@
+//! Contents in the order of their types, without the holes.
+
+use crate::abi;
+use crate::calls;
+use crate::real;
+use crate::state::State;
+
+/// Some of the program's memory: so many of a type, from an address.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) at: usize,
+    pub(crate) count: usize,
+    pub(crate) datatype: usize,
+}
+
+/// Bytes of one of a type, without its holes.
+pub(crate) fn size_of(datatype: usize) -> usize {
+    let mut size = 0_i32;
+    real::call(calls::TYPE_SIZE, &[datatype, &raw mut size as usize]);
+    usize::try_from(size)
+        .unwrap_or_else(|_| real::fail("a datatype of more than 2 GiB is not served"))
+}
+
+/// Bytes from one of a type to the next.
+pub(crate) fn extent_of(datatype: usize) -> isize {
+    let (mut low, mut extent) = (0_isize, 0_isize);
+    let args = [datatype, &raw mut low as usize, &raw mut extent as usize];
+    real::call(calls::TYPE_GET_EXTENT, &args);
+    extent
+}
+
+/// Whether memory holds it in the order in which it is sent, without holes.
+fn is_plain(datatype: usize, size: usize) -> bool {
+    let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
+    let at = n.as_mut_ptr() as usize;
+    real::call(
+        calls::TYPE_GET_ENVELOPE,
+        &[datatype, at, at + 4, at + 8, &raw mut combiner as usize],
+    );
+    combiner == abi::COMBINER_NAMED && extent_of(datatype) == size as isize
+}
+
+/// Appends a part's contents to `out`.
+pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
+    let size = size_of(part.datatype);
+    let length = size * part.count;
+    if length == 0 {
+        return;
+    }
+    if is_plain(part.datatype, size) {
+        out.extend(unsafe { std::slice::from_raw_parts(part.at as *const u8, length) });
+        return;
+    }
+    let start = out.len();
+    out.resize(start + length, 0);
+    let mut position = 0_i32;
+    let to = out[start..].as_mut_ptr() as usize;
+    let args = [part.at, part.count, part.datatype, to, length, &raw mut position as usize];
+    let code = real::code(calls::PACK, &[&args[..], &[state.world]].concat());
+    if code != abi::SUCCESS || position as usize != length {
+        real::fail(&format!("contents of {length} bytes could not be packed (code {code})"));
+    }
+}
+
+/// Puts contents into a part, which may be longer than they are.
+pub(crate) fn unpack(state: &State, bytes: &[u8], part: Part) {
+    let size = size_of(part.datatype);
+    if size == 0 || bytes.is_empty() {
+        return;
+    }
+    if is_plain(part.datatype, size) {
+        let to = part.at as *mut u8;
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        return;
+    }
+    let whole = bytes.len() / size;
+    unpack_whole(state, &bytes[..whole * size], Part { count: whole, ..part });
+    let rest = &bytes[whole * size..];
+    if !rest.is_empty() {
+        // The last one is there in part: what the message does not reach stays as it is.
+        let at = part.at.wrapping_add_signed(extent_of(part.datatype) * whole as isize);
+        let last = Part { at, count: 1, datatype: part.datatype };
+        let mut one = Vec::new();
+        pack(state, last, &mut one);
+        one[..rest.len()].copy_from_slice(rest);
+        unpack_whole(state, &one, last);
+    }
+}
+
+fn unpack_whole(state: &State, bytes: &[u8], part: Part) {
+    if bytes.is_empty() {
+        return;
+    }
+    let mut position = 0_i32;
+    let from = bytes.as_ptr() as usize;
+    let args = [from, bytes.len(), &raw mut position as usize, part.at, part.count, part.datatype];
+    let code = real::code(calls::UNPACK, &[&args[..], &[state.world]].concat());
+    if code != abi::SUCCESS {
+        real::fail(&format!("{} bytes could not be unpacked (code {code})", bytes.len()));
+    }
+}

@@ -1,0 +1,327 @@
+//! Requests, which are this library's own, and what of them is complete, which the meta says.
+
+use selvedge_stmr::message::EventKind;
+
+use crate::abi::{self, Status};
+use crate::calls;
+use crate::collective::Running;
+use crate::p2p;
+use crate::pack::Part;
+use crate::real::{self, Call};
+use crate::state::State;
+
+/// Something under way that the program holds a handle of.
+pub(crate) enum Request {
+    Send(u64),
+    Receive(u64, Part),
+    Done(Status),
+    Collective(Running),
+    Persistent { call: Call, args: Vec<usize>, active: Option<Box<Self>> },
+}
+
+/// Handles of this library's requests are addresses that nothing lies at.
+const BASE: usize = 0x5e1f << 32;
+const STEP: usize = 16;
+
+/// Where Fortran's numbers of them begin.
+const FORTRAN_BASE: i32 = 1 << 24;
+
+impl State {
+    /// Keeps a request and writes its handle to where the program wants it.
+    pub(crate) fn keep_request(&mut self, request: Request, at: usize) {
+        let idx = self.requests.iter().position(Option::is_none).unwrap_or(self.requests.len());
+        if idx == self.requests.len() {
+            self.requests.push(None);
+        }
+        self.requests[idx] = Some(request);
+        unsafe { *(at as *mut usize) = BASE + idx * STEP };
+    }
+
+    fn slot(&self, handle: usize) -> usize {
+        let idx = handle.wrapping_sub(BASE) / STEP;
+        if !self.requests.get(idx).is_some_and(Option::is_some) {
+            real::fail(&format!("{handle:#x} is no request that this program has"));
+        }
+        idx
+    }
+
+    /// Whether it is a request that something can be waited for with.
+    fn is_active(&self, handle: usize) -> bool {
+        if handle == self.handles().request_null {
+            return false;
+        }
+        !matches!(self.requests[self.slot(handle)], Some(Request::Persistent { active: None, .. }))
+    }
+
+    /// Whether it is complete here, without completing it.
+    fn is_ready(&mut self, handle: usize) -> bool {
+        let slot = self.slot(handle);
+        let mut request = self.requests[slot].take().expect("a slot in use is not empty");
+        let ready = self.is_ready_request(&mut request);
+        self.requests[slot] = Some(request);
+        ready
+    }
+
+    fn is_ready_request(&mut self, request: &mut Request) -> bool {
+        match request {
+            Request::Send(id) => self.is_sent(*id),
+            Request::Receive(id, _) => self.is_received(*id),
+            Request::Done(_) => true,
+            Request::Collective(running) => running.is_ready(),
+            Request::Persistent { active, .. } => match active {
+                Some(it) => self.is_ready_request(it),
+                None => true,
+            },
+        }
+    }
+
+    /// Waits for it; the program's handle of it becomes null, unless it can be started again.
+    fn complete(&mut self, at: *mut usize) -> Status {
+        let handle = unsafe { *at };
+        if !self.is_active(handle) {
+            return Status::EMPTY;
+        }
+        let slot = self.slot(handle);
+        let request = self.requests[slot].take().expect("a slot in use is not empty");
+        match request {
+            Request::Persistent { call, args, active } => {
+                // The slot is in use while its request is waited for.
+                self.requests[slot] = Some(Request::Done(Status::EMPTY));
+                let active = active.expect("only active requests are completed");
+                let status = self.complete_request(*active);
+                self.requests[slot] = Some(Request::Persistent { call, args, active: None });
+                status
+            }
+            request => {
+                let status = self.complete_request(request);
+                unsafe { *at = self.handles().request_null };
+                status
+            }
+        }
+    }
+
+    fn complete_request(&mut self, request: Request) -> Status {
+        match request {
+            Request::Send(id) => {
+                self.finish_send(id);
+                Status { source: abi::UNDEFINED, tag: abi::UNDEFINED, ..Status::EMPTY }
+            }
+            Request::Receive(id, part) => self.finish_receive(id, part),
+            Request::Done(status) => status,
+            Request::Collective(running) => self.finish_collective(running),
+            Request::Persistent { .. } => Status::EMPTY,
+        }
+    }
+
+    /// Starts a persistent request.
+    pub(crate) fn start_request(&mut self, handle: usize) {
+        let slot = self.slot(handle);
+        let Some(Request::Persistent { call, args, active: None }) = self.requests[slot].take()
+        else {
+            real::fail("MPI_Start of a request that is not persistent, or under way");
+        };
+        self.requests[slot] = Some(Request::Done(Status::EMPTY));
+        let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+        let (peer, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
+        let active = if call == calls::RECV_INIT {
+            match p2p::begin_receive(self, part, peer, tag, comm) {
+                None => Request::Done(Status::NOBODY),
+                Some(id) => Request::Receive(id, part),
+            }
+        } else {
+            let waits = call == calls::SSEND_INIT;
+            Request::Send(p2p::begin_send(self, waits, part, peer, tag, comm))
+        };
+        self.requests[slot] =
+            Some(Request::Persistent { call, args, active: Some(Box::new(active)) });
+    }
+
+    /// What of `handles` the meta has complete: nothing until `enough` says that it will do.
+    fn ready(
+        &mut self,
+        handles: &[usize],
+        once: bool,
+        enough: fn(usize, usize) -> bool,
+    ) -> Vec<usize> {
+        let (row, did) = self.event(EventKind::Decision, |state| {
+            let active: Vec<usize> =
+                (0..handles.len()).filter(|it| state.is_active(handles[*it])).collect();
+            let ready: Vec<usize> =
+                active.iter().copied().filter(|it| state.is_ready(handles[*it])).collect();
+            let row = |ready: &[usize]| {
+                Some(ready.iter().flat_map(|it| (*it as u32).to_le_bytes()).collect())
+            };
+            if enough(ready.len(), active.len()) {
+                row(&ready)
+            } else if once {
+                row(&[])
+            } else {
+                None
+            }
+        });
+        if did && row.is_empty() {
+            self.spin();
+        }
+        row.chunks_exact(4)
+            .map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]) as usize)
+            .collect()
+    }
+}
+
+unsafe fn handles(count: usize, at: usize) -> Vec<usize> {
+    (0..count).map(|idx| unsafe { *(at as *const usize).add(idx) }).collect()
+}
+
+fn status_at(statuses: usize, idx: usize) -> usize {
+    if statuses == 0 { 0 } else { statuses + idx * size_of::<Status>() }
+}
+
+pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let status = state.complete(args[0] as *mut usize);
+    unsafe { status.write(args[1], false) };
+    state.error(state.world, status.error, call)
+}
+
+/// Completes those of `which` and writes their statuses in that order.
+fn complete_all(
+    state: &mut State,
+    call: Call,
+    requests: usize,
+    which: &[usize],
+    statuses: usize,
+) -> usize {
+    let mut failed = false;
+    for (row, idx) in which.iter().enumerate() {
+        let at = unsafe { (requests as *mut usize).add(*idx) };
+        let status = state.complete(at);
+        failed |= status.error != abi::SUCCESS;
+        unsafe { status.write(status_at(statuses, row), true) };
+    }
+    let code = if failed { abi::ERR_IN_STATUS } else { abi::SUCCESS };
+    state.error(state.world, code, call)
+}
+
+pub(crate) fn waitall(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let all: Vec<usize> = (0..args[0] as i32 as usize).collect();
+    complete_all(state, call, args[1], &all, args[2])
+}
+
+pub(crate) fn waitany(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
+    let index = args[2] as *mut i32;
+    if !all.iter().any(|it| state.is_active(*it)) {
+        unsafe {
+            *index = abi::UNDEFINED;
+            Status::EMPTY.write(args[3], false);
+        }
+        return 0;
+    }
+    let ready = state.ready(&all, false, |ready, _| 0 < ready);
+    let idx = ready[0];
+    let status = state.complete(unsafe { (args[1] as *mut usize).add(idx) });
+    unsafe {
+        *index = idx as i32;
+        status.write(args[3], false);
+    }
+    state.error(state.world, status.error, call)
+}
+
+pub(crate) fn waitsome(state: &mut State, call: Call, args: &[usize]) -> usize {
+    some(state, call, args, false)
+}
+
+pub(crate) fn testsome(state: &mut State, call: Call, args: &[usize]) -> usize {
+    some(state, call, args, true)
+}
+
+fn some(state: &mut State, call: Call, args: &[usize], once: bool) -> usize {
+    let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
+    let n_out = args[2] as *mut i32;
+    if !all.iter().any(|it| state.is_active(*it)) {
+        unsafe { *n_out = abi::UNDEFINED };
+        return 0;
+    }
+    let ready = state.ready(&all, once, |ready, _| 0 < ready);
+    unsafe {
+        *n_out = ready.len() as i32;
+        for (row, idx) in ready.iter().enumerate() {
+            *(args[3] as *mut i32).add(row) = *idx as i32;
+        }
+    }
+    complete_all(state, call, args[1], &ready, args[4])
+}
+
+pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let at = args[0] as *mut usize;
+    let flag = args[1] as *mut i32;
+    let handle = unsafe { *at };
+    let done =
+        !state.is_active(handle) || !state.ready(&[handle], true, |ready, _| ready == 1).is_empty();
+    unsafe { *flag = i32::from(done) };
+    if !done {
+        return 0;
+    }
+    let status = state.complete(at);
+    unsafe { status.write(args[2], false) };
+    state.error(state.world, status.error, call)
+}
+
+pub(crate) fn testall(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
+    let active = all.iter().any(|it| state.is_active(*it));
+    let done = !active || !state.ready(&all, true, |ready, active| ready == active).is_empty();
+    unsafe { *(args[2] as *mut i32) = i32::from(done) };
+    if !done {
+        return 0;
+    }
+    let all: Vec<usize> = (0..all.len()).collect();
+    complete_all(state, call, args[1], &all, args[3])
+}
+
+pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
+    let (index, flag) = (args[2] as *mut i32, args[3] as *mut i32);
+    let active = all.iter().any(|it| state.is_active(*it));
+    let ready = if active { state.ready(&all, true, |ready, _| 0 < ready) } else { Vec::new() };
+    unsafe {
+        *flag = i32::from(!active || !ready.is_empty());
+        *index = ready.first().map_or(abi::UNDEFINED, |it| *it as i32);
+    }
+    let Some(idx) = ready.first() else {
+        if !active {
+            unsafe { Status::EMPTY.write(args[4], false) };
+        }
+        return 0;
+    };
+    let status = state.complete(unsafe { (args[1] as *mut usize).add(*idx) });
+    unsafe { status.write(args[4], false) };
+    state.error(state.world, status.error, call)
+}
+
+pub(crate) fn request_free(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let at = args[0] as *mut usize;
+    let slot = state.slot(unsafe { *at });
+    match state.requests[slot].take() {
+        // Sends go on by themselves; nobody can be told that a receive is over.
+        Some(Request::Send(_) | Request::Done(_) | Request::Persistent { active: None, .. }) => {}
+        _ => real::fail("MPI_Request_free of a receive or collective that is under way"),
+    }
+    unsafe { *at = state.handles().request_null };
+    0
+}
+
+pub(crate) fn request_c2f(state: &mut State, call: Call, args: &[usize]) -> usize {
+    if args[0] == state.handles().request_null {
+        return real::call(call, args);
+    }
+    FORTRAN_BASE as usize + state.slot(args[0])
+}
+
+pub(crate) fn request_f2c(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let number = args[0] as i32;
+    if number < FORTRAN_BASE {
+        return real::call(call, args);
+    }
+    let _ = state;
+    BASE + (number - FORTRAN_BASE) as usize * STEP
+}

@@ -1,0 +1,562 @@
+//! The one state of a replica, and how it waits.
+
+use std::collections::BTreeMap;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use selvedge_stmr::digest::{Digest, Shape};
+use selvedge_stmr::message::{EventKind, Message};
+use selvedge_stmr::replica::{Input, Note, Passed, Replica, ReplicaOptions, Step};
+use selvedge_stmr::verdict::{Double, SetId};
+
+use crate::abi::Handles;
+use crate::comm::Comm;
+use crate::link::Link;
+use crate::p2p::{Outgoing, Receive};
+use crate::real::{self, Blocking, Call};
+use crate::request::Request;
+
+/// Equal compares after which a marked replica is trusted again.
+const TRUST_AFTER: u32 = 16;
+
+/// What is kept for siblings before an empty compare lets go of it, in bytes.
+const LOG_MAX: usize = 32 << 20;
+
+/// Turns of waiting in which a process only lets others run, before it sleeps between them.
+const SPINS_MAX: u32 = 100;
+
+/// How long siblings have to start, in milliseconds.
+const START_MAX_MS: u32 = 60_000;
+
+/// A sibling that does not come while it computes this many times longer than the others did is
+/// taken for lost, in thousands of a second of processor time at the least.
+const LATE_FACTOR: u64 = 20;
+const LATE_MIN_MS: u64 = 5_000;
+
+/// What the launcher told this process in its environment.
+pub(crate) struct Told {
+    pub(crate) set: usize,
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+    pub(crate) replicas: usize,
+    pub(crate) folder: PathBuf,
+}
+
+/// Who has taken the place of this replica, for the processes that it starts.
+const TAKEN: &str = "SELVEDGE_TAKEN";
+
+/// What this process was told, if it is a replica.
+fn told() -> Option<&'static Told> {
+    static TOLD: OnceLock<Option<Told>> = OnceLock::new();
+    TOLD.get_or_init(|| {
+        let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+        let told = Told {
+            set: number("SELVEDGE_SET")?,
+            rank: number("SELVEDGE_RANK")?,
+            ranks: number("SELVEDGE_RANKS")?,
+            replicas: number("SELVEDGE_REPLICAS")?,
+            folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
+        };
+        // A process that a replica starts is none, though it inherits the variables.
+        let taken: Option<usize> = number(TAKEN);
+        taken.is_none_or(|it| it == std::process::id() as usize).then_some(told)
+    })
+    .as_ref()
+}
+
+/// Whether this process is a replica.
+pub(crate) fn is_replica() -> bool {
+    !OVER.load(Ordering::Relaxed) && told().is_some()
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// The process has ended for its siblings: what it still calls is passed on.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// The thread whose calls have an order among replicas.
+static THREAD: AtomicU32 = AtomicU32::new(0);
+
+fn thread_id() -> u32 {
+    unsafe { libc::gettid() as u32 }
+}
+
+/// Whether links are up and this is the thread that all replicas' order is about.
+pub(crate) fn is_ordered() -> bool {
+    THREAD.load(Ordering::Relaxed) == thread_id() && is_replica()
+}
+
+/// Does something with the state, which the first call makes.
+pub(crate) fn with<R>(what: impl FnOnce(&mut State) -> R) -> R {
+    let mut guard = STATE.lock().unwrap_or_else(|it| it.into_inner());
+    let state = guard.get_or_insert_with(State::connect);
+    what(state)
+}
+
+/// What the summary counts.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) sends: u64,
+    pub(crate) compares: u64,
+    pub(crate) bytes: u64,
+    pub(crate) marks: u64,
+    pub(crate) promotions: u64,
+}
+
+/// A replica: the core, its links, and the program's objects.
+pub(crate) struct State {
+    pub(crate) told: &'static Told,
+    pub(crate) replica: Replica,
+    siblings: Vec<Option<Link>>,
+    pids: Vec<u32>,
+    launcher: Link,
+    pub(crate) counts: Counts,
+    /// All calls so far, so that a replica that takes another way is seen.
+    pub(crate) shape: Shape,
+    pub(crate) handles: Option<Handles>,
+    /// The communicator that the program takes for that of all processes.
+    pub(crate) world: usize,
+    pub(crate) comms: BTreeMap<usize, Comm>,
+    pub(crate) n_comms: u64,
+    pub(crate) errhandlers: BTreeMap<usize, usize>,
+    pub(crate) requests: Vec<Option<Request>>,
+    pub(crate) outgoing: Vec<Outgoing>,
+    /// Receives that may not be posted before a wildcard's match is known, oldest first.
+    pub(crate) receives: Vec<Receive>,
+    pub(crate) n_receives: u64,
+    blocking: Option<Blocking>,
+    pub(crate) ending: bool,
+    gone_on: bool,
+    /// Turns of waiting for what is waited for.
+    pub(crate) spins: u32,
+    late_since: Vec<Option<u64>>,
+    cpu_before: u64,
+}
+
+impl State {
+    /// Links this process with its siblings and the launcher.
+    fn connect() -> Self {
+        let told = told().unwrap_or_else(|| real::fail("this process is no replica"));
+        let launcher = UnixStream::connect(told.folder.join("launcher"))
+            .and_then(Link::new)
+            .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
+        let (siblings, pids) = connect_siblings(told);
+        unsafe { std::env::set_var(TAKEN, std::process::id().to_string()) };
+        THREAD.store(thread_id(), Ordering::Relaxed);
+        let options = ReplicaOptions {
+            own: SetId::new(told.set),
+            replicas: told.replicas,
+            trust_after: TRUST_AFTER,
+        };
+        let mut this = Self {
+            told,
+            replica: Replica::new(options),
+            siblings,
+            pids,
+            launcher,
+            counts: Counts::default(),
+            shape: Shape::default(),
+            handles: None,
+            world: 0,
+            comms: BTreeMap::new(),
+            n_comms: 0,
+            errhandlers: BTreeMap::new(),
+            requests: Vec::new(),
+            outgoing: Vec::new(),
+            receives: Vec::new(),
+            n_receives: 0,
+            blocking: None,
+            ending: false,
+            gone_on: false,
+            spins: 0,
+            late_since: vec![None; told.replicas],
+            cpu_before: 0,
+        };
+        this.say(&format!("hello {} {} {}", told.rank, told.set, std::process::id()));
+        this
+    }
+
+    /// The lowest process number of the cluster, which all of it takes for its own.
+    pub(crate) fn shared_pid(&self) -> u32 {
+        self.pids[0]
+    }
+
+    pub(crate) fn handles(&self) -> Handles {
+        self.handles.unwrap_or_else(|| real::fail("a call of MPI came before MPI_Init"))
+    }
+
+    /// Mixes what a call is into the order of all calls.
+    pub(crate) fn mix(&mut self, words: &[u64]) {
+        self.shape = self.shape.after(words);
+    }
+
+    /// Tells the launcher a line.
+    pub(crate) fn say(&mut self, line: &str) {
+        self.launcher.unsent.extend(line.as_bytes());
+        self.launcher.unsent.push(b'\n');
+        self.launcher.flush();
+    }
+
+    pub(crate) fn tell_counts(&mut self) {
+        let Counts { sends, compares, bytes, marks, promotions } = self.counts;
+        self.say(&format!("counts {sends} {compares} {bytes} {marks} {promotions}"));
+    }
+
+    /// Compares contents that are about to leave; returns those that may.
+    pub(crate) fn compare(&mut self, bytes: Vec<u8>) -> (Vec<u8>, Digest) {
+        let digest = Digest::of(&bytes);
+        self.counts.compares += 1;
+        self.counts.bytes += bytes.len() as u64;
+        self.replica.offer(self.shape, digest, bytes.len() as u64);
+        self.send_out();
+        self.start_late();
+        loop {
+            match self.replica.passed() {
+                None => self.pump(true),
+                Some(Passed::Go) => {
+                    self.send_out();
+                    return (bytes, digest);
+                }
+                Some(Passed::Serve(wrong)) => {
+                    self.replica.serve(&wrong, &bytes);
+                    self.send_out();
+                    return (bytes, digest);
+                }
+                Some(Passed::Replace(right)) => {
+                    self.send_out();
+                    let digest = Digest::of(&right);
+                    return (right, digest);
+                }
+                Some(Passed::Leave) => self.stray(),
+                Some(Passed::Restart(why)) => self.restart(why),
+            }
+        }
+    }
+
+    /// Settles or takes what comes in.  `attempt` is asked until it has something, if this
+    /// replica settles it; the second of the answer is whether it did.
+    pub(crate) fn event(
+        &mut self,
+        kind: EventKind,
+        mut attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
+    ) -> (Vec<u8>, bool) {
+        if LOG_MAX < self.replica.log_bytes() {
+            self.compare(Vec::new());
+        }
+        let shape = self.shape;
+        self.spins = 0;
+        loop {
+            match self.replica.begin(kind, shape) {
+                Step::Do => {
+                    if let Some(bytes) = attempt(self) {
+                        let answer = bytes.clone();
+                        self.replica.finish(kind, shape, bytes);
+                        self.send_out();
+                        return (answer, true);
+                    }
+                    self.spin();
+                }
+                Step::Take(bytes) => {
+                    self.send_out();
+                    return (bytes, false);
+                }
+                Step::Wait => self.pump(true),
+                Step::Leave => self.stray(),
+                Step::Restart(why) => self.restart(why),
+            }
+        }
+    }
+
+    /// One turn of waiting for MPI: others run, and now and then links are looked at.
+    pub(crate) fn spin(&mut self) {
+        self.spins += 1;
+        if self.spins.is_multiple_of(8) {
+            self.pump(false);
+        }
+        if self.spins < SPINS_MAX {
+            unsafe { libc::sched_yield() };
+        } else {
+            // With more processes than processors, others compute while this one sleeps.
+            unsafe { libc::usleep(50) };
+        }
+    }
+
+    /// Makes a call that can only block; nothing if this replica has left MPI meanwhile.
+    pub(crate) fn block(&mut self, call: Call, args: &[usize]) -> Option<usize> {
+        self.blocking.get_or_insert_with(Blocking::start).begin(call, args);
+        loop {
+            let blocking = self.blocking.as_ref().expect("it was started above");
+            if let Some(answer) = blocking.poll() {
+                return Some(answer);
+            }
+            if self.replica.has_left() {
+                self.blocking = None;
+                return None;
+            }
+            self.spin();
+        }
+    }
+
+    /// Sends what the core wants sent, and counts what it noted.
+    fn send_out(&mut self) {
+        while let Some((to, message)) = self.replica.poll() {
+            if let Some(link) = &mut self.siblings[to.idx()] {
+                message.write(&mut link.unsent);
+            }
+        }
+        for link in self.siblings.iter_mut().flatten() {
+            if !link.unsent.is_empty() {
+                link.flush();
+            }
+        }
+        let mut told = false;
+        while let Some(note) = self.replica.poll_note() {
+            told = true;
+            match note {
+                Note::Marked(set) => {
+                    self.counts.marks += 1;
+                    let rank = self.told.rank;
+                    self.say(&format!("note rank {rank}: {set} differs and is marked"));
+                }
+                Note::Strayed(set) => {
+                    self.counts.marks += 1;
+                    let rank = self.told.rank;
+                    self.say(&format!("note rank {rank}: {set} makes other calls and is left out"));
+                }
+                Note::Promoted(_) => self.counts.promotions += 1,
+                Note::Trusted(_) | Note::Died(_) => {}
+            }
+        }
+        if told {
+            self.tell_counts();
+        }
+    }
+
+    /// Looks at all links, and waits for one of them if that is wanted.
+    pub(crate) fn pump(&mut self, wait: bool) {
+        self.send_out();
+        self.reap();
+        let mut fds: Vec<libc::pollfd> =
+            self.siblings.iter().flatten().chain([&self.launcher]).map(Link::poll_for).collect();
+        // With sends under way MPI must be looked at, or nobody may ever read them.
+        let limit_ms = match (wait, self.outgoing.is_empty()) {
+            (false, _) => 0,
+            (true, true) => 200,
+            (true, false) => 1,
+        };
+        let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit_ms) };
+        if n <= 0 {
+            self.look_for_late();
+            return;
+        }
+        for set_idx in 0..self.siblings.len() {
+            self.read_sibling(set_idx);
+        }
+        self.read_launcher();
+        self.send_out();
+    }
+
+    fn read_sibling(&mut self, set_idx: usize) {
+        let Some(link) = &mut self.siblings[set_idx] else { return };
+        link.fill();
+        let set = SetId::new(set_idx);
+        let mut at = 0;
+        loop {
+            match Message::read(&link.received[at..]) {
+                Ok(Some((message, length))) => {
+                    at += length;
+                    self.replica.handle(Input::Message(set, message));
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    // A sibling that writes nonsense is as good as dead.
+                    link.ended = true;
+                    break;
+                }
+            }
+        }
+        link.received.drain(..at);
+        if link.ended {
+            self.siblings[set_idx] = None;
+            self.replica.handle(Input::Closed(set));
+        }
+    }
+
+    fn read_launcher(&mut self) {
+        self.launcher.fill();
+        while let Some(line) = self.launcher.line() {
+            match line.as_str() {
+                "leave" => self.replica.handle(Input::SetBroken),
+                "go" => self.gone_on = true,
+                _ => real::fail(&format!("the launcher said `{line}`, which is nothing it says")),
+            }
+        }
+        if self.launcher.ended {
+            // Nobody wants what this process does.
+            unsafe { libc::_exit(1) }
+        }
+    }
+
+    /// All processes are at the end of the program.
+    pub(crate) fn end_together(&mut self, progress: impl Fn(&Self)) {
+        self.ending = true;
+        self.tell_counts();
+        self.say("ending");
+        while !self.gone_on {
+            if !self.replica.has_left() {
+                progress(self);
+            }
+            self.pump(false);
+            unsafe { libc::usleep(200) };
+        }
+    }
+
+    /// This replica has strayed: it ends without a word, and its twins go on.
+    fn stray(&mut self) -> ! {
+        unsafe { libc::_exit(0) }
+    }
+
+    fn restart(&mut self, why: Double) -> ! {
+        let word = match why {
+            Double::NoMajority => "majority",
+            Double::NotDeterministic => "deterministic",
+            Double::Lone => "lone",
+            Double::NoWholeSet => "set",
+        };
+        let calls = self.replica.n_calls();
+        self.say(&format!("restart {word} {calls}"));
+        self.wait_for_the_end()
+    }
+
+    /// Waits until the launcher ends this process.
+    fn wait_for_the_end(&mut self) -> ! {
+        loop {
+            self.launcher.flush();
+            let mut fd = [self.launcher.poll_for()];
+            unsafe { libc::poll(fd.as_mut_ptr(), 1, 200) };
+            self.launcher.fill();
+            if self.launcher.ended {
+                unsafe { libc::_exit(1) }
+            }
+        }
+    }
+
+    /// Stops the program because of a call that is not served.
+    pub(crate) fn refuse(&mut self, call: Call) -> ! {
+        let name = call.name();
+        self.say(&format!("refuse {name}"));
+        self.wait_for_the_end()
+    }
+
+    /// Stops the program with `code`, once its replicas have agreed to.
+    pub(crate) fn abort(&mut self, code: i32) -> ! {
+        self.compare(code.to_le_bytes().to_vec());
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        self.tell_counts();
+        self.say(&format!("abort {code}"));
+        self.wait_for_the_end()
+    }
+
+    /// The process ends with `code`: its replicas agree to it, and it is gone.
+    pub(crate) fn exit(&mut self, code: i32) -> ! {
+        self.mix(&[u64::MAX, code as u64]);
+        self.compare(code.to_le_bytes().to_vec());
+        self.replica.end();
+        self.send_out();
+        self.tell_counts();
+        let word = if self.handles.is_none() || self.gone_on { "ended" } else { "early" };
+        self.say(&format!("{word} {code}"));
+        while self.siblings.iter().flatten().any(|it| !it.unsent.is_empty()) {
+            self.pump(true);
+        }
+        OVER.store(true, Ordering::Relaxed);
+        // Not 0 would be told by mpirun in words about a failure; selvedge gives the code.
+        unsafe { libc::_exit(0) }
+    }
+
+    fn start_late(&mut self) {
+        self.late_since.fill(None);
+    }
+
+    /// Ends a sibling that computes and computes while the others wait for it at a compare.
+    fn look_for_late(&mut self) {
+        let own = cpu_ms(std::process::id());
+        for set in self.replica.late() {
+            let Some(cpu) = cpu_ms(self.pids[set.idx()]) else { continue };
+            let Some(since) = self.late_since[set.idx()] else {
+                self.late_since[set.idx()] = Some(cpu);
+                continue;
+            };
+            let others = own.unwrap_or(0).saturating_sub(self.cpu_before);
+            if LATE_MIN_MS.max(others * LATE_FACTOR) < cpu.saturating_sub(since) {
+                let rank = self.told.rank;
+                self.say(&format!("note rank {rank}: {set} computes without end and is ended"));
+                unsafe { libc::kill(self.pids[set.idx()] as i32, libc::SIGKILL) };
+            }
+        }
+    }
+}
+
+/// Processor time of a process, in milliseconds.
+fn cpu_ms(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut words = rest.split_ascii_whitespace().skip(11);
+    let user: u64 = words.next()?.parse().ok()?;
+    let system: u64 = words.next()?.parse().ok()?;
+    // The kernel counts in hundredths of a second on Linux, whatever its own tick is.
+    Some((user + system) * 10)
+}
+
+fn connect_siblings(told: &Told) -> (Vec<Option<Link>>, Vec<u32>) {
+    let mut links: Vec<Option<Link>> = (0..told.replicas).map(|_| None).collect();
+    let mut pids = vec![std::process::id(); told.replicas];
+    if told.replicas == 1 {
+        return (links, pids);
+    }
+    let path = |set: usize| told.folder.join(format!("c{}.{set}", told.rank));
+    let own = path(told.set);
+    let failed = |e: std::io::Error| -> ! {
+        real::fail(&format!("rank {} cannot reach its replicas: {e}", told.rank))
+    };
+    let listener = UnixListener::bind(&own).unwrap_or_else(|e| failed(e));
+    if listener.set_nonblocking(true).is_err() {
+        real::fail("a socket cannot be made non-blocking");
+    }
+    let hello = |stream: &mut UnixStream| -> std::io::Result<(u32, u32)> {
+        use std::io::{Read, Write};
+        stream.set_nonblocking(false)?;
+        let mut row = [0; 8];
+        row[..4].copy_from_slice(&(told.set as u32).to_le_bytes());
+        row[4..].copy_from_slice(&std::process::id().to_le_bytes());
+        stream.write_all(&row)?;
+        stream.read_exact(&mut row)?;
+        let word = |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+        Ok((word(0), word(4)))
+    };
+    let mut waited_ms = 0;
+    while links.iter().flatten().count() + 1 < told.replicas {
+        let lower = (0..told.set).find(|it| links[*it].is_none());
+        let stream = match lower {
+            Some(set) => UnixStream::connect(path(set)).ok(),
+            None => listener.accept().ok().map(|it| it.0),
+        };
+        let Some(mut stream) = stream else {
+            if START_MAX_MS < waited_ms {
+                real::fail(&format!("rank {}: a replica did not start", told.rank));
+            }
+            waited_ms += 2;
+            unsafe { libc::usleep(2000) };
+            continue;
+        };
+        let (set, pid) = hello(&mut stream).unwrap_or_else(|e| failed(e));
+        if told.replicas <= set as usize || set as usize == told.set {
+            real::fail(&format!("rank {}: a stranger called as replica {set}", told.rank));
+        }
+        pids[set as usize] = pid;
+        links[set as usize] = Some(Link::new(stream).unwrap_or_else(|e| failed(e)));
+    }
+    (links, pids)
+}
