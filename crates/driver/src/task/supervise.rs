@@ -55,8 +55,9 @@ pub fn supervise(dir: &Path) -> Result<(), TaskError> {
         n_written: kept.n_written,
         n_kept: kept.n_kept,
     };
-    // Nobody else knows how the task ended: a full disk is waited for.
-    while super::write(&dir.join(EXIT), &exit).is_err() {
+    // Nobody else knows how the task ended: a full disk is waited for, but not a directory that
+    // somebody has removed.
+    while super::write(&dir.join(EXIT), &exit).is_err() && dir.is_dir() {
         pause(limits::EXIT_RETRY);
     }
     Ok(())
