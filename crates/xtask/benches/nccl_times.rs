@@ -1,7 +1,7 @@
 //! How long NCCL's decisions take here, over real topology files.
 //!
-//! `SELVEDGE_DATA=… cargo bench -p xtask --bench nccl_times [-- VERSION [TOPOLOGY|all]…]` prints for
-//! each version the median and the worst of paths (built, searched twice, trimmed) and of the
+//! `SELVEDGE_DATA=… cargo bench -p xtask --bench nccl_times [-- VERSION [TOPOLOGY|all]…]` prints
+//! for each version the median and the worst of paths (built, searched twice, trimmed) and of the
 //! search, over the files of `nccl/expected` on one and on two servers, and for a rack of 72 GPUs.
 //! Each figure is the best of several runs, in time that the program was running.  It is only
 //! printed: nothing is compared.
