@@ -204,15 +204,29 @@ fn matched(
             matches.push(Match { host: leaf.bus.clone(), guest: bus, by: By::Serial });
         }
     }
+    by_order(leaves, guest, &mut matches, findings);
+    matches.sort_by(|a, b| a.host.cmp(&b.host));
+    Ok(matches)
+}
+
+/// What is left, by the numbers of vendor and device and by order.
+fn by_order(
+    leaves: &[Leaf],
+    guest: &[Device],
+    matches: &mut Vec<Match>,
+    findings: &mut Vec<(Severity, String)>,
+) {
+    let free = |matches: &[Match], bus: &str| matches.iter().all(|it| it.guest != bus);
     let mut kinds: BTreeMap<(&str, &str), Vec<&Leaf>> = BTreeMap::new();
-    for leaf in leaves.iter().filter(|it| open(&matches, &it.bus)) {
+    let open = |it: &&Leaf| matches.iter().all(|other| other.host != it.bus);
+    for leaf in leaves.iter().filter(open) {
         kinds.entry((leaf.vendor.as_str(), leaf.device.as_str())).or_default().push(leaf);
     }
     for ((vendor, device), mut leaves) in kinds {
         leaves.sort_by(|a, b| a.bus.cmp(&b.bus));
         let same = guest.iter().filter(|it| it.vendor == vendor && it.device == device);
         let mut buses: Vec<&str> =
-            same.map(|it| it.bus.as_str()).filter(|it| free(&matches, it)).collect();
+            same.map(|it| it.bus.as_str()).filter(|it| free(matches, it)).collect();
         buses.sort_unstable();
         if buses.is_empty() {
             continue;
@@ -242,8 +256,6 @@ fn matched(
             matches.push(Match { host, guest, by: By::Order });
         }
     }
-    matches.sort_by(|a, b| a.host.cmp(&b.host));
-    Ok(matches)
 }
 
 /// The element with what is in the guest below it, switches on bus ids that no guest has.
