@@ -68,10 +68,10 @@ int main(int argc, char **argv) {
     MPI_Datatype type;
     MPI_Type_vector(8, 1, 8, MPI_DOUBLE, &type);
     MPI_Type_commit(&type);
-    MPI_Sendrecv(&matrix[0][3], 1, type, (rank + 1) % size, 1, &matrix[0][5], 1, type,
-                 (rank + size - 1) % size, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Sendrecv(&matrix[0][5], 1, type, (rank + 1) % size, 2, column, 8, MPI_DOUBLE,
-                 (rank + size - 1) % size, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(&matrix[0][3], 1, type, (rank + 1) % size, 11, &matrix[0][5], 1, type,
+                 (rank + size - 1) % size, 11, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(&matrix[0][5], 1, type, (rank + 1) % size, 12, column, 8, MPI_DOUBLE,
+                 (rank + size - 1) % size, 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Type_free(&type);
     unsigned long all;
     MPI_Reduce(&mixed, &all, 1, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);

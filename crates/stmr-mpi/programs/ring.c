@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 int main(int argc, char **argv) {
+    /* Whole lines, so that those of two processes do not run into each other. */
+    setvbuf(stdout, NULL, _IOLBF, 1 << 12);
     MPI_Init(&argc, &argv);
     int rank, size, rounds = argc > 1 ? atoi(argv[1]) : 50, n = argc > 2 ? atoi(argv[2]) : 1000;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
