@@ -46,8 +46,8 @@ pub fn n_network_ports(fabric: &Fabric, part: PartId) -> usize {
     (0..template.ports().len()).find(|&port| is_pcie(port)).unwrap_or(template.ports().len())
 }
 
-/// Holds the readings of `part` against the thresholds of its plant; only what a job on `seats` uses counts,
-/// its outer links only if `outer`.
+/// Holds the readings of `part` against the thresholds of its plant; only what a job on `seats`
+/// uses counts, its outer links only if `outer`.
 ///
 /// # Errors
 /// [`ReadingsError`].

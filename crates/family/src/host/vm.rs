@@ -172,12 +172,8 @@ fn same_card(guid: &str, serial: &str) -> bool {
         .any(|it| it == serial || mac(it) == mac(serial) && mac(it) != "000000000000")
 }
 
-fn matched(
-    leaves: &[Leaf],
-    guest: &[Device],
-    options: &Options,
-    findings: &mut Vec<(Severity, String)>,
-) -> Result<Vec<Match>, VmError> {
+/// The pairs that the user names.
+fn mapped(leaves: &[Leaf], guest: &[Device], options: &Options) -> Result<Vec<Match>, VmError> {
     let mut matches: Vec<Match> = Vec::new();
     for (host, bus) in &options.map {
         let (host, bus) = (host.to_ascii_lowercase(), bus.to_ascii_lowercase());
@@ -192,6 +188,16 @@ fn matched(
         }
         matches.push(Match { host, guest: bus, by: By::Map });
     }
+    Ok(matches)
+}
+
+fn matched(
+    leaves: &[Leaf],
+    guest: &[Device],
+    options: &Options,
+    findings: &mut Vec<(Severity, String)>,
+) -> Result<Vec<Match>, VmError> {
+    let mut matches = mapped(leaves, guest, options)?;
     let free = |matches: &[Match], bus: &str| matches.iter().all(|it| it.guest != bus);
     let open = |matches: &[Match], bus: &str| matches.iter().all(|it| it.host != bus);
     for leaf in leaves {

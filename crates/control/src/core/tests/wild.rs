@@ -189,6 +189,21 @@ impl Drawn<'_> {
         Ask::Submit { key, spec }
     }
 
+    fn switch_set(&mut self) -> Answer {
+        let wirings = self.world.core.state().wirings.values();
+        let current = wirings.map(|it| it.blueprint.generation).next();
+        let generation = current.unwrap_or(Generation::new(self.draws.number()));
+        let ports = vec![self.draws.next() as u16, self.draws.below(136) as u16];
+        let outcomes = [
+            SetOutcome::Done,
+            SetOutcome::Stale { newest: Generation::new(self.draws.number()) },
+            SetOutcome::Refused { ports },
+            SetOutcome::Refused { ports: Vec::new() },
+        ];
+        let switch = PartId::new(self.draws.below(48) as u32);
+        Answer::SwitchSet { switch, generation, outcome: self.draws.one_of(&outcomes) }
+    }
+
     fn answer(&mut self) -> Answer {
         let (errand, part, job) = (self.errand(), self.part(), self.job());
         match self.draws.below(10) {
@@ -209,20 +224,7 @@ impl Drawn<'_> {
                 let pairs = (0..self.draws.below(3)).map(|_| pair(self)).collect();
                 Answer::SwitchRead { switch: part, generation, pairs }
             }
-            1 => {
-                let wirings = self.world.core.state().wirings.values();
-                let current = wirings.map(|it| it.blueprint.generation).next();
-                let generation = current.unwrap_or(Generation::new(self.draws.number()));
-                let ports = vec![self.draws.next() as u16, self.draws.below(136) as u16];
-                let outcomes = [
-                    SetOutcome::Done,
-                    SetOutcome::Stale { newest: Generation::new(self.draws.number()) },
-                    SetOutcome::Refused { ports },
-                    SetOutcome::Refused { ports: Vec::new() },
-                ];
-                let switch = PartId::new(self.draws.below(48) as u32);
-                Answer::SwitchSet { switch, generation, outcome: self.draws.one_of(&outcomes) }
-            }
+            1 => self.switch_set(),
             2 => {
                 let port = self.port();
                 let failed = self.draws.one_of(&[vec![], vec![port]]);
