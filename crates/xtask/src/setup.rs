@@ -154,7 +154,8 @@ mod tests {
             components: COMPONENTS.iter().collect(),
         };
         let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
-        let packages = "apt-get install -y --no-install-recommends gcc valgrind python3-torch";
+        let packages = "apt-get install -y --no-install-recommends gcc libopenmpi-dev openmpi-bin \
+                        valgrind python3-torch";
         let components = "rustup component add rustfmt clippy";
         assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
         let sudo = format!("sudo {packages}");
