@@ -3,7 +3,8 @@
 //!
 //! Nothing here is looked up in a table of answers: the rule is the one that took the decision,
 //! and a change is named only after it was made and the decision was seen to flip.  At most
-//! `TRIES` outcomes are computed for one explanation, each once for all explanations of one [`Lab`].
+//! `TRIES` outcomes are computed for one explanation, each once for all explanations of one
+//! [`Lab`].
 
 mod words;
 
