@@ -9,7 +9,7 @@
 //! ```
 //! The loop goes on taking requests while a step is under way or the plant is away; plant time
 //! does not pass them.  The core learns of the plant only by what is heard; what the plant shows
-//! of itself ([`Truth`]) is for people who want to know what really is.
+//! of itself (`Truth`) is for people who want to know what really is.
 
 mod keep;
 
