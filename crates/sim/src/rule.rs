@@ -3,9 +3,9 @@
 //! | rules | what they are held against |
 //! |---|---|
 //! | seats, tasks, ends | the plant's own books of what runs where |
-//! | drains, holds, cancellations | a book of what people did and were promised ([`book`]) |
-//! | requalification, probation, budgets | what is told and answered, in its order ([`trust`]) |
-//! | starts and stays on what is out | the cables ([`reach`]) |
+//! | drains, holds, cancellations | a book of what people did and were promised (`book`) |
+//! | requalification, probation, budgets | what is told and answered, in its order (`trust`) |
+//! | starts and stays on what is out | the cables (`reach`) |
 //! | generations, read before written | what leaves for the switches |
 //! | nothing forgotten, replays to the same state | the journal after a crash |
 //!
