@@ -64,6 +64,11 @@ impl Failure {
         causes.join(": ")
     }
 
+    /// Whether the question was good and the answer is no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.is_refusal
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.is_refusal { Answer::No.into() } else { ExitCode::from(2) }
     }

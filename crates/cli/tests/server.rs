@@ -340,6 +340,29 @@ fn a_drained_cube_is_left_alone_until_its_owner_returns_it() {
     assert!(up.text("ocs show").contains("out of use"));
     up.text("ocs undrain x5");
     up.text("ocs show x5");
+    // A port with a fibre is drained as the fibre that it carries.
+    assert!(up.text("ocs drain x7/n9").contains("out of use by"));
+    assert!(up.text("link show cube9/x/out/7").contains("out of use"));
+}
+
+#[test]
+fn a_whole_pod_is_given_back_past_what_is_not_ones_own() {
+    let up = Up::start("600");
+    up.text("pod drain pod0");
+    up.text("cube undrain cube1");
+    up.text("pod undrain pod0");
+    up.until("pod show pod0", |it| it["pods"][0]["chips_out"] == 0);
+}
+
+#[test]
+fn a_job_that_waits_for_what_comes_back_by_itself_is_told_to_wait() {
+    let up = Up::start("60");
+    up.text("pod drain pod0");
+    up.text("job submit --shape 4x4x4 --name late --duration 1h");
+    up.text("cube undrain cube5");
+    let explained = up.until("job explain 0", |it| it["steps"][0]["step"] == "wait");
+    assert_eq!(explained["steps"].as_array().unwrap().len(), 1, "{explained}");
+    assert_eq!(explained["forecast"]["start"], "at", "{explained}");
 }
 
 #[test]

@@ -64,12 +64,22 @@ pub(crate) fn undrain(args: &Undrain, client: &Client, globals: &Globals) -> Out
     undrain_all(&[args.target.as_str()], client, globals)
 }
 
-/// Takes back several drains as one order.
+/// Takes back one's own drains among several things; the rest is passed over.  Refused where none
+/// of them is drained by whoever asks.
 pub(crate) fn undrain_all(targets: &[&str], client: &Client, globals: &Globals) -> Outcome {
+    let mut refused = None;
+    let mut n_undrained = 0;
     for target in targets {
-        change("/v1/undrain", &json!({"target": target}), client, globals)?;
+        match change("/v1/undrain", &json!({"target": target}), client, globals) {
+            Ok(()) => n_undrained += 1,
+            Err(no) if no.is_refusal() => refused = refused.or(Some(no)),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(Answer::Yes)
+    match refused {
+        Some(no) if n_undrained == 0 => Err(no),
+        _ => Ok(Answer::Yes),
+    }
 }
 
 impl Drain {

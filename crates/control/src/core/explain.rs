@@ -1,17 +1,21 @@
 //! The core's answers to "why" and "when".
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{JobSpec, Need};
+use selvedge_model::unit::Moment;
 
 use crate::core::{Core, Refused};
 use crate::family;
+use crate::note::{CaseState, Owner};
 use crate::schedule::explain::{self, Forecast, Step};
 use crate::schedule::promise::Promise;
 use crate::schedule::{Busy, Waiting};
-use crate::state::JobState;
+use crate::state::{Drain, JobState};
 
 /// Why a job is where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +71,11 @@ impl Core {
         };
         if let JobState::Queued { .. } = known.state {
             explanation.steps = self.steps_for(job);
-            explanation.forecast = Some(self.forecast_of(job));
+            explanation.forecast = Some(match explanation.steps.as_deref() {
+                // Nothing need be done: what it waits for comes back by itself.
+                Some(&[Step::Wait { until }]) => Forecast::At { at: until },
+                _ => self.forecast_of(job),
+            });
         } else {
             explanation.n_ahead = 0;
         }
@@ -98,7 +106,8 @@ impl Core {
         if let (JobState::Starting { .. }, Some(place)) = (&known.state, &known.place) {
             return Ok(Forecast::Now { place: place.clone() });
         }
-        Ok(fork.forecast_of(job))
+        let forecast = fork.explain(job).and_then(|it| it.forecast);
+        Ok(forecast.unwrap_or_else(|| fork.forecast_of(job)))
     }
 
     fn forecast_of(&self, job: JobId) -> Forecast {
@@ -146,12 +155,43 @@ impl Core {
         let mut candidates: Vec<Step> = running.iter().map(|it| Step::End { job: it.1 }).collect();
         candidates.extend(ahead.iter().rev().map(|&job| Step::Hold { job }));
         let targets: Vec<Target> = self.state.drains.keys().copied().collect();
-        candidates.extend(targets.iter().map(|&target| Step::Return { target }));
+        let returning: BTreeMap<Target, Moment> =
+            targets.iter().filter_map(|&it| Some((it, self.returns_by(it)?))).collect();
+        // What comes back by itself costs nothing but time.
+        let (alone, others): (Vec<Target>, Vec<Target>) =
+            targets.iter().partition(|it| returning.contains_key(it));
+        candidates.extend(others.iter().chain(&alone).map(|&target| Step::Return { target }));
         let outages = explain::outages(&self.fabric, targets.iter());
         let steps =
             self.with_view(&queue, &busy, |view| explain::steps(view, job, &outages, &candidates))?;
-        itself.extend(steps);
+        let waits = |step: &Step| match step {
+            Step::Return { target } => returning.get(target).copied(),
+            _ => None,
+        };
+        if let Some(until) = steps.iter().filter_map(waits).max() {
+            itself.push(Step::Wait { until });
+        }
+        itself.extend(steps.into_iter().filter(|it| waits(it).is_none()));
         Some(itself)
+    }
+
+    /// When a target that nobody holds back is in use again, at the latest: it is being verified,
+    /// or on probation.
+    fn returns_by(&self, target: Target) -> Option<Moment> {
+        let settings = &self.state.settings;
+        let returns = |drain: &Drain| {
+            let Owner::Case(case) = drain.by else { return None };
+            match self.state.cases[case].state {
+                CaseState::Probation { until } => Some(until),
+                CaseState::Verifying => {
+                    let verified = settings.exercise_max.times(2) + settings.answer_max;
+                    Some(self.state.cases[case].since + verified + settings.probation)
+                }
+                _ => None,
+            }
+        };
+        let drains = self.state.drains.get(&target)?;
+        drains.iter().map(returns).try_fold(Moment::START, |acc, it| Some(acc.max(it?)))
     }
 
     /// The parts that a running or starting job holds, by name, for people.

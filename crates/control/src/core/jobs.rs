@@ -329,6 +329,7 @@ impl Core {
     /// The job is over.
     pub(super) fn end(&mut self, job: JobId, state: JobState) {
         self.dequeue(job);
+        let generation = self.state.jobs[job].generation;
         self.release(job);
         let now = self.state.now;
         let note = match &state {
@@ -339,6 +340,8 @@ impl Core {
         let known = &mut self.state.jobs[job];
         known.state = state;
         known.ended = Some(now);
+        // What its last wiring was set with, for whoever reads of it later.
+        known.generation = generation;
         self.event(job, Event::Ended);
         self.note(note);
         self.clear_timer(Timer::Job(job));

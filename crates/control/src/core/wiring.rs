@@ -498,7 +498,7 @@ impl Core {
     }
 
     /// What people and cases call a thing: a link end goes by its link's even direction.
-    pub(super) fn named(&self, target: Target) -> Target {
+    pub fn named(&self, target: Target) -> Target {
         match target {
             Target::Port(port) => match self.fabric.link_from(port) {
                 Some(link) => Target::Link(even(link)),

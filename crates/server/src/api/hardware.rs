@@ -615,6 +615,8 @@ pub(crate) fn drain_views(shell: &Shell, keep: impl Fn(Target) -> bool) -> Vec<D
 }
 
 fn drain_answer(shell: &Shell, target: Target) -> DrainAnswer {
+    // A port with a fibre is drained as the fibre that it carries.
+    let target = shell.core().named(target);
     let drains = drain_views(shell, |it| it == target);
     DrainAnswer { target: shell.core().fabric().path(target), drains }
 }
