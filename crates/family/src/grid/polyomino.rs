@@ -292,17 +292,7 @@ const STEPS_MAX: usize = 12;
 mod tests {
     use super::*;
     use crate::grid::Grid;
-
-    fn drawn(n_cells: usize, seed: u64, share: u64) -> Vec<bool> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut draw = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state >> 33
-        };
-        (0..n_cells).map(|_| draw() % 100 < share).collect()
-    }
+    use crate::grid::room::tests::scattered;
 
     fn is_connected(ground: &Ground<2>, set: &[u32]) -> bool {
         let mut found = vec![set[0] as usize];
@@ -330,7 +320,7 @@ mod tests {
         for seed in 0..200 {
             let grid = Grid { sides: [9, 8], wraps: [seed % 2 == 0, seed % 3 == 0] };
             let ground = Ground::whole(grid);
-            let free = drawn(grid.n_cells(), seed, 60);
+            let free = scattered(grid.n_cells(), seed, 60);
             let room = Room::of(&ground, |it| free[it]);
             let largest = room.largest_piece();
             for n in 1..=grid.n_cells() {

@@ -420,11 +420,11 @@ impl Iterator for Bits {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    /// Draws that need no crate: a linear congruence is enough to scatter cells.
-    fn scattered(n_cells: usize, seed: u64, share: u64) -> Vec<bool> {
+    /// Draws that need no crate: shifts and exclusive ors are enough to scatter cells.
+    pub(in crate::grid) fn scattered(n_cells: usize, seed: u64, share: u64) -> Vec<bool> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut draw = || {
             state ^= state << 13;
