@@ -71,11 +71,7 @@ impl Core {
         };
         if let JobState::Queued { .. } = known.state {
             explanation.steps = self.steps_for(job);
-            explanation.forecast = Some(match explanation.steps.as_deref() {
-                // Nothing need be done: what it waits for comes back by itself.
-                Some(&[Step::Wait { until }]) => Forecast::At { at: until },
-                _ => self.forecast_of(job),
-            });
+            explanation.forecast = Some(self.forecast_after(job, explanation.steps.as_deref()));
         } else {
             explanation.n_ahead = 0;
         }
@@ -106,8 +102,19 @@ impl Core {
         if let (JobState::Starting { .. }, Some(place)) = (&known.state, &known.place) {
             return Ok(Forecast::Now { place: place.clone() });
         }
-        let forecast = fork.explain(job).and_then(|it| it.forecast);
-        Ok(forecast.unwrap_or_else(|| fork.forecast_of(job)))
+        // Only what is on its way back makes the search for steps worth its time here.
+        let is_awaited = fork.state.drains.keys().any(|it| fork.returns_by(*it).is_some());
+        let steps = if is_awaited { fork.steps_for(job) } else { None };
+        Ok(fork.forecast_after(job, steps.as_deref()))
+    }
+
+    /// When `job` starts, where these steps would let it start.
+    fn forecast_after(&self, job: JobId, steps: Option<&[Step]>) -> Forecast {
+        match steps {
+            // Nothing need be done: what it waits for comes back by itself.
+            Some(&[Step::Wait { until }]) => Forecast::At { at: until },
+            _ => self.forecast_of(job),
+        }
     }
 
     fn forecast_of(&self, job: JobId) -> Forecast {
