@@ -1,47 +1,17 @@
 //! Topology files changed at random, by a seed: whatever comes out is refused with a place or
 //! answered, and nothing panics or runs away.
 //!
-//! This is the parser's fuzz target on the stable toolchain.  `SELVEDGE_MUTATIONS=N` makes N
-//! changed files in place of a few; the seed of one that fails is in the message.
+//! This is what the targets in `fuzz/` do, on the stable toolchain and without coverage as guide.
+//! `SELVEDGE_MUTATIONS=N` makes N changed files in place of a few; the seed of one that fails is in
+//! the message.
 
 use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use selvedge_family::host::change::Question;
-use selvedge_family::host::decision::port_keys;
-use selvedge_family::host::explain::{Lab, Pair};
-use selvedge_family::host::matrix::Matrix;
-use selvedge_family::host::nccl::profile::Profile;
-use selvedge_family::host::nccl::xml::{Strictness, read, write};
-use selvedge_family::host::picture::{Picture, svg};
-use selvedge_family::host::widest::Widest;
+mod look;
 
-const SMALL: &str = "<system version=\"1\">
-  <cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">
-    <pci busid=\"0000:01:00.0\" class=\"0x060400\" link_speed=\"16 GT/s\" link_width=\"16\">
-      <pci busid=\"0000:03:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\">
-        <gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\">
-          <nvlink target=\"0000:04:00.0\" count=\"4\" tclass=\"0x030200\"/>
-          <nvlink target=\"0000:05:00.0\" count=\"4\" tclass=\"0x068000\"/>
-        </gpu>
-      </pci>
-      <pci busid=\"0000:04:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\">
-        <gpu dev=\"1\" sm=\"80\" rank=\"1\" gdr=\"1\">
-          <nvlink target=\"0000:03:00.0\" count=\"4\" tclass=\"0x030200\"/>
-          <c2c bw=\"1000\" count=\"2\"/>
-        </gpu>
-      </pci>
-      <pcilink target=\"0000:01:00.0\"/>
-    </pci>
-  </cpu>
-  <cpu numaid=\"1\" arch=\"arm64\">
-    <pci busid=\"0000:90:00.0\" class=\"0x020000\" link_speed=\"\" link_width=\"0\">
-      <nic><net name=\"m\" dev=\"0\" speed=\"200000\" port=\"1\" guid=\"0x1\" maxconn=\"9\" gdr=\"1\"/></nic>
-    </pci>
-  </cpu>
-</system>
-";
+const SMALL: &str = include_str!("../../../fuzz/corpus/server/small.xml");
 
 /// Numbers from a seed: a linear congruence, its upper half.
 struct Dice(u64);
@@ -134,32 +104,8 @@ fn mutated(text: &str, dice: &mut Dice) -> String {
 
 /// Everything that looks at a file, at this one.
 fn look(text: &str) {
-    for single_quotes in [true, false] {
-        let _ = read(text, Strictness::AsNccl { single_quotes });
-    }
-    let Ok(document) = read(text, Strictness::Lenient { single_quotes: true }) else { return };
-    let again = write(&document.root);
-    let same = read(&again, Strictness::Lenient { single_quotes: true });
-    assert_eq!(write(&same.expect("what is written is read").root), again);
-    for profile in Profile::ALL {
-        let question = Question::new(document.root.clone(), profile);
-        let Ok(view) = question.view() else { continue };
-        let _ = Matrix::of(&view).map(|it| it.text());
-        let way = view.gpus().first().copied().zip(view.nets().first().copied());
-        let _ = svg(&view, &Picture { title: String::new(), way });
-        let widest = Widest::of(&view);
-        let ranks: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
-        if let [a, b, ..] = view.gpus() {
-            let _ = widest.between(*a, *b);
-        }
-        let lab = Lab::new(question);
-        if let [a, b, ..] = ranks[..] {
-            let _ = lab.explain(Pair::P2p { a, b });
-        }
-        if let (Some(gpu), Some((_, net))) = (ranks.first(), port_keys(&view).first()) {
-            let _ = lab.explain(Pair::Gdr { gpu: *gpu, net: *net, send: true });
-        }
-    }
+    look::read_both_ways(text);
+    look::ask_everything(text);
 }
 
 #[test]
@@ -178,4 +124,20 @@ fn no_changed_file_makes_anything_panic() {
         let looked = std::panic::catch_unwind(|| look(&text));
         assert!(looked.is_ok(), "seed {seed}:\n{text}");
     }
+}
+
+#[test]
+fn nothing_that_the_fuzz_targets_keep_breaks_anything() {
+    let fuzz = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus");
+    let kept = ["topology", "server"].map(|it| PathBuf::from(fuzz).join(it));
+    let files = kept.iter().flat_map(|it| fs::read_dir(it).expect("the target has a corpus"));
+    let mut n_files = 0;
+    for file in files {
+        let path = file.expect("a file").path();
+        let bytes = fs::read(&path).expect("a file");
+        let looked = std::panic::catch_unwind(|| look(&String::from_utf8_lossy(&bytes)));
+        assert!(looked.is_ok(), "{}", path.display());
+        n_files += 1;
+    }
+    assert!(n_files > 2, "{n_files}");
 }

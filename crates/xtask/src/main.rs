@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, ci, prove, soak, tidy, tree};
+use xtask::{bench, ci, fuzz, prove, soak, tidy, tree};
 
 /// Everything a developer or CI runs.
 #[derive(Parser)]
@@ -50,6 +50,14 @@ enum Verb {
         #[arg(long, value_name = "DEFECT", num_args = 0..=1, default_missing_value = "all")]
         planted: Option<String>,
     },
+    /// Mutates inputs by the code that they reach, until the time is up or something breaks.
+    Fuzz {
+        /// Which target of fuzz/fuzz_targets.
+        target: String,
+        /// For how long.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+    },
     /// Shows something by doing it, on this machine.
     Prove {
         /// Which; without a name, all are listed.
@@ -76,6 +84,10 @@ fn main() -> ExitCode {
         Verb::Soak { minutes, seed, planted } => {
             let options = soak::SoakOptions { minutes, seed, planted };
             soak::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))
+        }
+        Verb::Fuzz { target, minutes } => {
+            let options = fuzz::FuzzOptions { target, minutes };
+            fuzz::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))
         }
         Verb::Prove { name: None, .. } => {
             prove::PROOFS.iter().for_each(|it| println!("{:16} {}", it.name, it.what));

@@ -199,7 +199,9 @@ pub fn write(root: &Element) -> String {
         }
         let _ = write!(out, "{indent}<{}", element.name);
         for (name, value) in &element.attrs {
-            let _ = write!(out, " {name}=\"{value}\"");
+            // A value that holds double quotes stood in single ones; none can hold both.
+            let quote = if value.contains('"') { '\'' } else { '"' };
+            let _ = write!(out, " {name}={quote}{value}{quote}");
         }
         if element.children.is_empty() {
             out.push_str("/>\n");

@@ -1,0 +1,103 @@
+//! What must hold of any text at all that is taken for a topology file.  The mutations of
+//! `nccl_mutations.rs` and the targets in `fuzz/` both ask it.
+
+use selvedge_family::host::change::Question;
+use selvedge_family::host::decision::port_keys;
+use selvedge_family::host::explain::{Lab, Pair};
+use selvedge_family::host::lint::lint;
+use selvedge_family::host::matrix::Matrix;
+use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::xml::{Element, Place, Strictness, Tolerated, XmlError};
+use selvedge_family::host::nccl::xml::{read, write};
+use selvedge_family::host::picture::{Picture, svg};
+use selvedge_family::host::widest::Widest;
+
+/// The reader alone: strict and lenient readings agree, places are places of the text, and what is
+/// written is read as the same again.
+///
+/// # Panics
+/// Where one of these does not hold.
+pub(crate) fn read_both_ways(text: &str) {
+    for single_quotes in [true, false] {
+        let strict = read(text, Strictness::AsNccl { single_quotes });
+        let lenient = read(text, Strictness::Lenient { single_quotes });
+        match (&strict, &lenient) {
+            (Ok(strict), Ok(lenient)) => {
+                assert_eq!(strict, lenient);
+                assert_eq!(lenient.tolerated, [], "tolerated by a strict reader");
+            }
+            (Err(XmlError::Refused { place, quirk }), Ok(lenient)) => {
+                let first = Tolerated { place: *place, quirk: *quirk };
+                assert_eq!(lenient.tolerated.first(), Some(&first));
+            }
+            (Err(_), Err(_)) => {}
+            (strict, lenient) => panic!("{strict:?} where leniently {lenient:?}"),
+        }
+        for error in [strict.err(), lenient.as_ref().err().cloned()].into_iter().flatten() {
+            assert_is_in(text, place_of(&error));
+        }
+        let Ok(lenient) = lenient else { continue };
+        lenient.tolerated.iter().for_each(|it| assert_is_in(text, it.place));
+        let written = write(&lenient.root);
+        let again = read(&written, Strictness::Lenient { single_quotes: true });
+        let again = again.expect("what is written is read");
+        assert!(is_same(&again.root, &lenient.root), "written as {written}");
+        let form = again.tolerated.iter().find(|it| it.quirk.is_form());
+        assert_eq!(form, None, "written in another form than NCCL's: {written}");
+    }
+}
+
+fn place_of(error: &XmlError) -> Place {
+    match error {
+        XmlError::Refused { place, .. }
+        | XmlError::Unexpected { place, .. }
+        | XmlError::Crossed { place, .. }
+        | XmlError::Twice { place, .. }
+        | XmlError::Limit { place, .. } => *place,
+    }
+}
+
+fn assert_is_in(text: &str, place: Place) {
+    let line = text.split('\n').nth(place.line as usize - 1).expect("a line of the text");
+    let column = place.column as usize - 1;
+    assert!(column <= line.len(), "{place} is behind the end of line {line:?}");
+}
+
+/// Whether two trees differ in nothing but their places.
+fn is_same(a: &Element, b: &Element) -> bool {
+    let children = || a.children.iter().zip(&b.children).all(|(a, b)| is_same(a, b));
+    a.name == b.name && a.attrs == b.attrs && a.children.len() == b.children.len() && children()
+}
+
+/// Everything that looks at a server, at this one.
+///
+/// # Panics
+/// Where something does not hold.
+pub(crate) fn ask_everything(text: &str) {
+    let Ok(document) = read(text, Strictness::Lenient { single_quotes: true }) else { return };
+    for profile in Profile::ALL {
+        let question = Question::new(document.root.clone(), profile);
+        let Ok(view) = question.view() else { continue };
+        let _ = Matrix::of(&view).map(|it| it.text());
+        let way = view.gpus().first().copied().zip(view.nets().first().copied());
+        let _ = svg(&view, &Picture { title: String::new(), way });
+        let widest = Widest::of(&view);
+        let ranks: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
+        if let [a, b, ..] = view.gpus() {
+            let _ = widest.between(*a, *b);
+        }
+        let lab = Lab::new(question);
+        if let [a, b, ..] = ranks[..] {
+            let _ = lab.explain(Pair::P2p { a, b });
+        }
+        if let (Some(gpu), Some((_, net))) = (ranks.first(), port_keys(&view).first()) {
+            let _ = lab.explain(Pair::Gdr { gpu: *gpu, net: *net, send: true });
+        }
+    }
+    // A mended file is mended: what `--fix` does leaves nothing for it to do.
+    let newest = Profile::ALL[Profile::ALL.len() - 1];
+    let Ok(report) = lint(text, newest) else { return };
+    let mended = lint(&report.fixed, newest).expect("a mended file is read");
+    let left = mended.findings.iter().find(|it| it.is_fixed);
+    assert_eq!(left, None, "after mending to {}", report.fixed);
+}
