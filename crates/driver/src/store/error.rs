@@ -84,6 +84,15 @@ pub enum StoreError {
         /// Its time.
         at_ns: u64,
     },
+    /// Not one row of a damaged journal is good.
+    #[error("not one row of the journal in {dir} is good: restore the directory from a backup")]
+    NothingGood {
+        /// The data directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        damage: Damage,
+    },
     /// The snapshot is of no row that it may be of.
     #[error("no snapshot can be of row {number}: it must be of one from {oldest} to {last}")]
     SnapshotOutOfRange {

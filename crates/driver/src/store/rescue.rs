@@ -92,7 +92,8 @@ pub fn backup(dir: &Path, out: &Path) -> Result<Report, StoreError> {
 /// to a new directory `out`.
 ///
 /// # Errors
-/// If `dir` is in use, `out` is not new, or a disk fails.
+/// If `dir` is in use, `out` is not new, a disk fails, or there is not one good row: an empty
+/// journal would pass for that of a new plant, so `out` is then not made.
 pub fn salvage(dir: &Path, out: &Path) -> Result<Salvaged, StoreError> {
     let path = dir.join(JOURNAL_FILE);
     if !path.try_exists().map_err(|source| StoreError::io(&path, source))? {
@@ -106,9 +107,15 @@ pub fn salvage(dir: &Path, out: &Path) -> Result<Salvaged, StoreError> {
     // A copy is read, because SQLite brings files up to date that a crash has left.
     copy_files(dir, &copy)?;
     drop(still);
-    let salvaged = copy_good(&copy, out)?;
-    fs::remove_dir_all(&copy).map_err(|source| StoreError::io(&copy, source))?;
-    Ok(salvaged)
+    let salvaged = copy_good(&copy, out);
+    let scrap = if salvaged.is_ok() { &*copy } else { out };
+    fs::remove_dir_all(scrap).map_err(|source| StoreError::io(scrap, source))?;
+    salvaged.map_err(|error| match error {
+        StoreError::NothingGood { damage, .. } => {
+            StoreError::NothingGood { dir: dir.to_owned(), damage }
+        }
+        other => other,
+    })
 }
 
 fn copy_pages(from: &Connection, path: &Path) -> rusqlite::Result<()> {
@@ -140,6 +147,11 @@ fn copy_files(dir: &Path, copy: &Path) -> Result<(), StoreError> {
 fn copy_good(from: &Path, out: &Path) -> Result<Salvaged, StoreError> {
     let reader = Reader::open(from)?;
     let report = reader.check(Extent::Whole)?.report;
+    if report.last_good == 0
+        && let Some(damage) = report.damage
+    {
+        return Err(StoreError::NothingGood { dir: from.to_owned(), damage });
+    }
     let (mut store, opened) = Store::open(out)?;
     assert!(opened.last == 0, "a new directory holds no rows");
     let mut batch = Vec::with_capacity(ROWS_PER_COPY);

@@ -47,6 +47,14 @@ pub enum Wrong {
         /// What the TOML reader said.
         message: String,
     },
+    /// A text value without its quotes.
+    #[error("{word} stands without quotes")]
+    Unquoted {
+        /// Whose value it is.
+        key: String,
+        /// As written.
+        word: String,
+    },
     /// More text than any plant needs.
     #[error("the file has {bytes} bytes")]
     FileTooLong {
@@ -266,6 +274,7 @@ impl Wrong {
     pub fn right(&self) -> String {
         match self {
             Wrong::Syntax { .. } => "see https://toml.io for how TOML is written".to_owned(),
+            Wrong::Unquoted { key, word } => format!("{key} = \"{word}\""),
             Wrong::FileTooLong { .. } => {
                 format!("at most {} bytes; split the plant", limits::PLANT_TEXT_MAX)
             }

@@ -72,9 +72,9 @@ impl Plant {
                 let span = err.span().unwrap_or(0..0);
                 // An error at the end of the text still has a place.
                 let (start, end) = (span.start, span.end.max(span.start + 1));
-                let message = err.message().lines().next().unwrap_or_default().to_owned();
                 let at = at(&Spanned::new(start..end, ()));
-                reader.fault(at, Wrong::Syntax { message });
+                let message = err.message().lines().next().unwrap_or_default().to_owned();
+                reader.fault(at, unquoted(text, start).unwrap_or(Wrong::Syntax { message }));
                 None
             }
         };
@@ -88,6 +88,22 @@ impl Plant {
             }
         }
     }
+}
+
+/// The fault of a value without its quotes, where the reader stopped at one: `family = tpuv4`.
+fn unquoted(text: &str, start: usize) -> Option<Wrong> {
+    let line_start = text.get(..start)?.rfind('\n').map_or(0, |it| it + 1);
+    let line = text[line_start..].lines().next()?;
+    let (key, value) = line.split_once('=')?;
+    let is_bare = |it: &str| {
+        let mut chars = it.chars();
+        chars.next().is_some_and(|it| it.is_ascii_alphabetic())
+            && chars.all(|it| it.is_ascii_alphanumeric() || "._-/+".contains(it))
+    };
+    let (key, word) = (key.trim(), value.split('#').next()?.trim());
+    let stopped_in_it = line_start + line.find('=')? < start;
+    (stopped_in_it && is_bare(key) && is_bare(word))
+        .then(|| Wrong::Unquoted { key: key.to_owned(), word: word.to_owned() })
 }
 
 fn read_root(reader: &mut Reader, text: &str, root: &Spanned<DeTable<'_>>) -> Option<Plant> {
