@@ -218,6 +218,14 @@ impl Store {
             .map_err(|source| self.take_back(source, number, number))
     }
 
+    /// What a start would find now: what is durable, whatever has failed since.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn look_again(&self) -> Result<Opened, StoreError> {
+        Ok(Reader::open(&self.dir)?.check(Extent::AT_OPEN)?.into_opened(&self.dir)?.0)
+    }
+
     /// The rows after row `number`, each checked again as it is read.
     ///
     /// # Errors

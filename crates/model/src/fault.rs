@@ -67,3 +67,32 @@ pub enum Symptom {
     /// A task on the machine has not said for long that it lives; the value is how long, in s.
     TaskHung,
 }
+
+impl Symptom {
+    /// What people call it: `machine down`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Symptom::MachineDown => "machine down",
+            Symptom::ChipFailed => "chip failed",
+            Symptom::PcieDegraded => "PCIe degraded",
+            Symptom::LinkDown => "link down",
+            Symptom::LinkFlapped => "link flapped",
+            Symptom::LinkDegraded => "link degraded",
+            Symptom::SwitchDown => "switch down",
+            Symptom::PortFailed => "port failed",
+            Symptom::PortLossHigh => "port loss high",
+            Symptom::ExerciseFailed => "exercise failed",
+            Symptom::Miswired => "miswired",
+            Symptom::Silent => "silent",
+            Symptom::Planned => "planned work",
+            Symptom::Returned => "given back, tested first",
+            Symptom::TaskHung => "task hung",
+        }
+    }
+
+    /// Whether something is wrong: planned work and what is given back take a fault's way without
+    /// being one.
+    pub const fn is_fault(self) -> bool {
+        !matches!(self, Symptom::Planned | Symptom::Returned)
+    }
+}

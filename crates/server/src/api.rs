@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{Method, header};
 use axum::middleware;
 use axum::response::IntoResponse;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -53,9 +53,14 @@ pub(crate) fn router(house: House) -> Router {
         .route("/openapi.json", open)
         .merge(page::routes())
         .fallback(|| async { ApiError::no_such("route", "of this name").hint("see docs/api.md") })
-        .method_not_allowed_fallback(|State(_): State<House>| async {
+        .method_not_allowed_fallback(|State(_): State<House>, method: Method| async move {
             let status = axum::http::StatusCode::METHOD_NOT_ALLOWED;
-            ApiError::new(status, "the route takes another method").into_response()
+            ApiError::new(status, format!("the route does not take {method}"))
+                .hint(
+                    "the header Allow and /openapi.json say what it takes; a job is ended by \
+                       POST /v1/jobs/ID/cancel",
+                )
+                .into_response()
         })
         .layer(middleware::from_fn_with_state(Arc::clone(house.guard()), guard::check))
         .layer(middleware::from_fn_with_state(house.clone(), tally::count))

@@ -84,9 +84,9 @@ impl House {
         let (to, from) = oneshot::channel();
         self.send(Request::Look(Box::new(move |shell| {
             // Whoever asked may have gone; then nobody misses the answer.
-            let _ = to.send(look(shell));
+            let _ = to.send(shell.map(look).map_err(ApiError::from));
         })))?;
-        from.await.map_err(|_| ApiError::stopping())
+        from.await.map_err(|_| ApiError::stopping())?
     }
 
     /// What `path` names in the plant.

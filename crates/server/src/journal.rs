@@ -6,6 +6,8 @@ use selvedge_driver::store::{Row, Snapshot, Store, StoreError};
 pub(crate) trait Journal: Send {
     /// Appends rows; they are durable when it returns, or none of them is there.
     fn append(&mut self, rows: &[Row]) -> Result<(), StoreError>;
+    /// The store itself, to read what it holds.
+    fn store(&self) -> &Store;
     /// Keeps a snapshot.
     fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError>;
 }
@@ -13,6 +15,10 @@ pub(crate) trait Journal: Send {
 impl Journal for Store {
     fn append(&mut self, rows: &[Row]) -> Result<(), StoreError> {
         Store::append(self, rows)
+    }
+
+    fn store(&self) -> &Store {
+        self
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
@@ -50,6 +56,10 @@ pub(crate) mod chaos {
             let number = |row: Option<&Row>| row.map_or(0, |it| it.number);
             self.refuse(number(rows.first()), number(rows.last()))?;
             self.store.append(rows)
+        }
+
+        fn store(&self) -> &Store {
+            self.store.store()
         }
 
         fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {

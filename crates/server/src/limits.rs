@@ -5,6 +5,9 @@ use std::time::Duration;
 /// The longest body of a request, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
+/// How much of a header an error tells back, in characters.
+pub const ECHO_MAX: usize = 64;
+
 /// How long a request's body may take to arrive.
 pub const BODY_WAIT_MAX: Duration = Duration::from_secs(10);
 

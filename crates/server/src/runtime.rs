@@ -1,7 +1,8 @@
 //! Which servers of this user run on this machine, and what token each takes.
 //!
 //! A server writes one file, `selvedge/servers/PORT-PID.json`, under the user's runtime directory
-//! and takes it away when it ends.  A reader believes a file only if it lies in a directory that
+//! and takes it away when it ends; that of a killed one goes when the next server starts or
+//! somebody looks.  A reader believes a file only if it lies in a directory that
 //! nobody else can write, and while the very process that wrote it lives: the same number *and*
 //! the same start time.  So a token is never sent to whoever took the port of a dead server.
 
@@ -106,6 +107,8 @@ impl Server {
 pub fn write(server: &Server) -> io::Result<Presence> {
     let body = serde_json::to_vec(server).map_err(io::Error::other)?;
     let name = format!("{}-{}.json", server.address.port(), server.pid);
+    // Reading clears away what killed servers have left.
+    drop(all());
     let mut failed = io::Error::other("no runtime directory");
     for dir in homes() {
         let path = dir.join(&name);
@@ -207,8 +210,14 @@ fn read(dir: &Path) -> Vec<Server> {
     }
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let read_one = |path: PathBuf| -> Option<Server> {
-        let server: Server = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-        server.lives().then_some(server)
+        let server: Server = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        if server.lives() {
+            return Some(server);
+        }
+        // Killed, it could not take its file away.  The name holds the process's number, so that
+        // no living server's file is meant.
+        let _ = fs::remove_file(&path);
+        None
     };
     entries.filter_map(|it| read_one(it.ok()?.path())).collect()
 }

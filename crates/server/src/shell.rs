@@ -7,10 +7,12 @@
 //! ```
 //! Nothing is answered, told or shown before the rows that it follows from are on the disk.  While
 //! they cannot be written, plant time stands still, changes are refused before the core sees them,
-//! and the rows that wait are tried again and again.
+//! readers are shown what is on the disk (`shown`), and the rows that wait are tried again.
 //!
 //! The loop never waits for the plant: a change is acknowledged after its append and sync, also
 //! while a step is under way.  Plant time does not pass a step, nor a plant that is away.
+
+mod shown;
 
 mod steps;
 
@@ -37,6 +39,7 @@ use crate::limits;
 use crate::meter::Meter;
 use crate::plant::{self, Nature, News, Opened, Parting, Remote, Tamper};
 use crate::runner::{Launch, Runner};
+use crate::shell::shown::Shown;
 use crate::slice;
 use crate::start::{Kept, encode};
 use crate::up::UpError;
@@ -69,7 +72,7 @@ pub(crate) enum Trouble {
 pub(crate) type Then = Box<dyn FnOnce(&Shell, Result<Accepted, Trouble>) + Send>;
 
 /// Something to be shown everything.
-pub(crate) type Look = Box<dyn FnOnce(&Shell) + Send>;
+pub(crate) type Look = Box<dyn FnOnce(Result<&Shell, Trouble>) + Send>;
 
 /// One request to the loop.
 pub(crate) enum Request {
@@ -146,6 +149,8 @@ pub(crate) struct Shell {
     n_put_off: usize,
     /// Why.
     journal_error: Option<String>,
+    /// What readers see.
+    shown: Shown,
     /// The newest row on the disk.
     saved: u64,
     snapshot_at: u64,
@@ -191,6 +196,7 @@ impl Shell {
             unsaved: Vec::new(),
             n_put_off: 0,
             journal_error: None,
+            shown: Shown::Newest,
             saved: parts.saved,
             snapshot_at: parts.snapshot_at,
             bytes_since_snapshot: 0,
@@ -198,11 +204,6 @@ impl Shell {
             script: VecDeque::new(),
             last,
         }
-    }
-
-    /// The core, as of the newest round.
-    pub(crate) fn core(&self) -> &Core {
-        self.commit.core()
     }
 
     /// The simulated plant, where there is one.
@@ -371,7 +372,7 @@ impl Shell {
             then(self, outcome);
         }
         for look in round.looks.drain(..) {
-            look(self);
+            look(self.readable());
         }
         self.snapshot_if_due();
         self.clock.wait_for(self.last, limits::LAG_MAX);
@@ -585,9 +586,8 @@ impl Shell {
     }
 
     fn ask(&mut self, by: String, what: Ask) -> Result<Accepted, Trouble> {
-        if let Some(error) = &self.journal_error {
-            let (error, full) = (error.clone(), self.meter.disk_full);
-            return Err(Trouble::NotSaved { error, full, in_doubt: false });
+        if let Some(trouble) = self.not_writable() {
+            return Err(trouble);
         }
         let accepted = self.commit.offer(self.last, Input::Ask { by, what });
         accepted.map(|(_, accepted)| accepted).map_err(Trouble::Refused)
@@ -622,6 +622,7 @@ impl Shell {
                 self.n_put_off = 0;
                 self.saved = newest;
                 self.commit.synced(newest);
+                self.shown = Shown::Newest;
                 if self.journal_error.take().is_some() {
                     tracing::info!(row = newest, "the journal can be written again");
                     self.settle_clock();
@@ -636,6 +637,7 @@ impl Shell {
                 self.meter.disk_full = matches!(error, StoreError::Full { .. });
                 self.meter.n_failed_appends += 1;
                 self.journal_error = Some(text);
+                self.show_durable();
                 self.settle_clock();
                 Err(error)
             }

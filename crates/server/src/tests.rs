@@ -6,6 +6,8 @@ mod durable;
 
 mod routes;
 
+mod wear;
+
 mod whole;
 
 use std::net::SocketAddr;

@@ -166,6 +166,17 @@ fn part(fabric: &Fabric, part: PartId) -> String {
     path(fabric, Target::Part(part))
 }
 
+/// The switch's port with this number; the switch itself where it has none of it.
+fn port_at(fabric: &Fabric, switch: PartId, local: u16) -> Target {
+    let known = fabric.parts().get(switch).is_some()
+        && usize::from(local) < fabric.template_of(switch).ports().len();
+    if known {
+        Target::Port(fabric.port_at(switch, usize::from(local)))
+    } else {
+        Target::Part(switch)
+    }
+}
+
 /// The note's name in its JSON form: `job_started`.
 pub(crate) fn kind(note: &Note) -> String {
     match serde_json::to_value(note) {
@@ -186,7 +197,10 @@ pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
         Note::LevelSet { level: set, by } => format!("level {} set by {by}", level(*set)),
         Note::CaseOpened { case, target, symptom: seen, severity: how } => {
             let target = path(fabric, *target);
-            format!("{case} opened: {target} {} ({})", symptom(*seen), severity(*how))
+            if !seen.is_fault() {
+                return format!("{case} opened: {target}: {}", seen.words());
+            }
+            format!("{case} opened: {target}: {} ({})", seen.words(), severity(*how))
         }
         Note::CaseGrew { case, severity: how, n_seen } => {
             format!("{case} seen {n_seen} times, {}", severity(*how))
@@ -204,7 +218,8 @@ pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
             format!("breaker tripped at {case}: nothing more is done without a person")
         }
         Note::PortMoved { switch, from, to } => {
-            format!("{}: fibre moved from port {from} to {to}", part(fabric, *switch))
+            let name = |local: u16| path(fabric, port_at(fabric, *switch, local));
+            format!("fibre moved from {} to {}", name(*from), name(*to))
         }
         Note::MaintenanceMoved { n_waiting, n_at_work, n_done } => {
             format!("maintenance: {n_waiting} waiting, {n_at_work} at work, {n_done} done")

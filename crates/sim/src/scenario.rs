@@ -101,7 +101,7 @@ pub struct Scenario {
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// Not TOML, or not a scenario's TOML.
-    #[error("{file} is no scenario\n{source}")]
+    #[error("{file} is no scenario")]
     Toml {
         /// Which file.
         file: String,

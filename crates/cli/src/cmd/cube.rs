@@ -56,8 +56,8 @@ pub(crate) struct CubeRow {
     jobs: Vec<u32>,
     health: String,
     drained: bool,
+    links_drained: u32,
     cases: Vec<u32>,
-    pub(crate) retired: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,8 +99,7 @@ fn show(args: &Show, client: &Client, globals: &Globals) -> Outcome {
         if args.name.is_some() {
             return Ok(cube_page(&client.read(&path, &text)?));
         }
-        let Cubes { mut cubes } = client.read(&path, &text)?;
-        cubes.retain(|it| !it.retired);
+        let Cubes { cubes } = client.read(&path, &text)?;
         Ok(cube_table(&cubes))
     })?;
     Ok(Answer::Yes)
@@ -178,7 +177,11 @@ fn faces(ends: &[End]) -> Vec<String> {
 }
 
 fn health_word(cube: &CubeRow) -> String {
-    if cube.drained { format!("{}, drained", cube.health) } else { cube.health.clone() }
+    match cube.links_drained {
+        _ if cube.drained => format!("{}, drained", cube.health),
+        0 => cube.health.clone(),
+        n => format!("{}, {} drained", cube.health, number::counted(u64::from(n), "link")),
+    }
 }
 
 fn health_style(health: &str) -> anstyle::Style {

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::Globals;
 use crate::client::Client;
+use crate::cmd::cube::numbers;
 use crate::failure::{Answer, Outcome};
 use crate::render::{self, number};
 
@@ -32,9 +33,11 @@ pub(crate) struct Undrain {
 pub(crate) struct DrainRow {
     pub(crate) target: String,
     by: String,
+    case: Option<u32>,
+    symptom: Option<String>,
     why: String,
     since_s: f64,
-    evicts: bool,
+    leaving: Vec<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,9 +102,23 @@ impl Undrain {
 }
 
 impl DrainRow {
-    /// `by ada since 00:12:03: new fibre, running jobs leave`.
+    /// `cube3: out of use by ada since 00:12:03: new fibre`.
+    pub(crate) fn line(&self) -> String {
+        match (self.case, self.symptom.as_deref()) {
+            (Some(case), Some("returned")) => {
+                format!("{}: given back; case {case} tests it before it is used again", self.target)
+            }
+            _ => format!("{}: out of use {}", self.target, self.text()),
+        }
+    }
+
+    /// `by ada since 00:12:03: new fibre; job 7 leaves`.
     pub(crate) fn text(&self) -> String {
-        let leave = if self.evicts { ", running jobs leave" } else { "" };
+        let leave = match &*self.leaving {
+            [] => String::new(),
+            [job] => format!("; job {job} leaves"),
+            jobs => format!("; jobs {} leave", numbers(jobs)),
+        };
         format!("by {} since {}: {}{leave}", self.by, number::clock(self.since_s), self.why)
     }
 }
@@ -117,7 +134,7 @@ fn change(path: &str, body: &serde_json::Value, client: &Client, globals: &Globa
         page = format!("{}: in use\n", drained.target);
     }
     for drain in &drained.drains {
-        page.push_str(&format!("{}: out of use {}\n", drain.target, drain.text()));
+        page.push_str(&format!("{}\n", drain.line()));
     }
     Ok(render::print(&page)?)
 }

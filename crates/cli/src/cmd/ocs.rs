@@ -11,7 +11,7 @@ use crate::cmd::drain::{self, Drain, DrainRow, Undrain};
 use crate::cmd::watch::Watch;
 use crate::failure::{Answer, Outcome};
 use crate::render::table::{Cell, Table};
-use crate::render::{self, style};
+use crate::render::{self, number, style};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ocs {
@@ -77,6 +77,7 @@ struct SwitchRow {
     generation: u64,
     known: bool,
     drained: bool,
+    links_drained: u32,
     cases: Vec<u32>,
 }
 
@@ -126,7 +127,7 @@ fn show(args: &Show, client: &Client, globals: &Globals) -> Outcome {
         let page: SwitchPage = client.read(&path, &text)?;
         let mut text = switch_table(std::slice::from_ref(&page.switch));
         for drain in &page.drains {
-            text.push_str(&format!("{}: out of use {}\n", drain.target, drain.text()));
+            text.push_str(&format!("{}\n", drain.line()));
         }
         text.push_str(&format!("\n{}", pair_table(&page.pairs)));
         Ok(text)
@@ -146,10 +147,14 @@ fn switch_table(switches: &[SwitchRow]) -> String {
         "cases",
     ]);
     for switch in switches {
-        let (state, colour) = match (switch.known, switch.drained) {
-            (_, true) => ("out of use", style::BAD),
-            (false, _) => ("not read yet", style::WAIT),
-            (true, false) => ("ok", style::GOOD),
+        let (state, colour) = match (switch.known, switch.links_drained) {
+            _ if switch.drained => ("out of use".to_owned(), style::BAD),
+            (false, _) => ("not read yet".to_owned(), style::WAIT),
+            (true, 0) => ("ok".to_owned(), style::GOOD),
+            (true, n) => {
+                let links = number::counted(u64::from(n), "link");
+                (format!("ok, {links} drained"), style::WAIT)
+            }
         };
         let differ = if switch.n_differ == 0 { style::PLAIN } else { style::WAIT };
         table.row([

@@ -103,12 +103,12 @@ fn show(args: &Show, client: &Client, globals: &Globals) -> Outcome {
         let mut page = pod_table(&pods);
         if args.name.is_some() || pods.len() == 1 {
             let Cubes { mut cubes } = client.get("/v1/cubes")?;
-            cubes.retain(|it| pods.iter().any(|pod| pod.name == it.pod) && !it.retired);
+            cubes.retain(|it| pods.iter().any(|pod| pod.name == it.pod));
             page.push_str(&format!("\n{}", cube_table(&cubes)));
         }
         let Drains { drains } = client.get("/v1/drains")?;
         for drain in drains {
-            page.push_str(&format!("\n{}: out of use {}", drain.target, drain.text()));
+            page.push_str(&format!("\n{}", drain.line()));
         }
         Ok(render::line(page))
     })?;
@@ -136,7 +136,7 @@ fn pod_table(pods: &[PodRow]) -> String {
 
 fn cubes_of(pod: &str, client: &Client) -> Outcome<Vec<String>> {
     let Cubes { cubes } = client.get("/v1/cubes")?;
-    let own = cubes.into_iter().filter(|it| it.pod == pod && !it.retired);
+    let own = cubes.into_iter().filter(|it| it.pod == pod);
     let names: Vec<String> = own.map(|it| it.name).collect();
     if names.is_empty() { Err(no_pod(pod)) } else { Ok(names) }
 }

@@ -73,6 +73,13 @@ struct Evidence {
     value: Option<Value>,
 }
 
+impl CaseRow {
+    /// How bad it is; work that is planned and parts that are given back are no faults.
+    fn severity(&self) -> Option<&str> {
+        (!matches!(&*self.symptom, "planned" | "returned")).then_some(&*self.severity)
+    }
+}
+
 pub(crate) fn run(args: &Repair, globals: &Globals) -> Outcome {
     let client = Client::connect(globals)?;
     match &args.verb {
@@ -112,7 +119,10 @@ fn list(args: &List, client: &Client, globals: &Globals) -> Outcome {
                 case.id.into(),
                 case.target.as_str().into(),
                 words(&case.symptom).into(),
-                Cell::styled(&case.severity, severity_style(&case.severity)),
+                match case.severity() {
+                    Some(it) => Cell::styled(it, severity_style(it)),
+                    None => "-".into(),
+                },
                 words(&case.state).into(),
                 number::clock(case.since_s).into(),
                 number::clock(case.opened_s).into(),
@@ -131,13 +141,16 @@ fn tell(text: &str, client: &Client, globals: &Globals) -> Outcome {
         return Ok(Answer::Yes);
     }
     let case: CaseRow = client.read("/v1/cases", text)?;
-    let (title, colour) = (style::TITLE, severity_style(&case.severity));
+    let title = style::TITLE;
+    let severity = case.severity().map_or(String::new(), |it| {
+        let colour = severity_style(it);
+        format!(", {colour}{it}{colour:#}")
+    });
     let mut facts = Facts::new(format!(
-        "{title}case {}: {}{title:#}: {}, {colour}{}{colour:#}",
+        "{title}case {}: {}{title:#}: {}{severity}",
         case.id,
         case.target,
-        words(&case.symptom),
-        case.severity
+        words(&case.symptom)
     ));
     let since = number::clock(case.since_s);
     facts.add("state", format!("{} since {since}", words(&case.state)));

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use selvedge_server::clock::Speed;
+use selvedge_server::runtime;
 use selvedge_server::{Parting, PlantFile, Running, Stopper, UpError, UpOptions};
 use selvedge_sim::scenario;
 use serde_json::json;
@@ -139,14 +140,17 @@ fn tell(running: &Running, data: &Path, speed: f64, globals: &Globals) -> Outcom
         facts.add("plant", kind);
     }
     let program = std::env::args().next().unwrap_or_else(|| "selvedge".to_owned());
-    let mut next = vec![
-        format!("{program} job submit --shape 8x8x8 --name first"),
-        format!("{program} job list --watch"),
-    ];
+    // Where several run, the other verbs want to be told which is meant.
+    let which = match runtime::all().len() {
+        0 | 1 => String::new(),
+        _ => format!(" --server {url}"),
+    };
+    let mut next = vec!["job submit --shape 8x8x8 --name first", "job list --watch"];
     if running.is_simulated() {
-        next.push(format!("{program} fault inject machine cube0/m03"));
+        next.push("fault inject machine cube0/m03");
     }
-    next.push(format!("{program} down"));
+    next.push("down");
+    let next = next.iter().map(|it| format!("{program}{which} {it}")).collect();
     facts.add_list("next, in another terminal", next);
     Ok(render::print(&facts.to_string())?)
 }

@@ -445,8 +445,14 @@ impl Core {
             Plant::parse("plant", text).expect("an adopted plant has been parsed before");
         let named = |name: String| Named { name, at: At::NOWHERE };
         let (end, port) = (fabric.port_path(end), fabric.port_path(to));
+        // The fibre stays the same one, and with it what it loses.
+        let loss = plant.patches.iter().find(|it| it.end.name == end).and_then(|it| it.loss);
         plant.patches.retain(|it| it.end.name != end);
-        plant.patches.push(Patch { end: named(end), port: Some(named(port)), loss: None });
+        let is_generated = generated_port(&plant, &end).as_ref() == Some(&port);
+        let port = (!is_generated).then(|| named(port));
+        if port.is_some() || loss.is_some() {
+            plant.patches.push(Patch { end: named(end), port, loss });
+        }
         let expected = self.state.plants.len() as u64;
         let accepted = self.apply_plant(plant.render(), expected)?;
         self.note(Note::PortMoved {
@@ -476,4 +482,12 @@ impl Core {
         }
         self.resend_cases();
     }
+}
+
+/// The port that the fibre at `end` leads to where `plant` says nothing else.
+fn generated_port(plant: &Plant, end: &str) -> Option<String> {
+    // Where another fibre has taken that port, this one cannot be on it.
+    let fabric = selvedge_family::build(plant).ok()?;
+    let Target::Port(end) = fabric.find(end)? else { return None };
+    fabric.peer_of(end).map(|it| fabric.port_path(it))
 }

@@ -168,7 +168,7 @@ impl Core {
         if severity == Severity::Transient || level == Level::Observe {
             return self.observe(case);
         }
-        let planned = matches!(symptom, Symptom::Planned | Symptom::Returned);
+        let planned = !symptom.is_fault();
         let owner = Owner::Case(case);
         let is_out =
             self.state.drains.get(&target).is_some_and(|it| it.iter().any(|it| it.by == owner));
@@ -178,7 +178,7 @@ impl Core {
         }
         let evicts = Level::Drain <= level && Severity::Critical <= severity;
         self.clear_timer(Timer::Case(case));
-        self.take_out(target, owner, format!("{symptom:?}"), evicts);
+        self.take_out(target, owner, symptom.words().to_owned(), evicts);
         self.move_case(case, CaseState::Draining);
         if evicts {
             let fatal = severity == Severity::Fatal;
@@ -197,7 +197,7 @@ impl Core {
         known.severity = known.severity.max(Severity::Critical);
         let (target, symptom) = (known.target, known.symptom);
         self.clear_timer(Timer::Case(case));
-        self.take_out(target, Owner::Case(case), format!("{symptom:?}"), true);
+        self.take_out(target, Owner::Case(case), symptom.words().to_owned(), true);
         self.move_case(case, CaseState::Draining);
         self.evict(target, StopWhy::Fault { case }, Haste::WithNotice);
         self.left();
@@ -285,7 +285,7 @@ impl Core {
     }
 
     /// The jobs in such a state that hold and need `target`.
-    fn holders_of(&self, target: Target, is_such: impl Fn(&JobState) -> bool) -> Vec<JobId> {
+    pub fn holders_of(&self, target: Target, is_such: impl Fn(&JobState) -> bool) -> Vec<JobId> {
         let outage = capacity::outage(&self.fabric, target);
         let uses = |job: &JobId| {
             let known = &self.state.jobs[*job];

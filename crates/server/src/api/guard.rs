@@ -160,7 +160,7 @@ fn admit(guard: &Guard, request: &Request) -> Result<Option<Response>, ApiError>
         let for_people = wants_html(request.headers()) && request.method() == Method::GET;
         return if for_people { Ok(Some(page::closed().into_response())) } else { Err(error) };
     }
-    if is_change(request.method()) {
+    if takes_body(request.method()) {
         check_body(request.headers())?;
     }
     Ok(None)
@@ -170,14 +170,26 @@ fn check_body(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = single(headers, header::CONTENT_TYPE)?.unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a change must be JSON")
-            .hint("send Content-Type: application/json, also with an empty body"));
+        let what = match kind {
+            "" => "the request does not say of what type its body is; a change is JSON".to_owned(),
+            kind => format!("a change is JSON, and this body is {}", shortened(kind)),
+        };
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what).hint(
+            "send the header `Content-Type: application/json`, also with an empty body, as in \
+             curl -H 'Content-Type: application/json' -d '{}' …; docs/api.md says what each route \
+             takes",
+        ));
     }
     let length = single(headers, header::CONTENT_LENGTH)?.and_then(|it| it.parse::<u64>().ok());
     if length.is_some_and(|it| limits::BODY_BYTES_MAX as u64 <= it.saturating_sub(1)) {
         return Err(body::too_large());
     }
     Ok(())
+}
+
+/// What somebody sent, short enough to be sent back.
+fn shortened(text: &str) -> String {
+    text.chars().take(limits::ECHO_MAX).collect()
 }
 
 /// The one value of a header; two are an attempt to be read in two ways.
@@ -192,6 +204,12 @@ fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>,
 
 fn is_change(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// Methods that routes of ours change things by; they come with a body, and no page elsewhere can
+/// send one as JSON without being asked for leave.
+fn takes_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 fn wants_html(headers: &HeaderMap) -> bool {

@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use selvedge_control::input::Ask;
 use selvedge_control::note::Owner;
+use selvedge_control::state::JobState;
 use selvedge_model::fabric::{Fabric, LinkKind, NodeKind, Role};
 use selvedge_model::fault::Target;
 use selvedge_model::id::{LinkId, NodeId, PartId, PortId};
@@ -66,18 +67,18 @@ pub struct CubeView {
     pub jobs: Vec<u32>,
     /// `ok`, `degraded` or `out`.
     pub health: String,
-    /// Whether it, or something in it, is drained.
+    /// Whether it is drained as a whole.
     pub drained: bool,
+    /// Links of it that are drained; the others are used.
+    pub links_drained: u32,
     /// Open cases of it and of what it holds.
     pub cases: Vec<u32>,
-    /// Whether it has been taken out of the plant.
-    pub retired: bool,
 }
 
 /// All parts that jobs run on.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CubeList {
-    /// In the order of the plant.
+    /// Those that are in the plant, by pod, then by name: `cube2` before `cube10`.
     pub cubes: Vec<CubeView>,
 }
 
@@ -145,12 +146,16 @@ pub struct DrainView {
     pub by: String,
     /// The case that took it out, if one did.
     pub case: Option<u32>,
+    /// What that case is of: `returned` where it is only tested before it is used again.
+    pub symptom: Option<String>,
     /// Why.
     pub why: String,
     /// Since when.
     pub since_s: f64,
     /// Whether running jobs must leave.
     pub evicts: bool,
+    /// Those that have to and have not left.
+    pub leaving: Vec<u32>,
 }
 
 /// Everything out of use.
@@ -369,8 +374,29 @@ pub(crate) fn pod_views(shell: &Shell) -> Vec<PodView> {
 pub(crate) fn cube_views(shell: &Shell) -> Vec<CubeView> {
     let index = Index::of(shell);
     let fabric = shell.core().fabric();
-    let compute = fabric.parts().ids().filter(|it| fabric.template_of(*it).role == Role::Compute);
-    compute.map(|part| cube_view(shell, &index, part)).collect()
+    let compute = fabric
+        .parts()
+        .pairs()
+        .filter(|(id, part)| !part.retired && fabric.template_of(*id).role == Role::Compute);
+    // A cube that comes again has a new id, and its old place.
+    let mut parts: Vec<_> =
+        compute.map(|(id, part)| (part.pool, name_key(&part.name), id)).collect();
+    parts.sort();
+    parts.into_iter().map(|(_, _, part)| cube_view(shell, &index, part)).collect()
+}
+
+/// A name as people order names: the numbers in it by value.
+fn name_key(name: &str) -> Vec<(&str, u64)> {
+    let is_digit = |it: char| it.is_ascii_digit();
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let (text, after) = rest.split_at(rest.find(is_digit).unwrap_or(rest.len()));
+        let n = after.find(|it| !is_digit(it)).unwrap_or(after.len());
+        key.push((text, after[..n].parse().unwrap_or(u64::MAX)));
+        rest = &after[n..];
+    }
+    key
 }
 
 /// What jobs, cases and drains say of parts, gathered once for many of them.
@@ -378,13 +404,18 @@ pub(crate) struct Index {
     jobs: std::collections::BTreeMap<PartId, Vec<u32>>,
     cases: std::collections::BTreeMap<PartId, BTreeSet<u32>>,
     drained: BTreeSet<PartId>,
+    links_drained: std::collections::BTreeMap<PartId, u32>,
 }
 
 impl Index {
     pub(crate) fn of(shell: &Shell) -> Self {
         let (fabric, state) = (shell.core().fabric(), shell.core().state());
-        let mut index =
-            Self { jobs: Default::default(), cases: Default::default(), drained: BTreeSet::new() };
+        let mut index = Self {
+            jobs: Default::default(),
+            cases: Default::default(),
+            drained: BTreeSet::new(),
+            links_drained: Default::default(),
+        };
         for &job in &state.active {
             for hold in state.jobs[job].place.iter().flat_map(|it| &it.holds) {
                 index.jobs.entry(hold.part).or_default().push(job.number());
@@ -395,8 +426,18 @@ impl Index {
                 index.cases.entry(part).or_default().insert(case.number());
             }
         }
-        let drained = state.drains.iter().filter(|(_, it)| !it.is_empty());
-        index.drained = drained.flat_map(|(target, _)| parts_of(fabric, *target)).collect();
+        for (&target, _) in state.drains.iter().filter(|(_, it)| !it.is_empty()) {
+            match target {
+                Target::Part(part) => drop(index.drained.insert(part)),
+                Target::Link(_) | Target::Port(_) => {
+                    for part in parts_of(fabric, target) {
+                        *index.links_drained.entry(part).or_default() += 1;
+                    }
+                }
+                // What it takes out of its part is counted in chips.
+                Target::Node(_) => (),
+            }
+        }
         index
     }
 
@@ -404,8 +445,14 @@ impl Index {
         self.cases.get(&part).into_iter().flatten().copied().collect()
     }
 
+    /// Whether it is drained as a whole.
     pub(crate) fn is_drained(&self, part: PartId) -> bool {
         self.drained.contains(&part)
+    }
+
+    /// How many links and ports of it are drained.
+    pub(crate) fn n_links_drained(&self, part: PartId) -> u32 {
+        self.links_drained.get(&part).copied().unwrap_or(0)
     }
 }
 
@@ -442,8 +489,8 @@ fn cube_view(shell: &Shell, index: &Index, id: PartId) -> CubeView {
         jobs: index.jobs.get(&id).cloned().unwrap_or_default(),
         health: health.to_owned(),
         drained: index.is_drained(id),
+        links_drained: index.n_links_drained(id),
         cases: index.cases_of(id),
-        retired: part.retired,
     }
 }
 
@@ -607,11 +654,22 @@ pub(crate) fn drain_views(shell: &Shell, keep: impl Fn(Target) -> bool) -> Vec<D
             Owner::Case(case) => Some(case.number()),
             Owner::Person(_) => None,
         },
+        symptom: match &drain.by {
+            Owner::Case(case) => Some(words::symptom(state.cases[*case].symptom).to_owned()),
+            Owner::Person(_) => None,
+        },
         why: drain.why.clone(),
         since_s: drain.since.as_secs_f64(),
         evicts: drain.evicts,
+        leaving: if drain.evicts { leaving(shell, target) } else { Vec::new() },
     };
     kept.flat_map(|(target, drains)| drains.iter().map(|it| view(*target, it))).collect()
+}
+
+/// Jobs that hold what is drained and have not left it.
+fn leaving(shell: &Shell, target: Target) -> Vec<u32> {
+    let is_there = |state: &JobState| !matches!(state, JobState::Queued { .. });
+    shell.core().holders_of(target, is_there).iter().map(|it| it.number()).collect()
 }
 
 fn drain_answer(shell: &Shell, target: Target) -> DrainAnswer {

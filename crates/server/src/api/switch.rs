@@ -37,8 +37,10 @@ pub struct SwitchView {
     pub generation: u64,
     /// Whether it has been read since the last restart.
     pub known: bool,
-    /// Whether it, or a port of it, is drained.
+    /// Whether it is drained as a whole.
     pub drained: bool,
+    /// Its ports and their fibres that are drained; the others are used.
+    pub links_drained: u32,
     /// Open cases of it and its ports.
     pub cases: Vec<u32>,
 }
@@ -189,6 +191,7 @@ fn view(
         generation: known.generation.number(),
         known: known.known,
         drained: index.is_drained(id),
+        links_drained: index.n_links_drained(id),
         cases: index.cases_of(id),
     }
 }

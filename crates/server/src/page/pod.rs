@@ -20,7 +20,7 @@ const DRAWN_MAX: usize = 1024;
 /// All parts that jobs run on, by pod.
 pub(super) fn map(cubes: &[CubeView], jobs: &Jobs) -> Markup {
     let mut pods: BTreeMap<&str, Vec<&CubeView>> = BTreeMap::new();
-    for cube in cubes.iter().filter(|it| !it.retired) {
+    for cube in cubes {
         pods.entry(cube.pod.as_deref().unwrap_or("alone")).or_default().push(cube);
     }
     html! {
@@ -85,8 +85,11 @@ fn title(cube: &CubeView, jobs: &Jobs) -> String {
     if cube.jobs.is_empty() {
         title.push_str(", free");
     }
-    if cube.drained {
-        title.push_str(", drained");
+    match cube.links_drained {
+        _ if cube.drained => title.push_str(", drained"),
+        0 => (),
+        1 => title.push_str(", 1 link drained"),
+        n => title.push_str(&format!(", {n} links drained")),
     }
     for case in &cube.cases {
         title.push_str(&format!(", case {case}"));

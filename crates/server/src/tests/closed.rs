@@ -93,6 +93,27 @@ async fn names_that_resolve_to_us_and_pages_of_others_are_kept_out() {
     stand.down();
 }
 
+/// A method that no route has is told so, whatever the body is said to be.
+#[tokio::test]
+async fn a_delete_is_told_which_methods_there_are() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    stand.submit("here", "2x2x1").await;
+    for method in ["DELETE", "OPTIONS"] {
+        for path in ["/v1/jobs/0", "/v1/jobs", "/v1/status"] {
+            let request = without(stand.request(method, path), "content-type");
+            let (status, headers, text) = stand.send(request.body(Body::empty()).unwrap()).await;
+            assert_eq!(status, 405, "{method} {path}: {text}");
+            assert!(text.contains("/openapi.json"), "{text}");
+            assert!(headers["allow"].to_str().unwrap().contains("GET"), "{headers:?}");
+        }
+    }
+    let request = without(stand.request("DELETE", "/v1/nothing"), "content-type");
+    assert_eq!(stand.send(request.body(Body::empty()).unwrap()).await.0, 404);
+    assert_eq!(stand.get("/v1/jobs").await["jobs"].as_array().unwrap().len(), 1);
+    stand.down();
+}
+
 #[tokio::test]
 async fn a_change_is_json_of_a_bounded_size() {
     let dir = tempdir();
@@ -113,7 +134,13 @@ async fn a_change_is_json_of_a_bounded_size() {
     }
     assert_eq!(spoilt(&stand, |it| without(it, "content-type")).await, 415);
     let cancel = without(stand.request("POST", "/v1/jobs/0/cancel"), "content-type");
-    assert_eq!(stand.send(cancel.body(Body::empty()).unwrap()).await.0, 415);
+    let (status, _, text) = stand.send(cancel.body(Body::empty()).unwrap()).await;
+    assert_eq!(status, 415);
+    assert!(text.contains("does not say") && text.contains("curl -H"), "{text}");
+    let form = with(stand.request("POST", "/v1/jobs"), "content-type", Some("text/plain"));
+    let (status, _, text) = stand.send(form.body(Body::from("{}")).unwrap()).await;
+    assert_eq!(status, 415);
+    assert!(text.contains("this body is text/plain"), "{text}");
     // 10 MB that say so, and 10 MB that do not.
     let large = "x".repeat(10 << 20);
     let said = stand.request("POST", "/v1/jobs").header("content-length", large.len());

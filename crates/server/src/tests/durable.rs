@@ -190,13 +190,20 @@ async fn a_full_disk_acknowledges_nothing_and_loses_nothing() {
     }
     let status = stand.get("/v1/status").await;
     assert_eq!(status["journal_ok"], false);
+    // What is not on the disk is nobody's state: neither listed nor found, not even by its number.
+    let jobs = stand.get("/v1/jobs").await;
+    assert_eq!(jobs["jobs"].as_array().unwrap().len(), 1, "{jobs}");
+    assert_eq!(jobs["jobs"][0]["state"], "running");
+    assert_eq!(stand.json("GET", "/v1/jobs/1", &Value::Null).await.0, 404);
     assert!(status["journal_error"].as_str().unwrap().contains("full"), "{status}");
     // Time stands still while nothing can be kept.
     assert_eq!(stand.get("/v1/status").await["now_s"], status["now_s"]);
     stand.full.store(false, Ordering::SeqCst);
     stand.until("/v1/status", |it| it["journal_ok"] == true).await;
+    // What waited was carried out; the same key finds it.
+    assert_eq!(stand.get("/v1/jobs/1").await["name"], "during");
     let (status, job) = stand.json("POST", "/v1/jobs", &form).await;
-    assert!(status == 200 || status == 201, "{job}");
+    assert_eq!((status, &job["id"]), (200, &json!(1)), "{job}");
     stand.down();
 
     let stand = Stand::up(dir.path());

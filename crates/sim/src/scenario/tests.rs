@@ -4,7 +4,9 @@ use selvedge_model::id::JobId;
 
 fn check(text: &str, expect: Expect) {
     let err = Scenario::parse("s.toml", text).unwrap_err();
-    expect.assert_eq(&err.to_string());
+    // The text of the error and of its cause, each once.
+    let cause = std::error::Error::source(&err).map(|it| format!("\n{it}"));
+    expect.assert_eq(&format!("{err}{}", cause.unwrap_or_default()));
 }
 
 const HEAD: &str = "format = 1\nname = \"t\"\n[plant]\ncubes = 4\n";

@@ -1,6 +1,7 @@
 //! Several pods, hosts, moves between them, and plants that change under running jobs.
 
 use expect_test::{Expect, expect};
+use selvedge_model::spec::Plant;
 use selvedge_model::unit::Ppm;
 
 use super::world::{World, pods};
@@ -344,4 +345,22 @@ fn a_moved_fibre_takes_its_drains_with_it_and_is_wired_anew() {
               b attempt 1 Running since: 1946.000s on cube0 cube1
         "#]],
     );
+}
+
+#[test]
+fn a_fibre_moved_there_and_back_leaves_the_plant_as_it_was() {
+    let lossy = "[[cable]]\nend = \"cube1/x/out/3\"\nloss_db = 1.25\n";
+    let text = format!("{}{lossy}", pods(&[4]));
+    let mut world = World::new(&text, Settings::simulated());
+    let plants = |world: &World| world.core.state().plants.clone();
+    let parsed = |text: &str| Plant::parse("plant", text).unwrap();
+    // The second fibre keeps what it loses, wherever it leads.
+    world.play("move x3/n0 x3/n64\n move x3/n1 x3/n65\n move x3/n64 x3/n66\n run 1m");
+    let moved = parsed(plants(&world).last().unwrap()).patches;
+    assert_eq!(moved.len(), 2, "{moved:?}");
+    assert!(moved.iter().any(|it| it.loss.is_some() && it.port.is_some()), "{moved:?}");
+    // Its place is taken by another fibre, and free again.
+    world.play("move x3/n66 x3/n1\n move x3/n1 x3/n0\n move x3/n65 x3/n1\n run 1m");
+    assert_eq!(parsed(plants(&world).last().unwrap()), parsed(&text));
+    world.replay_all();
 }
