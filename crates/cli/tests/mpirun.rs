@@ -5,84 +5,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod mpi;
+
+use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::{env, fs};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-/// No run here takes longer than this, in seconds.
-const LIMIT_S: &str = "120";
-
-/// Whether the machine can compile and run MPI programs.
-fn is_possible() -> bool {
-    let answers = |program: &str| {
-        let mut command = Command::new(program);
-        command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|it| it.success())
-    };
-    let possible = answers("mpicc") && answers("mpirun");
-    if !possible {
-        println!("not run: MPI programs in replicas, for want of mpicc or mpirun");
-    }
-    possible
-}
-
-fn compile(name: &str, folder: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stmr-mpi/programs");
-    let program = folder.join(name);
-    let compiled = Command::new("mpicc")
-        .args(["-O1", "-o"])
-        .arg(&program)
-        .arg(source.join(name).with_extension("c"))
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    program
-}
-
-fn plain(program: &Path, args: &[&str]) -> String {
-    let out = Command::new("timeout")
-        .arg(LIMIT_S)
-        .args(["mpirun", "--oversubscribe", "--bind-to", "none"])
-        .args(["--mca", "mpi_yield_when_idle", "1", "-n", "4"])
-        .arg(program)
-        .args(args)
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    lines(&String::from_utf8(out.stdout).unwrap())
-}
-
-fn tripled(summary: &Path, program: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new("timeout");
-    command
-        .args([LIMIT_S, env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
-        .arg("--json-summary")
-        .arg(summary)
-        .arg(program)
-        .args(args)
-        .stdin(Stdio::null());
-    command
-}
-
-/// Lines of different processes come in any order, plain as well.
-fn lines(text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines.join("\n")
-}
-
-fn told(out: &Output) -> String {
-    String::from_utf8_lossy(&out.stderr).into_owned()
-}
-
-fn count(summary: &Path, name: &str) -> u64 {
-    let text = fs::read_to_string(summary).unwrap();
-    let row: serde_json::Value = serde_json::from_str(&text).unwrap();
-    row[name].as_u64().unwrap()
-}
+use mpi::{compile, count, is_possible, lines, plain, told, tripled};
 
 #[test]
 fn programs_in_three_replicas_print_what_they_print_plain() {
@@ -94,7 +24,9 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
     for (name, args) in [("ring", ["40"]), ("collectives", ["3"]), ("chance", ["20"])] {
         let program = compile(name, folder.path());
         let wanted = plain(&program, &args);
-        let out = tripled(&summary, &program, &args).output().unwrap();
+        let out = tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat())
+            .output()
+            .unwrap();
         assert!(out.status.success(), "{name}: {}", told(&out));
         assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{name}");
         assert_eq!(count(&summary, "marks"), 0, "{name}: a false alarm: {}", told(&out));
@@ -116,7 +48,7 @@ fn a_killed_meta_is_outlived_without_a_lost_or_doubled_byte() {
     let args = ["2000"];
     let wanted = plain(&program, &args);
     for rank in [0, 2] {
-        let mut command = tripled(&summary, &program, &args);
+        let mut command = tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         let mut text = vec![0; 1];

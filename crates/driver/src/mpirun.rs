@@ -43,6 +43,9 @@ const LINE_WAIT: Duration = Duration::from_millis(50);
 /// How long ended processes have to close their output, and mpirun to end.
 const END_WAIT: Duration = Duration::from_secs(3);
 
+/// How long a process that has come through MPI_Init may go unheard while another dies.
+const INIT_WAIT: Duration = Duration::from_secs(2);
+
 /// What to run, and how.
 #[derive(Clone, Debug)]
 pub struct MpirunOptions {
@@ -146,6 +149,12 @@ pub enum MpirunError {
         /// Its exit code.
         code: i32,
     },
+    /// The program is no MPI program, or ended before it was one.
+    #[error("the program ended with {code} and never called MPI_Init")]
+    NoInit {
+        /// Its exit code.
+        code: i32,
+    },
     /// The system said no.
     #[error("cannot {what}")]
     Io {
@@ -236,6 +245,8 @@ struct Attempt<'a> {
     outputs: Vec<[Printing; 2]>,
     notes: Vec<String>,
     deaths: u64,
+    /// Who died before all were known to have come through MPI_Init, and when.
+    early: Vec<(Rank, SetId, Instant)>,
     /// A person may be asked something.
     is_interactive: bool,
 }
@@ -304,6 +315,7 @@ impl Attempt<'_> {
             outputs,
             notes: Vec::new(),
             deaths: 0,
+            early: Vec::new(),
             is_interactive: io::stdin().is_terminal(),
         })
     }
@@ -316,10 +328,15 @@ impl Attempt<'_> {
                         return Ok(self.finish(ended));
                     }
                 }
-                Err(mpsc::RecvTimeoutError::Timeout) => self.print_waiting(false),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    self.print_waiting(false);
+                }
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     unreachable!("readers of output live as long as the launcher's thread")
                 }
+            }
+            if let Some(ended) = self.look_at_early() {
+                return Ok(self.finish(ended));
             }
             while let Some(order) = self.job.poll() {
                 match order {
@@ -339,9 +356,13 @@ impl Attempt<'_> {
                 process.pid = pid;
                 process.link = Some(link);
             }
-            Event::Said(rank, set, line) => return Ok(self.hear(rank, set, &line)),
+            Event::Said(rank, set, line) => {
+                if let Some(code) = line.strip_prefix("never ") {
+                    return Err(MpirunError::NoInit { code: code.parse().unwrap_or(1) });
+                }
+                return Ok(self.hear(rank, set, &line));
+            }
             Event::Gone(rank, set) => {
-                let started = self.processes.iter().flatten().all(|it| it.running);
                 let process = self.process(rank, set);
                 process.link = None;
                 if process.ended {
@@ -349,11 +370,8 @@ impl Attempt<'_> {
                 }
                 self.deaths += 1;
                 self.notes.push(format!("{rank}: {set} is gone"));
-                if !started {
-                    // Its siblings are inside MPI_Init, and stay there.
-                    return Ok(Some(Ended::Again(rank, Double::NoWholeSet)));
-                }
-                self.job.died(rank, set);
+                self.early.push((rank, set, Instant::now()));
+                return Ok(None);
             }
             Event::Printed(channel, rank, set, bytes) => {
                 self.printing(channel, rank).output.print(set, &bytes);
@@ -371,6 +389,20 @@ impl Attempt<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Deaths count once all processes have come through MPI_Init.  Until then others may stay in
+    /// it for ever, or have come through and not been heard yet.
+    fn look_at_early(&mut self) -> Option<Ended> {
+        let &(rank, set, since) = self.early.first()?;
+        if self.processes.iter().flatten().all(|it| it.running) {
+            for (rank, set, _) in std::mem::take(&mut self.early) {
+                self.job.died(rank, set);
+            }
+            return None;
+        }
+        let in_time = self.process(rank, set).running && since.elapsed() < INIT_WAIT;
+        (!in_time).then_some(Ended::Again(rank, Double::NoWholeSet))
     }
 
     fn hear(&mut self, rank: Rank, set: SetId, line: &str) -> Option<Ended> {

@@ -1,4 +1,5 @@
-/* Every collective, plain and in place, over a world that was duplicated and split. */
+/* Every collective, plain and in place, over a world that was duplicated, split and laid out as a
+   grid with names and attributes. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,45 @@ static void run(MPI_Comm comm, int round) {
     add(&box, sizeof box);
 }
 
+/* A grid of two columns, one of its rows, and what can be asked of them. */
+static void grid(MPI_Comm comm, int round) {
+    int size, rank, key, flag, kind, length, dims[2] = {0, 2}, closed[2] = {1, 0}, at[2], low, high;
+    static int mark = 5;
+    char name[MPI_MAX_OBJECT_NAME];
+    MPI_Comm cart, row;
+    void *value;
+    MPI_Comm_size(comm, &size);
+    MPI_Dims_create(size, 2, dims);
+    MPI_Cart_create(comm, 2, dims, closed, 0, &cart);
+    MPI_Comm_rank(cart, &rank);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+    MPI_Comm_set_attr(cart, key, &mark);
+    MPI_Comm_get_attr(cart, key, &value, &flag);
+    if (!flag || value != &mark) MPI_Abort(MPI_COMM_WORLD, 4);
+    MPI_Comm_set_name(cart, "grid");
+    MPI_Comm_get_name(cart, name, &length);
+    MPI_Topo_test(cart, &kind);
+    if (length != 4 || strcmp(name, "grid") || kind != MPI_CART) MPI_Abort(MPI_COMM_WORLD, 5);
+    MPI_Cart_coords(cart, rank, 2, at);
+    MPI_Cart_rank(cart, at, &flag);
+    if (flag != rank) MPI_Abort(MPI_COMM_WORLD, 6);
+    MPI_Cart_get(cart, 2, dims, closed, at);
+    for (int along = 0; along < 2; along++) {
+        MPI_Cart_shift(cart, along, 1, &low, &high);
+        int word = rank * 10 + round, got = -1;
+        MPI_Sendrecv(&word, 1, MPI_INT, high, along, &got, 1, MPI_INT, low, along, cart, MPI_STATUS_IGNORE);
+        add(&got, sizeof got), add(&low, sizeof low), add(&high, sizeof high);
+    }
+    MPI_Cart_sub(cart, (int[2]){0, 1}, &row);
+    run(row, round);
+    MPI_Comm_compare(row, cart, &flag);
+    add(at, sizeof at), add(dims, sizeof dims), add(&flag, sizeof flag);
+    MPI_Comm_delete_attr(cart, key);
+    MPI_Comm_free_keyval(&key);
+    MPI_Comm_free(&row);
+    MPI_Comm_free(&cart);
+}
+
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 5, rank;
     MPI_Init(&argc, &argv);
@@ -72,6 +112,7 @@ int main(int argc, char **argv) {
         run(copy, round);
         MPI_Comm_split(copy, rank % 2, -rank, &half);
         run(half, round);
+        grid(copy, round);
         MPI_Comm_free(&half);
         MPI_Comm_free(&copy);
     }

@@ -14,10 +14,12 @@ pub(crate) const ERR_TRUNCATE: i32 = 15;
 pub(crate) const ERR_IN_STATUS: i32 = 18;
 pub(crate) const THREAD_SERIALIZED: i32 = 2;
 pub(crate) const COMBINER_NAMED: i32 = 0;
+/// A grid, among the kinds of topology.
+pub(crate) const CART: i32 = 1;
 /// The number of processes that the launcher could start, among attributes.
 pub(crate) const UNIVERSE_SIZE: i32 = 6;
-/// Attributes below this are the library's own, and hang on the communicator of all processes.
-pub(crate) const KEYVALS_OWN: i32 = 13;
+/// Attributes below this are MPI's own of communicators; all hang on that of all processes.
+pub(crate) const KEYVALS_OWN: i32 = 7;
 
 /// The handles that are addresses.
 #[derive(Clone, Copy)]

@@ -181,6 +181,7 @@ pub extern "C" fn _ZNSt13random_device9_M_getvalEv(_this: *mut c_void) -> c_uint
 }
 
 unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
+    state::tell_never(code);
     if !state::is_ordered() {
         return;
     }

@@ -4,6 +4,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi;
 use crate::calls::{self, COMMUNICATORS};
+use crate::made::{self, Made};
 use crate::real::{self, Call};
 use crate::state::State;
 
@@ -14,8 +15,8 @@ pub(crate) struct Comm {
     pub(crate) size: i32,
     /// Its number among all that the program made.
     pub(crate) number: u64,
-    /// Its members, as ranks of the program, if this replica has left MPI and made it itself.
-    made: Option<Vec<i32>>,
+    /// If this replica had left MPI when it was made.
+    pub(crate) made: Option<Made>,
 }
 
 pub(crate) fn rank_and_size(comm: usize) -> (i32, i32) {
@@ -41,7 +42,7 @@ impl State {
         self.keep_comm(comm, rank, size, None)
     }
 
-    fn keep_comm(&mut self, comm: usize, rank: i32, size: i32, made: Option<Vec<i32>>) -> Comm {
+    fn keep_comm(&mut self, comm: usize, rank: i32, size: i32, made: Option<Made>) -> Comm {
         let known = Comm { rank, size, number: self.n_comms, made };
         self.n_comms += 1;
         self.comms.insert(comm, known.clone());
@@ -60,6 +61,8 @@ impl State {
         match handler {
             Some(it) if it == handles.errors_return => code as usize,
             Some(it) if it != handles.errors_fatal => {
+                let made = self.comms.get(&behind).is_some_and(|it| it.made.is_some());
+                let behind = if made { self.world } else { behind };
                 real::call(calls::COMM_SET_ERRHANDLER, &[behind, it]);
                 real::call(calls::COMM_CALL_ERRHANDLER, &[behind, code as usize]);
                 real::call(calls::COMM_SET_ERRHANDLER, &[behind, handles.errors_return]);
@@ -88,9 +91,12 @@ pub(crate) fn pass(state: &mut State, call: Call, args: &[usize]) -> usize {
     for (idx, it) in mapped.iter_mut().enumerate() {
         if mask & 1 << idx != 0 {
             *it = state.behind(*it);
-            if state.comms.get(it).is_some_and(|it| it.made.is_some()) {
+            if let Some(Comm { made: Some(made), rank, .. }) = state.comms.get(it).cloned() {
                 // What MPI would know of it is not there.
-                state.refuse(call);
+                return match made::answer(state, call, args, &made, rank) {
+                    Some(answer) => answer,
+                    None => state.refuse(call),
+                };
             }
         }
     }
@@ -114,12 +120,15 @@ pub(crate) fn comm_group(state: &mut State, call: Call, args: &[usize]) -> usize
     };
     let mut world = 0_usize;
     real::call(call, &[state.world, &raw mut world as usize]);
-    let args = [world, members.len(), members.as_ptr() as usize, args[1]];
+    let args = [world, members.members.len(), members.members.as_ptr() as usize, args[1]];
     real::call(calls::GROUP_INCL, &args)
 }
 
 /// The members of a communicator, as ranks of the program.
-fn members(state: &State, comm: usize) -> Vec<i32> {
+pub(crate) fn members(state: &State, comm: usize) -> Vec<i32> {
+    if let Some(made) = state.comms.get(&comm).and_then(|it| it.made.as_ref()) {
+        return made.members.clone();
+    }
     let (_, size) = rank_and_size(comm);
     let (mut own, mut world) = (0_usize, 0_usize);
     real::call(calls::COMM_GROUP, &[comm, &raw mut own as usize]);
@@ -157,8 +166,7 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
         code = state.block(call, &mapped)? as i32;
         let new = unsafe { *(at as *const usize) };
         let none = code != abi::SUCCESS || new == null;
-        let ranks = if none { Vec::new() } else { members(state, new) };
-        Some(ranks.iter().flat_map(|it| it.to_le_bytes()).collect())
+        Some(if none { Vec::new() } else { Made::of(new, &members(state, new)) })
     });
     if did {
         if code == abi::SUCCESS {
@@ -173,14 +181,12 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
         }
         return state.error(args[0], code, call);
     }
-    let ranks: Vec<i32> =
-        made.chunks_exact(4).map(|it| i32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect();
-    let own = ranks.iter().position(|it| *it == state.told.rank as i32);
+    let made = Made::read(&made);
+    let own = made.members.iter().position(|it| *it == state.told.rank as i32);
     let mut new = null;
     if let Some(own) = own {
-        // A handle that is nobody else's; only this library looks behind it.
-        real::call(calls::COMM_DUP, &[state.handles().own, &raw mut new as usize]);
-        state.keep_comm(new, own as i32, ranks.len() as i32, Some(ranks));
+        new = made::handle(state.n_comms);
+        state.keep_comm(new, own as i32, made.members.len() as i32, Some(made));
     }
     unsafe { *(at as *mut usize) = new };
     abi::SUCCESS as usize
@@ -217,7 +223,8 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
         return 0;
     }
     if (0..abi::KEYVALS_OWN).contains(&keyval) {
-        return real::call(call, args);
+        let world = state.handles().world;
+        return real::call(call, &[&[world], &args[1..]].concat());
     }
     pass(state, call, args)
 }

@@ -7,9 +7,9 @@
 //! In reading order: the program's MPI library and how it is called (`real`), its handles and
 //! statuses (`abi`), links to siblings and to the launcher (`link`), the one state of a replica
 //! and how it waits (`state`), calls that only the environment answers (`env`), communicators
-//! (`comm`), contents in the order of their types (`pack`), messages (`p2p`), requests
-//! (`request`), collectives (`collective`), and what the C library is asked for that differs
-//! between replicas (`clock`).
+//! (`comm`), those that MPI does not know (`made`), contents in the order of their types (`pack`),
+//! messages (`p2p`), requests (`request`), collectives (`collective`), and what the C library is
+//! asked for that differs between replicas (`clock`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -27,6 +27,8 @@ mod state;
 mod env;
 
 mod comm;
+
+mod made;
 
 mod pack;
 

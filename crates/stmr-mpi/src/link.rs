@@ -1,6 +1,6 @@
 //! Sockets to siblings and to the launcher, which neither block nor lose a byte.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
@@ -32,7 +32,7 @@ impl Link {
     pub(crate) fn flush(&mut self) {
         let mut written = 0;
         while written < self.unsent.len() && !self.ended {
-            match self.stream.write(&self.unsent[written..]) {
+            match self.send(&self.unsent[written..]) {
                 Ok(0) => self.ended = true,
                 Ok(n) => written += n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -45,6 +45,13 @@ impl Link {
             }
         }
         self.unsent.drain(..written);
+    }
+
+    /// Writes some; a program that is not Rust's would get SIGPIPE of an ordinary write.
+    fn send(&self, bytes: &[u8]) -> std::io::Result<usize> {
+        let (fd, at) = (self.stream.as_raw_fd(), bytes.as_ptr().cast());
+        let sent = unsafe { libc::send(fd, at, bytes.len(), libc::MSG_NOSIGNAL) };
+        usize::try_from(sent).map_err(|_| std::io::Error::last_os_error())
     }
 
     /// Reads what is there.

@@ -146,6 +146,7 @@ pub(crate) fn code(which: Call, args: &[usize]) -> i32 {
 /// A thread that makes the calls that can only block, so that the program's thread can go on when
 /// one never returns.
 pub(crate) struct Blocking {
+    thread: std::sync::Arc<AtomicUsize>,
     work: std::sync::mpsc::Sender<(Call, [usize; 12], usize)>,
     done: std::sync::mpsc::Receiver<usize>,
 }
@@ -154,7 +155,10 @@ impl Blocking {
     pub(crate) fn start() -> Self {
         let (work, todo) = std::sync::mpsc::channel::<(Call, [usize; 12], usize)>();
         let (finished, done) = std::sync::mpsc::channel();
+        let thread = std::sync::Arc::new(AtomicUsize::new(0));
+        let own = thread.clone();
         std::thread::spawn(move || {
+            own.store(unsafe { libc::gettid() } as usize, Ordering::Relaxed);
             let _inside = Inside::enter();
             while let Ok((which, args, n_args)) = todo.recv() {
                 if finished.send(call(which, &args[..n_args])).is_err() {
@@ -162,7 +166,7 @@ impl Blocking {
                 }
             }
         });
-        Self { work, done }
+        Self { thread, work, done }
     }
 
     pub(crate) fn begin(&self, which: Call, args: &[usize]) {
@@ -170,6 +174,13 @@ impl Blocking {
         row[..args.len()].copy_from_slice(args);
         // The thread ends only with the process.
         let _ = self.work.send((which, row, args.len()));
+    }
+
+    /// The call may never return; its thread takes only time that nobody else wants.
+    pub(crate) fn abandon(&self) {
+        let idle = libc::sched_param { sched_priority: 0 };
+        let thread = self.thread.load(Ordering::Relaxed) as libc::pid_t;
+        unsafe { libc::sched_setscheduler(thread, libc::SCHED_IDLE, &raw const idle) };
     }
 
     pub(crate) fn poll(&self) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! The one state of a replica, and how it waits.
 
 use std::collections::BTreeMap;
+use std::os::fd::FromRawFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -27,6 +28,12 @@ const LOG_MAX: usize = 32 << 20;
 /// Turns of waiting in which a process only lets others run, before it sleeps between them.
 const SPINS_MAX: u32 = 100;
 
+/// The longest sleep between two turns, in microseconds.
+const SLEEP_MAX_US: u32 = 500;
+
+/// How long a process that waits for its siblings does not look at MPI, in milliseconds.
+const IDLE_MS: i32 = 10;
+
 /// How long siblings have to start, in milliseconds.
 const START_MAX_MS: u32 = 60_000;
 
@@ -42,6 +49,8 @@ pub(crate) struct Told {
     pub(crate) ranks: usize,
     pub(crate) replicas: usize,
     pub(crate) folder: PathBuf,
+    /// The socket to the launcher, which this process inherited.
+    pub(crate) link: i32,
 }
 
 /// Who has taken the place of this replica, for the processes that it starts.
@@ -58,6 +67,7 @@ fn told() -> Option<&'static Told> {
             ranks: number("SELVEDGE_RANKS")?,
             replicas: number("SELVEDGE_REPLICAS")?,
             folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
+            link: std::env::var("SELVEDGE_LINK").ok()?.parse().ok()?,
         };
         // A process that a replica starts is none, though it inherits the variables.
         let taken: Option<usize> = number(TAKEN);
@@ -75,6 +85,18 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 /// The process has ended for its siblings: what it still calls is passed on.
 static OVER: AtomicBool = AtomicBool::new(false);
+
+/// This process has linked itself with its siblings.
+static CONNECTED: AtomicBool = AtomicBool::new(false);
+
+/// The program ends with `code` and has not called MPI: its launcher would wait for it.
+pub(crate) fn tell_never(code: i32) {
+    if is_replica() && !CONNECTED.load(Ordering::Relaxed) {
+        let link = told().map_or(-1, |it| it.link);
+        let line = format!("never {code}\n");
+        unsafe { libc::send(link, line.as_ptr().cast(), line.len(), libc::MSG_NOSIGNAL) };
+    }
+}
 
 /// The thread whose calls have an order among replicas.
 static THREAD: AtomicU32 = AtomicU32::new(0);
@@ -127,10 +149,13 @@ pub(crate) struct State {
     pub(crate) receives: Vec<Receive>,
     pub(crate) n_receives: u64,
     blocking: Option<Blocking>,
+    /// Another thread is in MPI, which is told of one thread at a time.
+    in_block: bool,
     pub(crate) ending: bool,
     gone_on: bool,
     /// Turns of waiting for what is waited for.
     pub(crate) spins: u32,
+    turns: u32,
     late_since: Vec<Option<u64>>,
     cpu_before: u64,
 }
@@ -139,8 +164,9 @@ impl State {
     /// Links this process with its siblings and the launcher.
     fn connect() -> Self {
         let told = told().unwrap_or_else(|| real::fail("this process is no replica"));
-        let launcher = UnixStream::connect(told.folder.join("launcher"))
-            .and_then(Link::new)
+        // Processes that the program starts do not hold it, or its end would not be seen.
+        unsafe { libc::fcntl(told.link, libc::F_SETFD, libc::FD_CLOEXEC) };
+        let launcher = Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
             .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
         let (siblings, pids) = connect_siblings(told);
         unsafe { std::env::set_var(TAKEN, std::process::id().to_string()) };
@@ -150,7 +176,7 @@ impl State {
             replicas: told.replicas,
             trust_after: TRUST_AFTER,
         };
-        let mut this = Self {
+        let this = Self {
             told,
             replica: Replica::new(options),
             siblings,
@@ -168,13 +194,15 @@ impl State {
             receives: Vec::new(),
             n_receives: 0,
             blocking: None,
+            in_block: false,
             ending: false,
             gone_on: false,
             spins: 0,
+            turns: 0,
             late_since: vec![None; told.replicas],
             cpu_before: 0,
         };
-        this.say(&format!("hello {} {} {}", told.rank, told.set, std::process::id()));
+        CONNECTED.store(true, Ordering::Relaxed);
         this
     }
 
@@ -247,6 +275,7 @@ impl State {
         }
         let shape = self.shape;
         self.spins = 0;
+        self.look_around();
         loop {
             match self.replica.begin(kind, shape) {
                 Step::Do => {
@@ -272,26 +301,38 @@ impl State {
     /// One turn of waiting for MPI: others run, and now and then links are looked at.
     pub(crate) fn spin(&mut self) {
         self.spins += 1;
-        if self.spins.is_multiple_of(8) {
-            self.pump(false);
-        }
+        self.look_around();
         if self.spins < SPINS_MAX {
             unsafe { libc::sched_yield() };
         } else {
-            // With more processes than processors, others compute while this one sleeps.
-            unsafe { libc::usleep(50) };
+            // With more processes than processors, others compute while this one sleeps; the
+            // longer it has waited, the longer.
+            let us = (self.spins - SPINS_MAX).clamp(50, SLEEP_MAX_US);
+            unsafe { libc::usleep(us) };
+        }
+    }
+
+    /// Now and then looks at links: a program that asks and asks waits for nothing, but must hear
+    /// of a death.
+    fn look_around(&mut self) {
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns.is_multiple_of(8) {
+            self.pump(false);
         }
     }
 
     /// Makes a call that can only block; nothing if this replica has left MPI meanwhile.
     pub(crate) fn block(&mut self, call: Call, args: &[usize]) -> Option<usize> {
         self.blocking.get_or_insert_with(Blocking::start).begin(call, args);
+        self.in_block = true;
         loop {
             let blocking = self.blocking.as_ref().expect("it was started above");
             if let Some(answer) = blocking.poll() {
+                self.in_block = false;
                 return Some(answer);
             }
             if self.replica.has_left() {
+                blocking.abandon();
                 self.blocking = None;
                 return None;
             }
@@ -340,14 +381,16 @@ impl State {
         self.reap();
         let mut fds: Vec<libc::pollfd> =
             self.siblings.iter().flatten().chain([&self.launcher]).map(Link::poll_for).collect();
-        // With sends under way MPI must be looked at, or nobody may ever read them.
-        let limit_ms = match (wait, self.outgoing.is_empty()) {
+        let limit_ms = match (wait, self.has_pending()) {
             (false, _) => 0,
-            (true, true) => 200,
-            (true, false) => 1,
+            (true, true) => 1,
+            (true, false) => IDLE_MS,
         };
         let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit_ms) };
         if n <= 0 {
+            if wait {
+                self.progress();
+            }
             self.look_for_late();
             return;
         }
@@ -356,6 +399,32 @@ impl State {
         }
         self.read_launcher();
         self.send_out();
+    }
+
+    /// Whether others may wait for this process to look at MPI.
+    fn has_pending(&self) -> bool {
+        let receives = || self.receives.iter().any(Receive::is_under_way);
+        let collectives =
+            || self.requests.iter().any(|it| matches!(it, Some(Request::Collective(_))));
+        !self.has_no_mpi() && (!self.outgoing.is_empty() || receives() || collectives())
+    }
+
+    /// Whether MPI must not be called: it has not begun, was left, or another thread is in it.
+    pub(crate) fn has_no_mpi(&self) -> bool {
+        self.handles.is_none() || self.in_block || self.replica.has_left()
+    }
+
+    /// Lets MPI move what is under way.  Its messages move only while their receiver is in one of
+    /// its calls, so who waits for a sibling must look at it: the sibling may wait for a process
+    /// that waits for this one.
+    pub(crate) fn progress(&mut self) {
+        if self.has_no_mpi() {
+            return;
+        }
+        let (mut flag, mut status) = (0_i32, crate::abi::Status::default());
+        let any = [crate::abi::ANY_SOURCE as usize, crate::abi::ANY_TAG as usize, self.world];
+        let to = [&raw mut flag as usize, &raw mut status as usize];
+        real::call(crate::calls::IPROBE, &[&any[..], &to[..]].concat());
     }
 
     fn read_sibling(&mut self, set_idx: usize) {
@@ -400,14 +469,12 @@ impl State {
     }
 
     /// All processes are at the end of the program.
-    pub(crate) fn end_together(&mut self, progress: impl Fn(&Self)) {
+    pub(crate) fn end_together(&mut self) {
         self.ending = true;
         self.tell_counts();
         self.say("ending");
         while !self.gone_on {
-            if !self.replica.has_left() {
-                progress(self);
-            }
+            self.progress();
             self.pump(false);
             unsafe { libc::usleep(200) };
         }
@@ -468,7 +535,9 @@ impl State {
         self.tell_counts();
         let word = if self.handles.is_none() || self.gone_on { "ended" } else { "early" };
         self.say(&format!("{word} {code}"));
-        while self.siblings.iter().flatten().any(|it| !it.unsent.is_empty()) {
+        let unsent = |it: &Link| !it.unsent.is_empty() && !it.ended;
+        while self.siblings.iter().flatten().chain([&self.launcher]).any(unsent) {
+            self.launcher.flush();
             self.pump(true);
         }
         OVER.store(true, Ordering::Relaxed);

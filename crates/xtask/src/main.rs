@@ -65,7 +65,10 @@ enum Verb {
         /// Of `kill`: how many processes are killed.
         #[arg(long, default_value_t = 200)]
         kills: u64,
-        /// Of `kill`: which, and when.
+        /// Of `stmr-kills`: how many runs.
+        #[arg(long)]
+        runs: Option<u64>,
+        /// Of all that throw dice: which, and when.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
@@ -93,8 +96,8 @@ fn main() -> ExitCode {
             prove::PROOFS.iter().for_each(|it| println!("{:16} {}", it.name, it.what));
             true
         }
-        Verb::Prove { name: Some(name), kills, seed } => {
-            match prove::run(&xtask::root(), &name, &prove::ProofOptions { kills, seed }) {
+        Verb::Prove { name: Some(name), kills, runs, seed } => {
+            match prove::run(&xtask::root(), &name, &prove::ProofOptions { kills, runs, seed }) {
                 Ok(()) => true,
                 Err(e) => failed(&e),
             }

@@ -3,6 +3,8 @@
 //! A proof starts real processes, uses no fixed port, and has a limit after which it fails.  Where
 //! a machine does not permit one, it fails by name and says why.  A proof is a row of [`PROOFS`].
 
+mod stmr_kills;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -25,6 +27,8 @@ pub struct Proof {
 pub struct ProofOptions {
     /// How many processes are killed.
     pub kills: u64,
+    /// How many runs there are; without it, as many as the proof is for.
+    pub runs: Option<u64>,
     /// For all dice.
     pub seed: u64,
 }
@@ -47,6 +51,12 @@ pub const PROOFS: &[Proof] = &[
         what: "what was acknowledged is there exactly once, whichever of server and plant is killed \
                -9 under load (--kills, --seed)",
         run: kill,
+    },
+    Proof {
+        name: "stmr-kills",
+        what: "an MPI program in replicas ends right when one is killed -9 at any call or between \
+               calls, or two of different sets (--runs, --seed)",
+        run: stmr_kills::prove,
     },
 ];
 
@@ -210,12 +220,13 @@ mod tests {
 
     #[test]
     fn an_unknown_proof_is_refused_with_the_names_of_those_there_are() {
-        let refused = run(Path::new("."), "nothing", &ProofOptions { kills: 1, seed: 1 })
-            .unwrap_err()
-            .to_string();
+        let refused =
+            run(Path::new("."), "nothing", &ProofOptions { kills: 1, runs: None, seed: 1 })
+                .unwrap_err()
+                .to_string();
         assert_eq!(
             refused,
-            "there is no proof called nothing; there are clean-checkout, training, kill"
+            "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills"
         );
     }
 }

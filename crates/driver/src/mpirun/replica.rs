@@ -2,11 +2,15 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, io};
+use std::{env, io, process};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::personality::{self, Persona};
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
@@ -33,6 +37,8 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     };
     let folder = PathBuf::from(folder);
     let (rank, set) = (Rank((number / replicas) as u32), SetId::new(number % replicas));
+    // First of all, so that the launcher sees this process's end whenever it comes.
+    let mut link = call_launcher(&folder, rank, set)?;
     let open = |name: String| {
         let path = folder.join(name);
         let opened = File::options().write(true).open(&path);
@@ -55,10 +61,23 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         .args(&program[1..])
         .env("SELVEDGE_SET", set.idx().to_string())
         .env("SELVEDGE_RANK", rank.0.to_string())
+        .env("SELVEDGE_LINK", link.as_raw_fd().to_string())
         .env("LD_PRELOAD", preload)
         .stdin(Stdio::from(input))
         .stdout(Stdio::from(out))
         .stderr(Stdio::from(err))
         .exec();
+    // Nobody is left to hear that this could not be said.
+    let _ = link.write_all(b"never 126\n");
     Err(io_error(format!("start {}", program[0].display()))(error))
+}
+
+/// Calls the launcher; the program inherits the link.
+fn call_launcher(folder: &Path, rank: Rank, set: SetId) -> Result<UnixStream, MpirunError> {
+    let failed = |e: io::Error| io_error("call the launcher")(e);
+    let mut link = UnixStream::connect(folder.join("launcher")).map_err(failed)?;
+    let hello = format!("hello {} {} {}\n", rank.0, set.idx(), process::id());
+    link.write_all(hello.as_bytes()).map_err(failed)?;
+    fcntl(&link, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|e| failed(e.into()))?;
+    Ok(link)
 }

@@ -1,0 +1,350 @@
+//! kill -9 of replicas of real MPI programs, at calls and between them.
+//!
+//! Goal: the program ends with the right output and exit code, whenever a replica dies after
+//! MPI_Init, and never hangs.  Method: a library that knows nothing of the one under test is put
+//! before it and kills the process at its k-th call; or the process is killed from outside at a
+//! drawn time.  Of five runs three kill at a call, one between calls, one two replicas of
+//! different sets and different processes.  `cargo xtask prove stmr-kills` draws more runs; what a
+//! run came to is kept by seed and build, so that a proof that was stopped goes on.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "a run that does not end is ended by the real clock")]
+
+mod mpi;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::{fs, thread};
+
+use mpi::Dice;
+
+const RANKS: u64 = 4;
+const SETS: u64 = 3;
+
+/// A run that reaches it has failed.
+const LIMIT: Duration = Duration::from_secs(100);
+
+/// Runs of the short form.
+const RUNS_SHORT: u64 = 6;
+
+/// A program, what it does undisturbed, and how long.
+struct Victim {
+    name: &'static str,
+    path: PathBuf,
+    args: Vec<&'static str>,
+    code: i32,
+    wanted: String,
+    /// Calls of each process after MPI_Init.
+    calls: Vec<u64>,
+    /// From the last process's MPI_Init to the end, in milliseconds.
+    lasts_ms: u64,
+}
+
+const VICTIMS: [(&str, &[&str], i32); 4] = [
+    ("ring", &["150", "1000", "0"], 0),
+    ("collectives", &["4"], 0),
+    ("chance", &["40"], 0),
+    ("ring", &["60", "20000", "7"], 7),
+];
+
+/// Who is killed, and when.
+struct Kill {
+    rank: u64,
+    set: u64,
+    /// At this call; else at `after` of the run's time, in thousandths.
+    call: Option<u64>,
+    after: u64,
+}
+
+struct Bench {
+    folder: PathBuf,
+    killer: PathBuf,
+    victims: Vec<Victim>,
+}
+
+impl Bench {
+    fn make(folder: &Path) -> Self {
+        let table = fs::read_to_string(mpi::sources().join("../calls.txt")).unwrap();
+        let rows = table.lines().filter(|it| !it.starts_with('#') && !it.is_empty());
+        let names = rows.filter_map(|it| it.split(' ').next());
+        let text = names.fold(String::new(), |mut text, name| {
+            let _ = writeln!(text, "CALL({name})");
+            text
+        });
+        fs::write(folder.join("calls.h"), text).unwrap();
+        let killer = folder.join("killer.so");
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-shared", "-fPIC", "-w", "-I"]).arg(folder).arg("-o").arg(&killer);
+        mpi::succeed(command.arg(mpi::sources().join("killer.c")).arg("-ldl"));
+        let mut bench = Self { folder: folder.to_owned(), killer, victims: Vec::new() };
+        for (name, args, code) in VICTIMS {
+            let path = mpi::compile(name, folder);
+            let mut plain = args.to_vec();
+            if 0 < code {
+                // What a launcher still prints after such a code is its own affair.
+                plain.pop();
+            }
+            let wanted = mpi::plain(&path, &plain);
+            let args = args.to_vec();
+            let victim = Victim { name, path, args, code, wanted, calls: vec![], lasts_ms: 0 };
+            let (calls, lasts_ms) = bench.count(&victim);
+            bench.victims.push(Victim { calls, lasts_ms, ..victim });
+        }
+        bench
+    }
+
+    /// A run with nobody killed, which says how many calls there are.
+    fn count(&self, victim: &Victim) -> (Vec<u64>, u64) {
+        let scratch = self.scratch("count");
+        let mut run = self.start(victim, &scratch, "");
+        run.wait_for_init();
+        let begun = Instant::now();
+        assert!(run.wait(), "{} without a kill reached its limit", victim.name);
+        let lasts_ms = begun.elapsed().as_millis() as u64;
+        let told = run.judge(victim, 0);
+        assert_eq!(told, "undisturbed", "{}: {}", victim.name, run.said());
+        let calls = |rank| {
+            let text = fs::read_to_string(scratch.join(format!("calls.{rank}.0"))).unwrap();
+            text.parse().unwrap()
+        };
+        ((0..RANKS).map(calls).collect(), lasts_ms)
+    }
+
+    fn scratch(&self, name: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        path
+    }
+
+    fn start(&self, victim: &Victim, scratch: &Path, kill_at: &str) -> Run {
+        let out = fs::File::create(scratch.join("out")).unwrap();
+        let err = fs::File::create(scratch.join("err")).unwrap();
+        let preload = "LD_PRELOAD=$KILLER:$LD_PRELOAD exec \"$@\"";
+        let child = Command::new(env!("CARGO_BIN_EXE_selvedge"))
+            .args(["mpirun", "-r", "3", "-n", &RANKS.to_string(), "--json-summary"])
+            .arg(scratch.join("summary.json"))
+            .args(["sh", "-c", preload, "sh"])
+            .arg(&victim.path)
+            .args(&victim.args)
+            .env("KILLER", &self.killer)
+            .env("KILLER_AT", kill_at)
+            .env("KILLER_FOLDER", scratch)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .unwrap();
+        Run { child, scratch: scratch.to_owned(), begun: Instant::now(), code: None }
+    }
+
+    /// One run of the proof: what was done, and what it came to.
+    fn kill(&self, seed: u64, number: u64) -> (String, String) {
+        let mut dice = Dice::new(seed, number);
+        let victim = &self.victims[dice.below(self.victims.len() as u64) as usize];
+        let kills = draw(&mut dice, victim, number % 5);
+        let at_calls: Vec<String> = kills
+            .iter()
+            .filter_map(|it| Some(format!("{}.{}.{}", it.rank, it.set, it.call?)))
+            .collect();
+        let scratch = self.scratch(&format!("run{number}"));
+        let mut run = self.start(victim, &scratch, &at_calls.join(","));
+        for it in kills.iter().filter(|it| it.call.is_none()) {
+            run.kill_after(it, victim.lasts_ms);
+        }
+        let mut what = victim.name.to_owned();
+        if !run.wait() {
+            run.keep_stacks();
+            run.end();
+            return (what, "hang".to_owned());
+        }
+        for it in &kills {
+            let name = scratch.join(format!("killed.{}.{}", it.rank, it.set));
+            let call = fs::read_to_string(name).unwrap_or("-".into());
+            let at = it.call.map_or(format!("{}/1000", it.after), |at| format!("{at} {call}"));
+            let _ = write!(what, ", rank {} set {} at {at}", it.rank, it.set);
+        }
+        let outcome = run.judge(victim, kills.len() as u64);
+        if outcome.starts_with("wrong") {
+            println!("{what}: {}", run.said());
+        } else {
+            fs::remove_dir_all(&scratch).unwrap();
+        }
+        (what, outcome)
+    }
+}
+
+fn draw(dice: &mut Dice, victim: &Victim, class: u64) -> Vec<Kill> {
+    let mut kills = Vec::new();
+    let (rank, set) = (dice.below(RANKS), dice.below(SETS));
+    let (other, another) = (1 + dice.below(RANKS - 1), 1 + dice.below(SETS - 1));
+    for (rank, set) in [(rank, set), ((rank + other) % RANKS, (set + another) % SETS)] {
+        let call = 1 + dice.below(victim.calls[rank as usize]);
+        let after = dice.below(1000);
+        let at_call = class < 3 || (class == 4 && dice.below(2) == 0);
+        kills.push(Kill { rank, set, call: at_call.then_some(call), after });
+    }
+    kills.truncate(if class == 4 { 2 } else { 1 });
+    kills
+}
+
+struct Run {
+    child: Child,
+    scratch: PathBuf,
+    begun: Instant,
+    code: Option<i32>,
+}
+
+impl Run {
+    /// Whether it ended within its limit.
+    fn wait(&mut self) -> bool {
+        while self.begun.elapsed() < LIMIT {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                self.code = status.code();
+                return true;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
+    fn pid_file(&self, rank: u64, set: u64) -> PathBuf {
+        self.scratch.join(format!("pid.{rank}.{set}"))
+    }
+
+    /// Waits until all have come through MPI_Init.
+    fn wait_for_init(&mut self) {
+        let files: Vec<PathBuf> = (0..RANKS)
+            .flat_map(|rank| (0..SETS).map(move |set| (rank, set)))
+            .map(|(rank, set)| self.pid_file(rank, set))
+            .collect();
+        let all = || files.iter().all(|it| it.is_file());
+        while !all() && self.begun.elapsed() < LIMIT && self.child.try_wait().unwrap().is_none() {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Kills a replica when some time has passed since MPI_Init.
+    fn kill_after(&mut self, kill: &Kill, lasts_ms: u64) {
+        self.wait_for_init();
+        thread::sleep(Duration::from_millis(lasts_ms * kill.after / 1000));
+        let Ok(pid) = fs::read_to_string(self.pid_file(kill.rank, kill.set)) else { return };
+        let mut command = Command::new("kill");
+        // It may have come to its end.
+        let _ = command.args(["-9", &pid]).stderr(Stdio::null()).status();
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.scratch.join("err")).unwrap_or_default()
+    }
+
+    fn judge(&self, victim: &Victim, kills: u64) -> String {
+        if self.code != Some(victim.code) {
+            return format!("wrong exit code {:?}", self.code);
+        }
+        let out = fs::read(self.scratch.join("out")).unwrap();
+        if mpi::lines(&String::from_utf8_lossy(&out)) != victim.wanted {
+            return "wrong output".to_owned();
+        }
+        let summary = self.scratch.join("summary.json");
+        let [deaths, restarts, marks] =
+            ["deaths", "restarts", "marks"].map(|it| mpi::count(&summary, it));
+        match (deaths, restarts, marks) {
+            (_, _, 1..) => "wrong: a mark without an error".to_owned(),
+            (_, 1.., _) => "started again".to_owned(),
+            (0, 0, 0) => "undisturbed".to_owned(),
+            (deaths, ..) if kills < deaths => format!("wrong: {deaths} are gone"),
+            (deaths, ..) => format!("outlived {deaths}"),
+        }
+    }
+
+    /// Where all its processes stand, for whoever looks for the cause of a hang.
+    fn keep_stacks(&self) {
+        let mut text = String::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+            let folder = format!("KILLER_FOLDER={}", self.scratch.display());
+            let mut rows = environ.split(|it| *it == 0);
+            if !rows.any(|it| it == folder.as_bytes()) {
+                continue;
+            }
+            let pid = entry.file_name().into_string().unwrap();
+            let own: Vec<_> = environ
+                .split(|it| *it == 0)
+                .filter(|it| it.starts_with(b"SELVEDGE_SET") || it.starts_with(b"SELVEDGE_RANK="))
+                .map(String::from_utf8_lossy)
+                .collect();
+            let wchan = fs::read_to_string(entry.path().join("wchan")).unwrap_or_default();
+            let _ = writeln!(text, "== {pid} {own:?} in {wchan}");
+            let mut gdb = Command::new("gdb");
+            gdb.args(["-p", &pid, "-batch", "-ex", "thread apply all bt 24"]);
+            if let Ok(out) = gdb.stdin(Stdio::null()).stderr(Stdio::null()).output() {
+                text.push_str(&String::from_utf8_lossy(&out.stdout));
+            }
+        }
+        let path = self.scratch.join("stacks");
+        fs::write(&path, text).unwrap();
+        println!("the stacks are in {}", path.display());
+    }
+
+    fn end(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        thread::sleep(Duration::from_millis(500));
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // Replicas end when their launcher's link does.
+    }
+}
+
+#[test]
+fn a_replica_killed_at_any_call_or_between_calls_is_outlived() {
+    if !mpi::is_possible() {
+        return;
+    }
+    let (runs, seed) = mpi::proof(RUNS_SHORT);
+    let built = fs::metadata(env!("CARGO_BIN_EXE_selvedge")).unwrap().modified().unwrap();
+    let built = built.duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stmr-kills-{seed}-{built}"));
+    fs::create_dir_all(&folder).unwrap();
+    let book = folder.join("book");
+    let mut done: BTreeMap<u64, String> = BTreeMap::new();
+    for row in fs::read_to_string(&book).unwrap_or_default().lines() {
+        let (number, outcome) = row.split_once(' ').unwrap();
+        done.insert(number.parse().unwrap(), outcome.to_owned());
+    }
+    let bench = Bench::make(&folder);
+    for number in 0..runs {
+        if done.contains_key(&number) {
+            continue;
+        }
+        let begun = Instant::now();
+        let (what, outcome) = bench.kill(seed, number);
+        let took = begun.elapsed().as_millis();
+        println!("run {number}: {what}: {outcome} after {took} ms");
+        done.insert(number, outcome);
+        let text = done.iter().fold(String::new(), |mut text, (number, outcome)| {
+            let _ = writeln!(text, "{number} {outcome}");
+            text
+        });
+        fs::write(&book, text).unwrap();
+    }
+    let mut table: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for (number, outcome) in done.range(..runs) {
+        let class = match number % 5 {
+            0..3 => "at a call",
+            3 => "between calls",
+            _ => "two, in different sets",
+        };
+        *table.entry((class, outcome)).or_default() += 1;
+    }
+    println!("{runs} runs, seed {seed}");
+    for ((class, outcome), n) in &table {
+        println!("{n:6}  {class:24} {outcome}");
+    }
+    let failed = |it: &&(&str, &str)| it.1.starts_with("wrong") || it.1 == "hang";
+    assert_eq!(table.keys().filter(failed).count(), 0, "seed {seed}: see {}", folder.display());
+    fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,248 @@
+//! Communicators that a process makes after it has left MPI: what it was told of them by a twin,
+//! and what MPI would answer about them.
+//!
+//! Their handles are addresses that nothing lies at, since MPI may be stuck in making another.
+
+use std::collections::BTreeMap;
+
+use crate::abi;
+use crate::calls;
+use crate::real::{self, Call};
+use crate::state::State;
+
+const BASE: usize = 0x5e20 << 32;
+const STEP: usize = 16;
+
+/// Where Fortran's numbers of them begin.
+const FORTRAN_BASE: i32 = 1 << 25;
+
+/// The longest name of a communicator, with the zero at its end.
+const NAME_MAX: usize = 64;
+
+/// What is known of such a communicator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// Its members, as ranks of the program.
+    pub(crate) members: Vec<i32>,
+    /// Extents and whether they close, if it is a grid.
+    grid: Vec<(i32, i32)>,
+    is_grid: bool,
+    name: Vec<u8>,
+    attributes: BTreeMap<i32, usize>,
+}
+
+/// The handle of the communicator of this number.
+pub(crate) fn handle(number: u64) -> usize {
+    BASE + number as usize * STEP
+}
+
+impl Made {
+    /// What a twin tells of a communicator that MPI made: `bytes` are [`Made::of`]'s.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let words: Vec<i32> = bytes
+            .chunks_exact(4)
+            .map(|it| i32::from_le_bytes([it[0], it[1], it[2], it[3]]))
+            .collect();
+        let Some((&n, rest)) = words.split_first() else { return Self::default() };
+        let (members, grid) = rest.split_at(rest.len().min(n as usize));
+        let pairs = grid.get(1..).unwrap_or_default().chunks_exact(2);
+        Self {
+            members: members.to_vec(),
+            is_grid: !grid.is_empty(),
+            grid: pairs.map(|it| (it[0], it[1])).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// A communicator of MPI's with these members, as bytes.
+    pub(crate) fn of(comm: usize, members: &[i32]) -> Vec<u8> {
+        let mut words = vec![members.len() as i32];
+        words.extend(members);
+        let mut kind = 0_i32;
+        real::call(calls::TOPO_TEST, &[comm, &raw mut kind as usize]);
+        if kind == abi::CART {
+            let mut n = 0_i32;
+            real::call(calls::CARTDIM_GET, &[comm, &raw mut n as usize]);
+            let [mut dims, mut periods, mut coords] = [(); 3].map(|()| vec![0_i32; n as usize]);
+            let to = [&mut dims, &mut periods, &mut coords].map(|it| it.as_mut_ptr() as usize);
+            real::call(calls::CART_GET, &[&[comm, n as usize], &to[..]].concat());
+            words.push(n);
+            words.extend(dims.iter().zip(&periods).flat_map(|it| [*it.0, *it.1]));
+        }
+        words.iter().flat_map(|it| it.to_le_bytes()).collect()
+    }
+
+    /// Where a process stands in the grid, row by row.
+    fn coords(&self, rank: i32) -> Vec<i32> {
+        let mut rest = rank;
+        let mut found: Vec<i32> = self
+            .grid
+            .iter()
+            .rev()
+            .map(|(dim, _)| {
+                let at = rest % dim.max(&1);
+                rest /= dim.max(&1);
+                at
+            })
+            .collect();
+        found.reverse();
+        found
+    }
+
+    /// Who stands there, if anybody does.
+    fn rank(&self, coords: &[i32]) -> Option<i32> {
+        self.grid.iter().zip(coords).try_fold(0, |rank, ((dim, period), at)| {
+            let at = if *period != 0 { at.rem_euclid(*dim) } else { *at };
+            (0..*dim).contains(&at).then_some(rank * dim + at)
+        })
+    }
+}
+
+unsafe fn ints<'a>(at: usize, n: usize) -> &'a [i32] {
+    if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at as *const i32, n) } }
+}
+
+unsafe fn put(at: usize, values: &[i32]) {
+    for (idx, value) in values.iter().enumerate() {
+        unsafe { *(at as *mut i32).add(idx) = *value };
+    }
+}
+
+/// What MPI would answer about `made`, with `rank` the own one in it; nothing if that is not known.
+pub(crate) fn answer(
+    state: &mut State,
+    call: Call,
+    args: &[usize],
+    made: &Made,
+    rank: i32,
+) -> Option<usize> {
+    if made.is_grid && answer_grid(call, args, made, rank) {
+        return Some(abi::SUCCESS as usize);
+    }
+    match call {
+        calls::PACK | calls::UNPACK | calls::PACK_SIZE => {
+            let world = state.world;
+            let mut mapped = args.to_vec();
+            mapped[if call == calls::PACK_SIZE { 2 } else { 6 }] = world;
+            return Some(real::call(call, &mapped));
+        }
+        calls::TOPO_TEST => {
+            let kind = if made.is_grid { abi::CART } else { abi::UNDEFINED };
+            unsafe { put(args[1], &[kind]) };
+        }
+        calls::COMM_TEST_INTER => unsafe { put(args[1], &[0]) },
+        calls::COMM_SET_NAME
+        | calls::COMM_SET_ATTR
+        | calls::ATTR_PUT
+        | calls::COMM_DELETE_ATTR
+        | calls::ATTR_DELETE => change(state, call, args),
+        calls::COMM_GET_NAME => unsafe {
+            let to = args[1] as *mut u8;
+            std::ptr::copy_nonoverlapping(made.name.as_ptr(), to, made.name.len());
+            *to.add(made.name.len()) = 0;
+            put(args[2], &[made.name.len() as i32]);
+        },
+        calls::COMM_GET_ATTR | calls::ATTR_GET => {
+            let found = made.attributes.get(&(args[1] as i32));
+            unsafe {
+                put(args[3], &[i32::from(found.is_some())]);
+                if let Some(found) = found {
+                    *(args[2] as *mut usize) = *found;
+                }
+            }
+        }
+        calls::COMM_C2F => return Some((FORTRAN_BASE + ((args[0] - BASE) / STEP) as i32) as usize),
+        _ => return None,
+    }
+    Some(abi::SUCCESS as usize)
+}
+
+/// Answers what is asked of a grid; returns whether it was that.
+fn answer_grid(call: Call, args: &[usize], made: &Made, rank: i32) -> bool {
+    let n = made.grid.len();
+    match call {
+        calls::CARTDIM_GET => unsafe { put(args[1], &[n as i32]) },
+        calls::CART_GET => {
+            let n = n.min(args[1] as i32 as usize);
+            let (dims, periods): (Vec<i32>, Vec<i32>) = made.grid[..n].iter().copied().unzip();
+            unsafe {
+                put(args[2], &dims);
+                put(args[3], &periods);
+                put(args[4], &made.coords(rank)[..n]);
+            }
+        }
+        calls::CART_COORDS => {
+            let coords = made.coords(args[1] as i32);
+            unsafe { put(args[3], &coords[..n.min(args[2] as i32 as usize)]) };
+        }
+        calls::CART_RANK => {
+            let found = made.rank(unsafe { ints(args[1], n) });
+            unsafe { put(args[2], &[found.unwrap_or(abi::PROC_NULL)]) };
+        }
+        calls::CART_SHIFT => {
+            let along = |by: i32| {
+                let mut coords = made.coords(rank);
+                *coords.get_mut(args[1] as i32 as usize)? += by;
+                made.rank(&coords)
+            };
+            let by = args[2] as i32;
+            unsafe {
+                put(args[3], &[along(-by).unwrap_or(abi::PROC_NULL)]);
+                put(args[4], &[along(by).unwrap_or(abi::PROC_NULL)]);
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn change(state: &mut State, call: Call, args: &[usize]) {
+    let Some(made) = state.comms.get_mut(&args[0]).and_then(|it| it.made.as_mut()) else { return };
+    match call {
+        calls::COMM_SET_NAME => {
+            let name = unsafe { std::ffi::CStr::from_ptr(args[1] as *const std::ffi::c_char) };
+            made.name = name.to_bytes().iter().copied().take(NAME_MAX - 1).collect();
+        }
+        calls::COMM_SET_ATTR | calls::ATTR_PUT => {
+            made.attributes.insert(args[1] as i32, args[2]);
+        }
+        _ => {
+            made.attributes.remove(&(args[1] as i32));
+        }
+    }
+}
+
+/// The handle behind Fortran's number, if it is of a communicator made here.
+pub(crate) fn comm_f2c(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    let number = args[0] as i32;
+    if number < FORTRAN_BASE {
+        return real::call(call, args);
+    }
+    BASE + (number - FORTRAN_BASE) as usize * STEP
+}
+
+/// MPI_Comm_compare, also of communicators that MPI does not know.
+pub(crate) fn comm_compare(state: &mut State, call: Call, args: &[usize]) -> usize {
+    const IDENT: i32 = 0;
+    const CONGRUENT: i32 = 1;
+    const SIMILAR: i32 = 2;
+    const UNEQUAL: i32 = 3;
+    let both = [args[0], args[1]].map(|it| state.behind(it));
+    let is_made = |it: &usize| state.comms.get(it).is_some_and(|it| it.made.is_some());
+    if !both.iter().any(is_made) {
+        return real::call(call, &[both[0], both[1], args[2]]);
+    }
+    let members = both.map(|it| crate::comm::members(state, it));
+    let sorted = members.clone().map(|mut it| {
+        it.sort_unstable();
+        it
+    });
+    let answer = match () {
+        () if both[0] == both[1] => IDENT,
+        () if members[0] == members[1] => CONGRUENT,
+        () if sorted[0] == sorted[1] => SIMILAR,
+        () => UNEQUAL,
+    };
+    unsafe { put(args[2], &[answer]) };
+    abi::SUCCESS as usize
+}
