@@ -19,6 +19,12 @@ use selvedge_model::fabric::{
 };
 use selvedge_model::id::PartId;
 use selvedge_model::unit::{BitRate, CentiDb, Span};
+use selvedge_sim::scenario::{self, Scenario as Simulated};
+
+use crate::pod::{Pod, mix};
+
+#[path = "support/pod.rs"]
+mod pod;
 
 type Counts = Vec<(&'static str, usize)>;
 
@@ -29,8 +35,10 @@ struct Scenario {
 
 /// A scenario keeps its name: the baseline is found by it.
 const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "core_with_1000_jobs", run: core_with_1000_jobs },
     Scenario { name: "fabric_100k_nodes", run: fabric_100k_nodes },
     Scenario { name: "fabric_12500_hosts", run: fabric_12500_hosts },
+    Scenario { name: "month_of_a_pod", run: month_of_a_pod },
     Scenario { name: "nccl_rack_of_72", run: nccl_rack_of_72 },
     Scenario { name: "torus_pod", run: torus_pod },
 ];
@@ -50,6 +58,34 @@ fn main() -> ExitCode {
         println!("{key} {count}");
     }
     ExitCode::SUCCESS
+}
+
+/// The core of a full pod that has 1,000 jobs of the published mix behind it or running: what it
+/// remembers is what its heap holds.
+fn core_with_1000_jobs() -> Counts {
+    const JOBS: usize = 1_000;
+    let mut pod = Pod::new();
+    let mix = mix();
+    let total = mix.iter().map(|it| it.1).sum();
+    for _ in 0..JOBS {
+        while 4096 * 85 / 100 < pod.n_held() {
+            pod.finish_one();
+        }
+        let shape = pod.draw_shape(&mix, total);
+        pod.submit(&shape);
+    }
+    vec![("jobs", JOBS), ("waiting", pod.n_waiting())]
+}
+
+/// A twelfth of the year that a pod of 64 cubes is promised to be simulated in: published mix and
+/// fault rates, polls each minute, the independent check on.
+fn month_of_a_pod() -> Counts {
+    const MONTH: &str = "format = 1\nname = \"month\"\nseed = 1\n[plant]\ncubes = 64\n\
+                         [jobs]\nmix = 4233\nload = 0.85\nscale = \"durations\"\n";
+    let month = Simulated::parse("month.toml", MONTH).expect("it is well written");
+    let summary = scenario::run(&month, &mut |_| ()).expect("it runs to its end");
+    assert_eq!(summary.violations, 0, "the judge watches: {:?}", summary.violation_list);
+    vec![("finished", summary.jobs.finished as usize), ("inputs", summary.inputs as usize)]
 }
 
 /// 100,000 parts of one node each, and 600,000 directed links: nothing is shared but a template

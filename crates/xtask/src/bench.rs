@@ -4,6 +4,8 @@
 //! same program.  The scenarios stand in `benches/scenarios.rs`.  Each runs twice under valgrind,
 //! once for instructions (callgrind) and once for the peak of the heap (dhat), and once plainly
 //! for its counts.  More than 2 % over the baseline fails, and so does a count that differs.
+//!
+//! `--wall` prints times too: of these scenarios, and of [`TIMED`], of which there is no other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +17,42 @@ use std::time::Instant;
 const WORSE_MAX_PPM: u64 = 20_000;
 
 const BASELINE: &str = "bench/baseline.json";
+
+/// What is a time, or is done by disks and processes: printed, never compared.
+pub const TIMED: &[Timed] = &[
+    Timed { name: "year_of_a_pod", command: YEAR },
+    Timed { name: "place_finish", command: &["bench", "-p", "xtask", "--bench", "place_finish"] },
+    Timed { name: "append_cost", command: &["bench", "-p", "xtask", "--bench", "append_cost"] },
+    Timed { name: "served", command: &["bench", "-p", "xtask", "--bench", "served"] },
+    Timed { name: "nccl_times", command: &["bench", "-p", "xtask", "--bench", "nccl_times"] },
+];
+
+/// 50,800 jobs of the published mix.
+const YEAR: &[&str] = &[
+    "run",
+    "--release",
+    "-p",
+    "selvedge",
+    "--",
+    "sim",
+    "--mix",
+    "tpuv4",
+    "--jobs",
+    "50800",
+    "--load",
+    "0.85",
+    "--scale-durations",
+    "--seed",
+    "1",
+];
+
+/// A measurement that prints what it found.
+pub struct Timed {
+    /// Chosen by this.
+    pub name: &'static str,
+    /// What cargo is told.
+    pub command: &'static [&'static str],
+}
 
 /// How the benches are run.
 pub struct BenchOptions {
@@ -108,6 +146,10 @@ pub fn run(root: &Path, options: &BenchOptions) -> Result<bool, BenchError> {
         }
         found.scenarios.insert(name.to_owned(), measured);
     }
+    if options.wall {
+        let wanted = |it: &&Timed| options.only.as_ref().is_none_or(|only| it.name.contains(only));
+        TIMED.iter().filter(wanted).try_for_each(|it| timed(root, it))?;
+    }
     if options.update {
         save(root, found)?;
         println!("written to {BASELINE}");
@@ -119,6 +161,18 @@ pub fn run(root: &Path, options: &BenchOptions) -> Result<bool, BenchError> {
         return Ok(true);
     }
     Ok(passed)
+}
+
+fn timed(root: &Path, timed: &Timed) -> Result<(), BenchError> {
+    println!("\n{}", timed.name);
+    let mut command = Command::new("cargo");
+    command.arg(timed.command[0]).arg("--quiet").args(&timed.command[1..]).current_dir(root);
+    let program = "cargo".to_owned();
+    let status = command.status().map_err(|source| BenchError::NotStarted { program, source })?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(BenchError::Failed { command: shown(&command), said: format!("it ended with {status}") })
 }
 
 fn build(root: &Path) -> Result<PathBuf, BenchError> {

@@ -1,92 +1,24 @@
-//! How long the core takes to place a job on a busy pod, plan and check included.
-//!
-//! A pod of 64 cubes is kept 85 % full with jobs drawn from the published slice mix; each of
-//! 10,000 steps lets drawn jobs finish until there is room, then submits one.  Devices answer at
-//! once.  Then the same without waiting for room, so that the queue grows by some thousands, and
-//! a 16x16x16 on an empty pod whose mirrors stand as other jobs left them.
-//!
-//! ```text
-//! cargo run --release -p selvedge-control --example place_finish
-//! ```
+//! A core and devices that answer at once, for what measures the core alone.
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
-#![allow(clippy::print_stdout, reason = "a measurement prints what it measured")]
 
 use std::time::{Duration, Instant};
 
 use selvedge_control::core::{Accepted, Core};
-use selvedge_control::input::{Answer, Ask, Exit, Input, Readings, SetOutcome};
+use selvedge_control::input::{Answer, Ask, Errand, Exit, Input, Readings, SetOutcome};
 use selvedge_control::output::{Command, Output};
 use selvedge_control::settings::Settings;
 use selvedge_control::state::JobState;
 use selvedge_family::torus::path;
 use selvedge_family::torus::shape::Shape;
-use selvedge_model::id::JobId;
+use selvedge_model::id::{JobId, PartId, PortId};
 use selvedge_model::job::{Demand, JobSpec, Work};
 use selvedge_model::unit::{Moment, Span};
 
-const STEPS: usize = 10_000;
 const PLANT: &str = "format = 1\nname = \"pod\"\n[[pod]]\nfamily = \"tpuv4\"\ncubes = 64\n";
-const MIX: &str = include_str!("../../sim/data/slices.csv");
-
-fn main() {
-    let mut pod = Pod::new();
-    let mix = mix();
-    let total: u64 = mix.iter().map(|it| it.1).sum();
-    let (mut submits, mut finishes) = (Vec::new(), Vec::new());
-    let mut overload = (Vec::new(), Vec::new());
-    for _ in 0..STEPS {
-        let shape = pod.draw_shape(&mix, total);
-        let n_seats = Shape::parse(&shape).expect("a shape of the mix").0.n_chips();
-        while 4096 * 85 / 100 < pod.n_held() + n_seats && 0 < pod.n_held() {
-            finishes.push(pod.finish_one());
-        }
-        let (took, has_placed) = pod.submit(&shape);
-        submits.push(took);
-        // One that finds no whole cubes free is placed as others finish.
-        while !has_placed && pod.n_waiting() != 0 {
-            finishes.push(pod.finish_one());
-        }
-    }
-    report("submit", &mut submits);
-    report("finish", &mut finishes);
-    for _ in 0..STEPS {
-        while 4096 * 85 / 100 < pod.n_held() {
-            overload.1.push(pod.finish_one());
-        }
-        let shape = pod.draw_shape(&mix, total);
-        overload.0.push(pod.submit(&shape).0);
-    }
-    report("submit, deep queue", &mut overload.0);
-    report("finish, deep queue", &mut overload.1);
-    let mut pod = Pod::new();
-    let mut whole = Vec::new();
-    for _ in 0..200 {
-        for shape in ["8x8x8", "4x4x8", "4x8x8", "8x8x16", "4x4x12"] {
-            pod.submit(shape);
-        }
-        while 0 < pod.n_held() {
-            pod.finish_one();
-        }
-        let (took, has_placed) = pod.submit("16x16x16");
-        assert!(has_placed, "an empty pod holds it");
-        whole.push(took);
-    }
-    report("16x16x16", &mut whole);
-}
-
-fn report(what: &str, times: &mut [Duration]) {
-    times.sort_unstable();
-    let at = |share: usize| times[(times.len() - 1) * share / 1000].as_micros();
-    let n = times.len();
-    print!("{what:<20} n {n:>6}");
-    for (name, share) in [("p50", 500), ("p90", 900), ("p98", 980), ("p99", 990), ("p99.9", 999)] {
-        print!("  {name} {:>6} us", at(share));
-    }
-    println!();
-}
+const MIX: &str = include_str!("../../../sim/data/slices.csv");
 
 /// Shapes with their shares in parts per million; the mix's 1x1x2 and 1x2x2 are run as 2x2x1.
-fn mix() -> Vec<(String, u64)> {
+pub(crate) fn mix() -> Vec<(String, u64)> {
     let rows = MIX.lines().filter(|it| !it.starts_with(['#', 's']));
     let row = |line: &str| {
         let (shape, share) = line.split_once(',').expect("two columns");
@@ -96,14 +28,15 @@ fn mix() -> Vec<(String, u64)> {
     rows.map(row).collect()
 }
 
-struct Pod {
+/// The core of a full pod.
+pub(crate) struct Pod {
     core: Core,
     now: Moment,
     dice: u64,
 }
 
 impl Pod {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut pod = Self { core: Core::new(), now: Moment::START, dice: 7 };
         let settings = Settings::simulated();
         pod.tell(Input::Begin { plant: PLANT.to_owned(), settings });
@@ -115,15 +48,15 @@ impl Pod {
         (self.dice >> 33) % n
     }
 
-    fn n_held(&self) -> u32 {
+    pub(crate) fn n_held(&self) -> u32 {
         self.core.state().parts.iter().map(|it| it.held.count_ones()).sum()
     }
 
-    fn n_waiting(&self) -> usize {
+    pub(crate) fn n_waiting(&self) -> usize {
         self.core.state().queue.len()
     }
 
-    fn draw_shape(&mut self, mix: &[(String, u64)], total: u64) -> String {
+    pub(crate) fn draw_shape(&mut self, mix: &[(String, u64)], total: u64) -> String {
         let mut at = self.draw(total);
         let shape = mix.iter().find(|(_, share)| {
             let is_it = at < *share;
@@ -133,7 +66,7 @@ impl Pod {
         shape.expect("the draw lies below the sum").0.clone()
     }
 
-    fn submit(&mut self, shape: &str) -> (Duration, bool) {
+    pub(crate) fn submit(&mut self, shape: &str) -> (Duration, bool) {
         let spec = JobSpec {
             name: "j".to_owned(),
             owner: format!("o{}", self.draw(8)),
@@ -157,7 +90,7 @@ impl Pod {
     }
 
     /// Lets a drawn running job finish.
-    fn finish_one(&mut self) -> Duration {
+    pub(crate) fn finish_one(&mut self) -> Duration {
         let state = self.core.state();
         let runs = |it: &JobId| matches!(state.jobs[*it].state, JobState::Running { .. });
         let running: Vec<JobId> = state.active.iter().copied().filter(runs).collect();
@@ -228,12 +161,8 @@ impl Pod {
         }
     }
 
-    fn peers(
-        &self,
-        errand: selvedge_control::input::Errand,
-        part: selvedge_model::id::PartId,
-    ) -> Vec<Option<selvedge_model::id::PortId>> {
-        let selvedge_control::input::Errand::Job(job, _) = errand else { return Vec::new() };
+    fn peers(&self, errand: Errand, part: PartId) -> Vec<Option<PortId>> {
+        let Errand::Job(job, _) = errand else { return Vec::new() };
         let known = &self.core.state().jobs[job];
         let Demand::Shape(text) = &known.spec.demand else { return Vec::new() };
         let (shape, _) = Shape::parse(text).expect("an accepted shape");

@@ -1,6 +1,6 @@
 //! What an append costs beside a bare sync of the same size, and a start with rows behind it.
 //!
-//! `cargo run --release -p selvedge-driver --example append_cost [DIR]` only prints: how long a
+//! `cargo bench -p xtask --bench append_cost [-- DIR]` only prints: how long a
 //! disk takes is for a person to judge.  DIR must be on the disk that is to be measured.
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -19,7 +19,8 @@ const N_SAMPLES: usize = 2_000;
 const BODY_BYTES: usize = 300;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let base = env::args_os().nth(1).unwrap_or_else(|| env::temp_dir().into());
+    let base =
+        env::args_os().skip(1).find(|it| it != "--bench").unwrap_or_else(|| env::temp_dir().into());
     let dir = tempfile::Builder::new().prefix("append-cost").tempdir_in(base)?;
     println!("{N_SAMPLES} samples each, bodies of {BODY_BYTES} bytes");
     for bytes in [BODY_BYTES, 4_096, 2 * 4_096] {
