@@ -30,7 +30,7 @@ const fn rule(symptom: Symptom, severity: Severity, n_repeats: u32, window: Span
 }
 
 /// All rules, one for each symptom.
-pub const RULES: [Rule; 15] = [
+pub const RULES: [Rule; 17] = [
     rule(Symptom::MachineDown, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::ChipFailed, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::PcieDegraded, Severity::Critical, 2, Span::hours(24)),
@@ -49,6 +49,10 @@ pub const RULES: [Rule; 15] = [
     // One may be the program's own doing; twice on one machine within a day is the machine's
     // (NVSentinel: on different units software, on the same unit hardware).
     rule(Symptom::TaskHung, Severity::Degraded, 2, Span::hours(24)),
+    // What an error of `topo lint` says does not pass, nor does it grow by being seen again.
+    rule(Symptom::TopologyFaulty, Severity::Critical, u32::MAX, Span::hours(24)),
+    // A warning of it is told and takes nothing out.
+    rule(Symptom::TopologyDoubtful, Severity::Transient, u32::MAX, Span::hours(24)),
 ];
 
 /// The rule of a symptom.
@@ -81,7 +85,7 @@ fn worse(severity: Severity) -> Severity {
 mod tests {
     use super::*;
 
-    const ALL: [Symptom; 15] = [
+    const ALL: [Symptom; 17] = [
         Symptom::MachineDown,
         Symptom::ChipFailed,
         Symptom::PcieDegraded,
@@ -97,6 +101,8 @@ mod tests {
         Symptom::Planned,
         Symptom::Returned,
         Symptom::TaskHung,
+        Symptom::TopologyFaulty,
+        Symptom::TopologyDoubtful,
     ];
 
     #[test]

@@ -1,5 +1,5 @@
 //! The intent check: every chip, PCIe link and link end against its golden threshold
-//! (seed 000 §3.6.2).
+//! (seed 000 §3.6.2), and a host's topology file against the rules of `topo lint`.
 
 use selvedge_model::fabric::{Fabric, LinkKind, Template};
 use selvedge_model::fault::{Symptom, Target};
@@ -102,7 +102,36 @@ pub fn judge(
         };
         findings.push(Finding { target, symptom, value });
     }
+    findings.extend(of_file(fabric, part, Symptom::TopologyFaulty));
     Ok(findings)
+}
+
+/// What is worth a warning about the topology file of `part`; it stops no job.
+pub fn doubts(fabric: &Fabric, part: PartId) -> Vec<Finding> {
+    of_file(fabric, part, Symptom::TopologyDoubtful)
+}
+
+/// What `topo lint` finds in the file of a host, each rule once: its errors or its warnings.
+fn of_file(fabric: &Fabric, part: PartId, symptom: Symptom) -> Vec<Finding> {
+    let wants_errors = symptom == Symptom::TopologyFaulty;
+    let faults = fabric.file_faults_of(part).iter().filter(|it| it.is_error == wants_errors);
+    let mut rules: Vec<u32> = faults.map(|it| u32::from(it.rule)).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    let target = Target::Part(part);
+    rules.into_iter().map(|value| Finding { target, symptom, value }).collect()
+}
+
+/// What a topology file's finding says and what to do about it, by the rule's number; nothing where
+/// the file has no such finding any longer.
+pub fn words_of_rule(fabric: &Fabric, part: PartId, rule: u32) -> Option<String> {
+    let of_rule = || fabric.file_faults_of(part).iter().filter(|it| u32::from(it.rule) == rule);
+    let first = of_rule().next()?;
+    let more = match of_rule().count() - 1 {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
+    };
+    Some(format!("[{}] {}{more}; {}", first.name, first.what, first.advice))
 }
 
 /// What so many lanes of a PCIe generation carry in one direction, in whole Gb/s (PCI Express

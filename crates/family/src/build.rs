@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use selvedge_model::fabric::{DomainKind, Fabric, FabricError, Role};
 use selvedge_model::limits;
 use selvedge_model::spec::hypersquare::HyperSquare;
-use selvedge_model::spec::plant::{DomainSpec, Family, GridChip, Missing, Named, Patch};
+use selvedge_model::spec::plant::{
+    DomainSpec, Family, GridChip, MachineSpec, Missing, Named, Patch,
+};
 use selvedge_model::spec::{At, Plant, nearest_of, point};
 
 use crate::layout::{CablePlan, Layout, PartDraft, PortPlan};
@@ -58,6 +60,36 @@ pub enum BuildError {
         name: String,
         /// The template that looks most like it.
         near: Option<String>,
+        /// Where it stands.
+        at: At,
+    },
+    /// A topology file that the plant names and does not hold.
+    #[error("there is no topology file {name:?}")]
+    NoTopology {
+        /// Its name.
+        name: String,
+        /// The one whose name looks most like it.
+        near: Option<String>,
+        /// Where it is named.
+        at: At,
+    },
+    /// A topology file that describes no host.
+    #[error("{name} describes no host: {wrong}")]
+    BadTopology {
+        /// Its name.
+        name: String,
+        /// What is wrong with it, with its place.
+        wrong: String,
+        /// The same, drawn at its place.
+        drawn: String,
+        /// Where it is named.
+        at: At,
+    },
+    /// A topology for a part that is no host.
+    #[error("{part} is no host: it has no topology")]
+    NoHost {
+        /// The part.
+        part: String,
         /// Where it stands.
         at: At,
     },
@@ -201,6 +233,9 @@ impl BuildError {
             | BuildError::OtherSide { at, .. }
             | BuildError::NoSwitch { at, .. }
             | BuildError::MissingThere { at, .. }
+            | BuildError::NoTopology { at, .. }
+            | BuildError::BadTopology { at, .. }
+            | BuildError::NoHost { at, .. }
             | BuildError::Renumbers { at, .. } => *at,
             BuildError::TooLarge { .. } | BuildError::NotOld { .. } | BuildError::Refused(_) => {
                 At::NOWHERE
@@ -222,6 +257,16 @@ impl BuildError {
             BuildError::NotDeployed { .. } => "deploy it, or leave this out until then".to_owned(),
             BuildError::NoTemplate { .. } => {
                 format!("one of the file's templates, or {}", BUILT_IN.join(", "))
+            }
+            BuildError::NoTopology { near: Some(near), .. } => format!("did you mean {near:?}?"),
+            BuildError::NoTopology { .. } => {
+                "a file beside the plant file, or a [[topology]] of that name in it".to_owned()
+            }
+            BuildError::BadTopology { .. } => {
+                "a file that NCCL_TOPO_DUMP_FILE wrote, or `selvedge topo read`".to_owned()
+            }
+            BuildError::NoHost { .. } => {
+                "name a host, or a [[part]] of template \"host\"".to_owned()
             }
             BuildError::TemplateTaken { .. }
             | BuildError::PartTaken { .. }
@@ -252,7 +297,11 @@ impl BuildError {
 
     /// The error at its place in the plant file, drawn as the file's own faults are.
     pub fn show(&self, file_name: &str, text: &str) -> String {
-        point(file_name, text, self.at(), &self.to_string(), &self.right())
+        let shown = point(file_name, text, self.at(), &self.to_string(), &self.right());
+        match self {
+            BuildError::BadTopology { drawn, .. } => format!("{shown}\n{drawn}"),
+            _ => shown,
+        }
     }
 }
 
@@ -300,6 +349,7 @@ pub fn extend(fabric: &Fabric, old: &Plant, new: &Plant) -> Result<Fabric, Build
 fn layout(plant: &Plant) -> Result<Layout, BuildError> {
     let mut layout = Layout::default();
     layout.thresholds = plant.thresholds;
+    let topologies = Topologies::of(plant, &mut layout)?;
     let firsts = plant.first_cubes().into_iter().zip(plant.first_hosts());
     for ((idx, pod), (first_cube, first_host)) in plant.pods.iter().enumerate().zip(firsts) {
         match &pod.family {
@@ -316,12 +366,16 @@ fn layout(plant: &Plant) -> Result<Layout, BuildError> {
                 hypersquare::build::add(&mut layout, idx, machine, plant.optics.loss, &plant.power);
             }
             Family::Hosts { hosts } => {
-                host::build::add(&mut layout, idx, *hosts, first_host, &plant.power);
+                let numbers = first_host..first_host + hosts;
+                host::build::add(&mut layout, idx, numbers, &plant.power, |layout, name| {
+                    topologies.template_of(layout, name, pod.topology.as_ref())
+                });
             }
         }
     }
     let n_generated = layout.parts.len();
-    add_parts(&mut layout, plant)?;
+    add_parts(&mut layout, plant, &topologies)?;
+    topologies.hold_machines(&layout)?;
     // Before any table of ports: no plant takes more memory than it says.
     if let Some(n) = layout.excess() {
         return Err(BuildError::TooLarge { n });
@@ -359,6 +413,62 @@ fn layout(plant: &Plant) -> Result<Layout, BuildError> {
         }
     }
     Ok(layout)
+}
+
+/// The inner structures of hosts from topology files: each file is read once, whoever uses it.
+struct Topologies<'p> {
+    /// Templates by the file's name.
+    templates: BTreeMap<&'p str, usize>,
+    /// What a host has in place of its pod's, by the host's name.
+    machines: BTreeMap<&'p str, &'p MachineSpec>,
+}
+
+impl<'p> Topologies<'p> {
+    fn of(plant: &'p Plant, layout: &mut Layout) -> Result<Self, BuildError> {
+        let mut templates = BTreeMap::new();
+        for named in plant.topologies_wanted() {
+            let (name, at) = (named.name.clone(), named.at);
+            let Some(file) = plant.topologies.iter().find(|it| it.name == name) else {
+                let known = plant.topologies.iter().map(|it| it.name.as_str());
+                let near = nearest_of(&name, known).map(str::to_owned);
+                return Err(BuildError::NoTopology { name, near, at });
+            };
+            let inside = host::inside::inside(&name, &file.xml).map_err(|error| {
+                let wrong = error.to_string();
+                let drawn = host::inside::draw(&name, &file.xml, &error);
+                BuildError::BadTopology { name, wrong, drawn, at }
+            })?;
+            let template = layout.template(&inside.template.name.clone(), || inside.template);
+            layout.file_faults.insert(template, inside.faults);
+            templates.insert(named.name.as_str(), template);
+        }
+        let machines = plant.machines.iter().map(|it| (it.name.name.as_str(), it)).collect();
+        Ok(Self { templates, machines })
+    }
+
+    /// The template of the host called `name`, whose pod has `topology`.
+    fn template_of(&self, layout: &mut Layout, name: &str, topology: Option<&Named>) -> usize {
+        let own = self.machines.get(name).map(|it| &it.topology).or(topology);
+        match own {
+            Some(own) => self.templates[own.name.as_str()],
+            None => layout.template("host", host::hardware::host),
+        }
+    }
+
+    /// Refuses a `[[machine]]` that is none.
+    fn hold_machines(&self, layout: &Layout) -> Result<(), BuildError> {
+        for machine in self.machines.values() {
+            let (name, at) = (machine.name.name.clone(), machine.name.at);
+            let Some(part) = layout.part_named(&name) else {
+                let near = nearest_of(&name, layout.part_names()).map(str::to_owned);
+                return Err(BuildError::NoPart { name, near, at });
+            };
+            if self.templates[machine.topology.name.as_str()] != layout.parts[part].template {
+                return Err(BuildError::NoHost { part: name, at });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What stands before the names of a pod's own parts.
@@ -409,7 +519,11 @@ impl Racks {
     }
 }
 
-fn add_parts(layout: &mut Layout, plant: &Plant) -> Result<(), BuildError> {
+fn add_parts(
+    layout: &mut Layout,
+    plant: &Plant,
+    topologies: &Topologies<'_>,
+) -> Result<(), BuildError> {
     let mut own = BTreeMap::new();
     for spec in &plant.templates {
         let name = &spec.template.name;
@@ -426,7 +540,7 @@ fn add_parts(layout: &mut Layout, plant: &Plant) -> Result<(), BuildError> {
             (Some(template), _) => layout.template(name, || (*template).clone()),
             (None, "cube") => layout.template(name, torus::hardware::cube),
             (None, "ocs") => layout.template(name, torus::hardware::switch),
-            (None, "host") => layout.template(name, host::hardware::host),
+            (None, "host") => topologies.template_of(layout, &part.name, None),
             (None, "tpuv2-board") => board::build::template(layout, GridChip::Tpuv2),
             (None, hypersquare::hardware::TEMPLATE) => {
                 hypersquare::build::template(layout, &HyperSquare::of_groups([1, 1]))

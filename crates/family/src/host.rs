@@ -6,7 +6,7 @@
 //! log says.  [`matrix`] and [`picture`] show a server,
 //! [`lint`] says what is wrong with its file, [`widest`] what it could carry, [`fleet`] which of
 //! many is odd.  Files are made too: [`vm`] for a guest from its server's and what [`lspci`] shows,
-//! and by [`machine`] from [`sysfs`] or [`hwloc`].
+//! and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`] makes a file a host of a plant.
 
 pub mod hardware;
 
@@ -43,6 +43,8 @@ pub mod machine;
 pub mod sysfs;
 
 pub mod hwloc;
+
+pub mod inside;
 
 pub mod picture;
 

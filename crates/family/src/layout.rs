@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use selvedge_model::fabric::{DomainKind, Fabric, FabricError, LinkAttrs, Template};
+use selvedge_model::fabric::{DomainKind, Fabric, FabricError, FileFault, LinkAttrs, Template};
 use selvedge_model::hardware::Thresholds;
 use selvedge_model::id::{DomainId, PartId, PoolId, PortId, TemplateId};
 use selvedge_model::limits;
@@ -27,6 +27,8 @@ pub(crate) struct Layout {
     pub(crate) parts: Vec<PartPlan>,
     pub(crate) cables: Vec<CablePlan>,
     names: BTreeMap<String, usize>,
+    /// What is wrong with the file of a template, by the template's place.
+    pub(crate) file_faults: BTreeMap<usize, Vec<FileFault>>,
 }
 
 /// A part that ought to be there.
@@ -213,6 +215,10 @@ impl Layout {
 
     fn apply_parts(&self, fabric: &mut Fabric) -> Result<Vec<Option<PartId>>, FabricError> {
         let templates = self.apply_templates(fabric);
+        for (place, template) in templates.iter().enumerate() {
+            let faults = self.file_faults.get(&place).cloned().unwrap_or_default();
+            fabric.set_file_faults(*template, faults);
+        }
         let pools = self.apply_pools(fabric);
         let domains = self.apply_domains(fabric);
         let pool_of = |plan: &PartPlan| plan.pool.map(|it| pools[it]);

@@ -37,6 +37,8 @@ pub enum LinkKind {
     Ethernet,
     /// A cable between boards.
     Board,
+    /// Between the CPU sockets of one host.
+    Socket,
 }
 
 /// What every link has.
@@ -96,6 +98,21 @@ pub struct Domain {
     pub name: String,
     /// What they share.
     pub kind: DomainKind,
+}
+
+/// Something wrong with the file that an inner structure was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFault {
+    /// The rule that found it, by a number that stays.
+    pub rule: u16,
+    /// The rule's name.
+    pub name: &'static str,
+    /// Whether a part with such a file is not to be used; else it is worth a warning.
+    pub is_error: bool,
+    /// Where and what.
+    pub what: String,
+    /// What to do about it.
+    pub advice: String,
 }
 
 /// One instance of a template.
@@ -180,6 +197,8 @@ pub struct Fabric {
     runs: Vec<Run>,
     n_nodes: u32,
     n_links: u32,
+    /// What is wrong with the file of a template, of those that are from one with faults.
+    file_faults: BTreeMap<TemplateId, Arc<[FileFault]>>,
 }
 
 const NO_CABLE: u32 = u32::MAX;
@@ -193,6 +212,21 @@ impl Fabric {
     /// Adds an inner structure that parts may share.
     pub fn add_template(&mut self, template: Template) -> TemplateId {
         self.templates.push(Arc::new(template))
+    }
+
+    /// Says what is wrong with the file that `template` was read from, in place of what was said
+    /// before.
+    pub fn set_file_faults(&mut self, template: TemplateId, faults: Vec<FileFault>) {
+        if faults.is_empty() {
+            self.file_faults.remove(&template);
+        } else {
+            self.file_faults.insert(template, faults.into());
+        }
+    }
+
+    /// What is wrong with the file that the inner structure of `part` was read from.
+    pub fn file_faults_of(&self, part: PartId) -> &[FileFault] {
+        self.file_faults.get(&self.parts[part].template).map_or(&[], |it| it)
     }
 
     /// Adds a set of parts that one set of switches can join.

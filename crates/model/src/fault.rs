@@ -66,6 +66,10 @@ pub enum Symptom {
     Returned,
     /// A task on the machine has not said for long that it lives; the value is how long, in s.
     TaskHung,
+    /// The machine's topology file leads NCCL wrong; the value is the rule that found it.
+    TopologyFaulty,
+    /// The machine's topology file costs something; the value is the rule that found it.
+    TopologyDoubtful,
 }
 
 impl Symptom {

@@ -18,6 +18,9 @@ pub const COMMAND_WORDS_MAX: usize = 4096;
 /// The newest format of plant files that this version reads, and the one that it writes.
 pub const PLANT_FORMAT: u64 = 1;
 
+/// Topology files of one plant.
+pub const TOPOLOGIES_MAX: usize = 256;
+
 /// The longest plant file, in bytes.
 pub const PLANT_TEXT_MAX: usize = 64 << 20;
 

@@ -1,6 +1,7 @@
 //! Plant files: the text form of the modelled hardware.
 //!
-//! A file is read once ([`Plant::parse`]) into plain data ([`plant`]); everything that is wrong
+//! A file is read once ([`Plant::parse`]) into plain data ([`plant`]); what it names beside itself
+//! is first put into it ([`Plant::with_topologies`]).  Everything that is wrong
 //! with it is reported at its place ([`error`]).  Written out again ([`Plant::render`]) it has one
 //! canonical form that reads back equal.  [`diff()`] says in words and as data what is different
 //! between two plants.  A family turns a plant into a [`crate::fabric::Fabric`].
@@ -16,6 +17,8 @@ pub mod hypersquare;
 mod reader;
 
 mod template;
+
+mod topology;
 
 mod parse;
 

@@ -65,6 +65,8 @@ pub(crate) fn symptom(symptom: Symptom) -> &'static str {
         Symptom::Planned => "planned",
         Symptom::Returned => "returned",
         Symptom::TaskHung => "task_hung",
+        Symptom::TopologyFaulty => "topology_faulty",
+        Symptom::TopologyDoubtful => "topology_doubtful",
     }
 }
 

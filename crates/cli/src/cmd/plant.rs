@@ -16,7 +16,7 @@ use selvedge_model::fabric::Fabric;
 use selvedge_model::fabric::{LinkAttrs, LinkKind};
 use selvedge_model::spec::hypersquare::{self, HyperSquare};
 use selvedge_model::spec::plant::{CUBES_MAX, CableSpec, Family, GridChip, Named};
-use selvedge_model::spec::{At, Change, Plant, PlantError};
+use selvedge_model::spec::{At, Change, Plant, PlantError, point};
 use selvedge_model::unit::{BitRate, CentiDb, Span};
 use serde::Serialize;
 
@@ -356,7 +356,25 @@ pub(crate) fn load(path: &Path) -> Outcome<(Plant, Fabric)> {
     Ok((plant, fabric))
 }
 
-fn read(path: &Path) -> Outcome<String> {
+/// A plant file with the topology files that it names in it.
+pub(crate) fn read(path: &Path) -> Outcome<String> {
+    let text = read_text(path)?;
+    let mut files = Vec::new();
+    for named in Plant::topologies_missing(&text) {
+        let beside = path.parent().unwrap_or(Path::new("")).join(&named.name);
+        let xml = fs::read_to_string(&beside).map_err(|error| {
+            let wrong = format!("cannot read {}: {error}", beside.display());
+            let right = "the path of a topology file, from the plant file on";
+            let name = path.display().to_string();
+            Failure::new(point(&name, &text, named.at, &wrong, right))
+                .within(format!("{name} is no plant"))
+        })?;
+        files.push((named.name, xml));
+    }
+    Ok(Plant::with_topologies(&text, &files))
+}
+
+fn read_text(path: &Path) -> Outcome<String> {
     let bytes = fs::read(path).within(|| format!("cannot read {}", path.display()))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

@@ -71,6 +71,7 @@ struct Evidence {
     at_s: f64,
     symptom: String,
     value: Option<Value>,
+    words: Option<String>,
 }
 
 impl CaseRow {
@@ -159,7 +160,11 @@ fn tell(text: &str, client: &Client, globals: &Globals) -> Outcome {
     facts.add("taken by", case.taken_by.as_deref().unwrap_or("nobody"));
     facts.add("seen", number::counted(u64::from(case.n_seen), "time"));
     let evidence = case.evidence.iter().map(|it| {
-        let value = it.value.as_ref().map_or(String::new(), |value| format!(": {value}"));
+        let value = match (&it.words, &it.value) {
+            (Some(words), _) => format!(": {words}"),
+            (None, Some(value)) => format!(": {value}"),
+            (None, None) => String::new(),
+        };
         format!("{:>12}  {}{value}", number::clock(it.at_s), words(&it.symptom))
     });
     facts.add_list("evidence", evidence.collect());

@@ -1,7 +1,6 @@
 //! `selvedge up`: the control plane, until Ctrl-C or `selvedge down`, which end all that it
 //! started, or until SIGTERM, which leaves that to the next `up`.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Globals;
 use crate::cmd::level::Level;
+use crate::cmd::plant;
 use crate::cmd::sim::read_scenario;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::facts::Facts;
@@ -168,7 +168,7 @@ fn hinted(error: UpError) -> Failure {
 }
 
 fn plant_file(path: &Path) -> Outcome<PlantFile> {
-    let text = fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
+    let text = plant::read(path)?;
     Ok(PlantFile { name: path.display().to_string(), text })
 }
 

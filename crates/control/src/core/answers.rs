@@ -128,6 +128,12 @@ impl Core {
         for found in &findings {
             self.see(self.named(found.target), found.symptom, Some(found.value));
         }
+        for found in preflight::doubts(&self.fabric, part) {
+            // It stays as it is until somebody changes the file: to say it once is enough.
+            if !self.state.sightings.contains_key(&(found.target, found.symptom)) {
+                self.see(found.target, found.symptom, Some(found.value));
+            }
+        }
         if !findings.is_empty() {
             self.found(job, Stage::Inspecting);
         }

@@ -12,4 +12,5 @@ mod plants;
 mod repairs;
 mod restarts;
 mod tables;
+mod topology;
 mod wild;

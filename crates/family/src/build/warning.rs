@@ -1,8 +1,10 @@
 //! What is strange about a plant but not wrong.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use selvedge_model::fabric::{Fabric, Part};
+use selvedge_model::id::{PartId, TemplateId};
 use selvedge_model::spec::Plant;
 use selvedge_model::spec::plant::{Control, Family};
 use selvedge_model::unit::CentiDb;
@@ -36,6 +38,21 @@ pub enum Warning {
         /// The cube whose port it will be.
         cube: String,
     },
+    /// A topology file in which `topo lint` finds something.
+    TopologyFile {
+        /// Whether preflight takes the hosts that have it out of use.
+        is_error: bool,
+        /// The inner structure that is built from it.
+        template: String,
+        /// How many hosts have it.
+        n_hosts: usize,
+        /// The rule.
+        rule: &'static str,
+        /// Where and what.
+        what: String,
+        /// What to do about it.
+        advice: String,
+    },
     /// Fibres that lose more than the thresholds allow before anything is wrong with them.
     LossExpected {
         /// How many there are.
@@ -65,6 +82,15 @@ impl fmt::Display for Warning {
             ),
             Warning::PortOfEmptySlot { port, cube } => {
                 write!(f, "{port} is patched, and {cube} will need it once it is deployed")
+            }
+            Warning::TopologyFile { is_error, template, n_hosts, rule, what, advice } => {
+                let file = template.strip_prefix("host:").unwrap_or(template);
+                let hosts = if *n_hosts == 1 { "host" } else { "hosts" };
+                let end = match is_error {
+                    true => "preflight takes them out of use",
+                    false => "preflight says so and goes on",
+                };
+                write!(f, "{file}:{what} [{rule}], of {n_hosts} {hosts}: {end}; {advice}")
             }
             Warning::LossExpected { n_fibres, port, loss, max } => write!(
                 f,
@@ -98,6 +124,7 @@ pub fn warnings(plant: &Plant, fabric: &Fabric) -> Vec<Warning> {
             warnings.push(Warning::PortOfEmptySlot { port: port.name.clone(), cube });
         }
     }
+    warnings.extend(topology_files(fabric));
     let max = fabric.thresholds.loss_max;
     let lossy = || fabric.cables().iter().filter(|it| !it.retired && max < it.loss_expected);
     if let Some(first) = lossy().next() {
@@ -107,6 +134,27 @@ pub fn warnings(plant: &Plant, fabric: &Fabric) -> Vec<Warning> {
             loss: first.loss_expected,
             max,
         });
+    }
+    warnings
+}
+
+/// What is found in the topology files of hosts, each file once.
+fn topology_files(fabric: &Fabric) -> Vec<Warning> {
+    let mut n_hosts: BTreeMap<TemplateId, (PartId, usize)> = BTreeMap::new();
+    for (id, part) in fabric.parts().pairs().filter(|(_, it)| !it.retired) {
+        n_hosts.entry(part.template).or_insert((id, 0)).1 += 1;
+    }
+    let mut warnings = Vec::new();
+    for (part, n_hosts) in n_hosts.into_values() {
+        let template = &fabric.template_of(part).name;
+        warnings.extend(fabric.file_faults_of(part).iter().map(|it| Warning::TopologyFile {
+            is_error: it.is_error,
+            template: template.clone(),
+            n_hosts,
+            rule: it.name,
+            what: it.what.clone(),
+            advice: it.advice.clone(),
+        }));
     }
     warnings
 }

@@ -18,6 +18,44 @@ use crate::host::nccl::xml::{Document, Element, Place, Strictness, XmlError, rea
 use crate::host::place::{label, short};
 use crate::host::widest::Widest;
 
+/// Every rule, in the order in which they came: a rule's number stays, new ones come at the end.
+pub const RULES: [&str; 29] = [
+    "syntax",
+    "version",
+    "refused",
+    "no-cpu",
+    "no-pci",
+    "affinity",
+    "self-link",
+    "one-way",
+    "duplicate-busid",
+    "duplicate-rank",
+    "duplicate-dev",
+    "duplicate-numa",
+    "no-rank",
+    "narrow-uplink",
+    "uneven-link",
+    "uneven-nvlink",
+    "missing-target",
+    "duplicate-net",
+    "many-ports",
+    "port-speed",
+    "trimmed",
+    "no-gdr",
+    "fallback",
+    "no-gpu",
+    "guessed-link",
+    "port-gdr",
+    "idle-port",
+    "wider-way",
+    "no-graph",
+];
+
+/// A rule's number; that of no rule is the one after the last.
+pub fn number_of(rule: &str) -> u16 {
+    RULES.iter().position(|it| *it == rule).unwrap_or(RULES.len()) as u16
+}
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

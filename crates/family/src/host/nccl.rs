@@ -38,3 +38,4 @@ pub mod width;
 pub mod xml;
 
 pub use build::TopoError;
+pub(crate) use build::build as graph_of;

@@ -32,6 +32,10 @@ pub enum Entity {
     Power,
     /// An inner structure.
     Template,
+    /// A topology file.
+    Topology,
+    /// A host with a topology of its own.
+    Machine,
     /// A part written down.
     Part,
     /// A cable, generated or written down.
@@ -53,6 +57,8 @@ impl fmt::Display for Entity {
             Entity::Optics => "optics",
             Entity::Power => "power",
             Entity::Template => "template",
+            Entity::Topology => "topology",
+            Entity::Machine => "machine",
             Entity::Part => "part",
             Entity::Cable => "cable",
             Entity::Domain => "domain",
@@ -156,6 +162,12 @@ fn facts(plant: &Plant) -> BTreeMap<Key, String> {
 /// What is written down one by one.
 fn written(plant: &Plant, add: &mut impl FnMut(Entity, u32, &str, String)) {
     plant.templates.iter().for_each(|it| inner(&it.template, add));
+    for topology in &plant.topologies {
+        add(Entity::Topology, 0, &topology.name, file_words(&topology.xml));
+    }
+    for machine in &plant.machines {
+        add(Entity::Machine, 0, &machine.name.name, machine.topology.name.clone());
+    }
     for part in &plant.parts {
         let pool = part.pool.as_ref().map(|it| format!(" in {it}")).unwrap_or_default();
         add(Entity::Part, 0, &part.name, format!("{}{pool}", part.template.name));
@@ -182,6 +194,14 @@ fn written(plant: &Plant, add: &mut impl FnMut(Entity, u32, &str, String)) {
     }
 }
 
+/// How long a file is and a number that differs where files do (FNV-1a).
+fn file_words(text: &str) -> String {
+    let digest = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |acc, byte| {
+        (acc ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{} bytes, {digest:016x}", text.len())
+}
+
 fn cable_words(cable: &CableSpec) -> String {
     format!("to {}, {}, {}", cable.b.name, attrs_words(&cable.attrs), cable.loss)
 }
@@ -200,7 +220,10 @@ fn pod_words(pod: &Pod) -> String {
         Control::Address(address) => address,
     };
     match pod.family {
-        Family::Hosts { .. } => format!("hosts, {control}"),
+        Family::Hosts { .. } => {
+            let topology = pod.topology.as_ref().map(|it| format!(" of {}", it.name));
+            format!("hosts{}, {control}", topology.unwrap_or_default())
+        }
         Family::Tpuv4 { .. } | Family::Grid { .. } | Family::HyperSquare(_) => {
             format!("{} {size}, {control}", pod.family.word())
         }

@@ -16,6 +16,7 @@ use crate::spec::plant::{
 };
 use crate::spec::reader::{Names, Reader, Table, at, shortened};
 use crate::spec::template::{self, read_attrs};
+use crate::spec::topology;
 use crate::unit::CentiDb;
 
 const ROOT: &[&str] = &[
@@ -27,13 +28,15 @@ const ROOT: &[&str] = &[
     "power",
     "domain",
     "template",
+    "topology",
+    "machine",
     "part",
     "cable",
     "missing",
 ];
 const POD: &[&str] = &[
     "family", "cubes", "deployed", "grid", "wrap", "hosts", "groups", "pitch_mm", "wire",
-    "reach_mm", "ns_per_m", "gbps", "control",
+    "reach_mm", "ns_per_m", "gbps", "control", "topology",
 ];
 const FAMILIES: &[&str] = &["tpuv4", "tpuv3", "tpuv2", "hypersquare", "hosts"];
 const THRESHOLDS: &[&str] = &[
@@ -124,6 +127,8 @@ fn read_root(reader: &mut Reader, text: &str, root: &Spanned<DeTable<'_>>) -> Op
     let optics = read_optics(reader, &root);
     let power = read_power(reader, &root);
     let templates = template::read_all(reader, text, &root);
+    let topologies = topology::read_all(reader, text, &root);
+    let machines = topology::read_machines(reader, text, &root);
     let parts = read_parts(reader, text, &root);
     let domains = read_domains(reader, text, &root);
     let (patches, cables) = read_cables(reader, text, &root, optics.loss);
@@ -141,6 +146,7 @@ fn read_root(reader: &mut Reader, text: &str, root: &Spanned<DeTable<'_>>) -> Op
         let wrong = Wrong::TooMany { what: "boards", n: n_boards, max: limits::BOARDS_MAX };
         reader.fault(root.key_at("pod"), wrong);
     }
+    topology::hold_limit(reader, &topologies);
     Some(Plant {
         name: name?,
         pods,
@@ -149,6 +155,8 @@ fn read_root(reader: &mut Reader, text: &str, root: &Spanned<DeTable<'_>>) -> Op
         power,
         domains,
         templates,
+        topologies,
+        machines,
         parts,
         patches,
         cables,
@@ -230,7 +238,7 @@ fn read_pod(reader: &mut Reader, table: &Table<'_>) -> Option<Pod> {
         "tpuv4" => &["cubes", "deployed", "control"],
         "tpuv3" | "tpuv2" => &["grid", "wrap", "control"],
         "hypersquare" => hypersquare::KEYS,
-        _ => &["hosts", "control"],
+        _ => &["hosts", "topology", "control"],
     };
     for key in &POD[1..] {
         if table.has(key) && !known.contains(key) {
@@ -246,7 +254,8 @@ fn read_pod(reader: &mut Reader, table: &Table<'_>) -> Option<Pod> {
         _ => read_hosts(reader, table),
     };
     let control = read_control(reader, table);
-    Some(Pod { family: family?, control: control?, at: table.at })
+    let topology = topology::read_reference(reader, table);
+    Some(Pod { family: family?, control: control?, topology, at: table.at })
 }
 
 fn read_cubes(reader: &mut Reader, table: &Table<'_>) -> Option<Family> {

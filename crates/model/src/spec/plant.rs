@@ -28,6 +28,10 @@ pub struct Plant {
     pub domains: Vec<DomainSpec>,
     /// Inner structures for [`Plant::parts`].
     pub templates: Vec<TemplateSpec>,
+    /// Topology files of NCCL that hosts are built from.
+    pub topologies: Vec<TopologySpec>,
+    /// Hosts whose topology is not that of their pod.
+    pub machines: Vec<MachineSpec>,
     /// Parts written down one by one.
     pub parts: Vec<PartSpec>,
     /// Generated cables that lead elsewhere or lose more or less than the others.
@@ -45,6 +49,8 @@ pub struct Pod {
     pub family: Family,
     /// Who turns its switches.
     pub control: Control,
+    /// The topology file that its hosts are built from, if they are not the built-in ones.
+    pub topology: Option<Named>,
     /// Where it stands in the file.
     pub at: At,
 }
@@ -197,6 +203,26 @@ pub struct TemplateSpec {
     pub at: At,
 }
 
+/// A topology file of NCCL, by the name that the plant calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopologySpec {
+    /// Its name, which is its path from the plant file on.
+    pub name: String,
+    /// What stands in it.
+    pub xml: String,
+    /// Where it stands in the file.
+    pub at: At,
+}
+
+/// A host with a topology of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineSpec {
+    /// The host.
+    pub name: Named,
+    /// Its topology file.
+    pub topology: Named,
+}
+
 /// A part written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartSpec {
@@ -246,7 +272,8 @@ pub enum Missing {
 impl Plant {
     /// A plant of these pods with every default.
     pub fn of_pods(name: impl Into<String>, families: impl IntoIterator<Item = Family>) -> Self {
-        let pod = |family| Pod { family, control: Control::Simulated, at: At::NOWHERE };
+        let pod =
+            |family| Pod { family, control: Control::Simulated, topology: None, at: At::NOWHERE };
         Self {
             name: name.into(),
             pods: families.into_iter().map(pod).collect(),
@@ -255,11 +282,26 @@ impl Plant {
             power: Power::DEFAULT,
             domains: Vec::new(),
             templates: Vec::new(),
+            topologies: Vec::new(),
+            machines: Vec::new(),
             parts: Vec::new(),
             patches: Vec::new(),
             cables: Vec::new(),
             missing: Vec::new(),
         }
+    }
+
+    /// The names of topology files that the plant wants, each at its first place.
+    pub fn topologies_wanted(&self) -> Vec<&Named> {
+        let pods = self.pods.iter().filter_map(|it| it.topology.as_ref());
+        let mut wanted: Vec<&Named> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for named in pods.chain(self.machines.iter().map(|it| &it.topology)) {
+            if seen.insert(named.name.as_str()) {
+                wanted.push(named);
+            }
+        }
+        wanted
     }
 
     /// Whether any pod is turned by real devices.

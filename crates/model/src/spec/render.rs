@@ -10,6 +10,7 @@ use crate::spec::hypersquare;
 use crate::spec::parse::DOMAIN_KINDS;
 use crate::spec::plant::{CableSpec, Control, Family, Missing, Optics, Patch, Plant, Pod, Power};
 use crate::spec::template::{LINK_KINDS, NODE_KINDS, ROLES, SIDES};
+use crate::spec::topology;
 use crate::unit::{CentiDb, Span};
 
 impl Plant {
@@ -23,6 +24,7 @@ impl Plant {
         }
         power(&mut out, &self.power);
         self.templates.iter().for_each(|it| template(&mut out, &it.template));
+        topology::render(&mut out, self);
         for part in &self.parts {
             let _ = write!(out, "\n[[part]]\nname = {}\n", quoted(&part.name));
             let _ = writeln!(out, "template = {}", quoted(&part.template.name));
@@ -70,6 +72,9 @@ fn pod(out: &mut String, pod: &Pod) {
         Family::Hosts { hosts } => {
             let _ = writeln!(out, "hosts = {hosts}");
         }
+    }
+    if let Some(topology) = &pod.topology {
+        let _ = writeln!(out, "topology = {}", quoted(&topology.name));
     }
     if let Control::Address(address) = &pod.control {
         let _ = writeln!(out, "control = {}", quoted(address));
@@ -249,7 +254,7 @@ pub(super) fn span(span: Span) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -32,15 +32,17 @@ pub(super) const NODE_KINDS: [(&str, NodeKind); 6] = [
 pub(super) const SIDES: [(&str, Side); 3] =
     [("plain", Side::Plain), ("north", Side::North), ("south", Side::South)];
 
-pub(super) const LINK_KINDS: [(&str, LinkKind); 6] = [
+pub(super) const LINK_KINDS: [(&str, LinkKind); 7] = [
     ("ici", LinkKind::Ici),
     ("fibre", LinkKind::Fibre),
     ("pcie", LinkKind::Pcie),
     ("nvlink", LinkKind::NvLink),
     ("ethernet", LinkKind::Ethernet),
     ("board", LinkKind::Board),
+    ("socket", LinkKind::Socket),
 ];
-pub(super) const LINK_WORDS: &[&str] = &["ici", "fibre", "pcie", "nvlink", "ethernet", "board"];
+pub(super) const LINK_WORDS: &[&str] =
+    &["ici", "fibre", "pcie", "nvlink", "ethernet", "board", "socket"];
 
 pub(super) fn read_all(reader: &mut Reader, text: &str, root: &Table<'_>) -> Vec<TemplateSpec> {
     let mut templates = Vec::new();

@@ -7,7 +7,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use selvedge_control::input::Ask;
 use selvedge_control::note::CaseState;
+use selvedge_control::preflight;
 use selvedge_control::state::Case;
+use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{CaseId, PlanId};
 use selvedge_model::job::Place;
 
@@ -58,6 +60,9 @@ pub struct EvidenceView {
     pub symptom: String,
     /// What was measured, in the symptom's unit.
     pub value: Option<u32>,
+    /// What a topology file's finding says and what to do about it, as long as the file has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
 }
 
 /// Cases.
@@ -308,6 +313,7 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
         at_s: at.as_secs_f64(),
         symptom: words::symptom(*symptom).to_owned(),
         value: *value,
+        words: words_of(shell, case.target, *symptom, *value),
     });
     CaseView {
         id: id.number(),
@@ -332,6 +338,13 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
         maintenance: case.maintenance,
         evidence: evidence.collect(),
     }
+}
+
+/// What a piece of evidence says beyond its number.
+fn words_of(shell: &Shell, target: Target, symptom: Symptom, value: Option<u32>) -> Option<String> {
+    let is_file = matches!(symptom, Symptom::TopologyFaulty | Symptom::TopologyDoubtful);
+    let (true, Target::Part(part), Some(rule)) = (is_file, target, value) else { return None };
+    preflight::words_of_rule(shell.core().fabric(), part, rule)
 }
 
 fn id_of(text: &str) -> Result<CaseId, ApiError> {

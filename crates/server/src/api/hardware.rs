@@ -626,6 +626,7 @@ fn link_view(shell: &Shell, id: LinkId) -> LinkView {
         LinkKind::NvLink => "nvlink",
         LinkKind::Ethernet => "ethernet",
         LinkKind::Board => "board",
+        LinkKind::Socket => "socket",
     };
     let loss = fabric.cable_at(link.source).filter(|_| link.attrs.kind == LinkKind::Fibre);
     let even = Target::Link(id.min(fabric.reverse(id)));

@@ -266,7 +266,8 @@ fn breaks(fabric: &Fabric, target: Target) -> FaultKind {
             | LinkKind::Fibre
             | LinkKind::NvLink
             | LinkKind::Ethernet
-            | LinkKind::Board => FaultKind::LinkDown,
+            | LinkKind::Board
+            | LinkKind::Socket => FaultKind::LinkDown,
         },
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use selvedge_family::graph::{ChipGraph, drawn};
 use selvedge_family::hypersquare::bisection;
+use selvedge_family::{Warning, warnings};
 use selvedge_model::fabric::{DomainKind, Fabric, LinkKind, NodeKind, Role};
 use selvedge_model::hardware::Thresholds;
 use selvedge_model::id::PartId;
@@ -28,6 +29,9 @@ pub(super) struct Shown {
     /// Over chips and the links from chip to chip alone; none where those do not hang together.
     #[serde(flatten)]
     measures: Option<Measures>,
+    /// What `topo lint` finds in the topology files of hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    topology_findings: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) compare: Vec<Row>,
 }
@@ -167,6 +171,9 @@ impl Counts {
 
 /// As [`counted`], for the names of templates.
 fn parts_counted(n: u64, name: &str) -> String {
+    if let Some(file) = name.strip_prefix("host:") {
+        return format!("{} of {file}", counted(n, "host"));
+    }
     match name {
         "ocs" if n == 1 => "1 OCS".to_owned(),
         "ocs" => format!("{} OCSes", grouped(n)),
@@ -196,7 +203,10 @@ impl Shown {
                     [false, true] => format!("{x}x{y}, rings along y"),
                 },
                 Family::HyperSquare(it) => format!("{}x{} groups", it.groups[0], it.groups[1]),
-                Family::Hosts { hosts } => counted(u64::from(*hosts), "host"),
+                Family::Hosts { hosts } => {
+                    let of = pod.topology.as_ref().map(|it| format!(" of {}", it.name));
+                    format!("{}{}", counted(u64::from(*hosts), "host"), of.unwrap_or_default())
+                }
             };
             let control = match &pod.control {
                 Control::Simulated => "simulated".to_owned(),
@@ -213,6 +223,7 @@ impl Shown {
             thresholds: thresholds(plant),
             shares: shares(plant),
             measures: Measures::of(plant, fabric),
+            topology_findings: topology_findings(plant, fabric),
             compare: Vec::new(),
         }
     }
@@ -275,8 +286,18 @@ impl Shown {
         if !self.shares.is_empty() {
             page.push_str(&format!("\n{table}"));
         }
+        let wait = style::WAIT;
+        for it in &self.topology_findings {
+            page.push_str(&format!("\n{wait}topology:{wait:#} {it}\n"));
+        }
         page
     }
+}
+
+fn topology_findings(plant: &Plant, fabric: &Fabric) -> Vec<String> {
+    let found = warnings(plant, fabric).into_iter();
+    let found = found.filter(|it| matches!(it, Warning::TopologyFile { .. }));
+    found.map(|it| it.to_string()).collect()
 }
 
 fn domain_word(kind: DomainKind) -> &'static str {

@@ -164,6 +164,19 @@ pub enum XmlError {
     },
 }
 
+impl XmlError {
+    /// Where the text stops being a topology file.
+    pub fn place(&self) -> Place {
+        match self {
+            XmlError::Refused { place, .. }
+            | XmlError::Unexpected { place, .. }
+            | XmlError::Crossed { place, .. }
+            | XmlError::Twice { place, .. }
+            | XmlError::Limit { place, .. } => *place,
+        }
+    }
+}
+
 /// The document in `text`.
 ///
 /// # Errors

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::fabric::{DomainKind, LinkAttrs, LinkKind};
 use crate::spec::hypersquare::{HyperSquare, Wire};
 use crate::spec::plant::{
-    CableSpec, Control, DomainSpec, Family, GridChip, Missing, Named, PartSpec, Patch, Plant,
+    CableSpec, Control, DomainSpec, Family, GridChip, MachineSpec, Missing, Named, PartSpec, Patch,
+    Plant, TopologySpec,
 };
 use crate::spec::tests::FULL;
 use crate::spec::{At, diff};
@@ -69,6 +70,18 @@ fn draw_plant(dice: &mut Dice) -> Plant {
     plant.thresholds.bits_per_error_min = 1 + dice.below(1 << 60);
     plant.optics.loss = CentiDb::new(dice.below(300) as u16);
     plant.power.boards_per_rack = 1 + dice.below(40) as u16;
+    if let Some(pod) = plant.pods.iter_mut().find(|it| it.family.word() == "hosts") {
+        pod.topology = (dice.below(2) == 0).then(|| named("racks/a b.xml"));
+    }
+    for idx in 0..dice.below(3) {
+        let name = format!("{idx}.xml");
+        plant
+            .machines
+            .push(MachineSpec { name: named(format!("host{idx}")), topology: named(&name) });
+        let xml = ["<a b=\"\\\"/>\n", "\r\n\t\u{7f}", "'", ""][dice.below(4) as usize]
+            .repeat(idx as usize + 1);
+        plant.topologies.push(TopologySpec { name, xml, at: At::NOWHERE });
+    }
     for idx in 0..dice.below(4) {
         let pool = (dice.below(2) == 0).then(|| "toys".to_owned());
         let (name, template) = (format!("toy{idx}"), named("host"));
