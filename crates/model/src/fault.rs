@@ -91,6 +91,8 @@ impl Symptom {
             Symptom::Planned => "planned work",
             Symptom::Returned => "given back, tested first",
             Symptom::TaskHung => "task hung",
+            Symptom::TopologyFaulty => "topology file wrong",
+            Symptom::TopologyDoubtful => "topology file doubtful",
         }
     }
 

@@ -152,7 +152,7 @@ family = "tpuv4"
             demo.toml:3:1: unknown key "warp_speed" in the file
              3 | warp_speed = 9
                | ^^^^^^^^^^
-               right: one of format, name, pod, thresholds, optics, power, domain, template, part, cable, missing
+               right: one of format, name, pod, thresholds, optics, power, domain, template, topology, machine, part, cable, missing
         "#]],
     );
 }
