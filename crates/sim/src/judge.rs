@@ -7,6 +7,8 @@
 mod draw;
 mod people;
 
+use std::panic::RefUnwindSafe;
+
 use serde::Serialize;
 
 use selvedge_control::input::Ask;
@@ -108,14 +110,31 @@ pub enum Ended {
         /// Inputs until then, where they are known.
         n_inputs: u64,
     },
+    /// With nothing found when who runs it had no more time for it.
+    Cut {
+        /// At this moment of its world.
+        at: Moment,
+        /// Inputs until then.
+        n_inputs: u64,
+    },
 }
 
 /// Runs one seed as a trial says.  A panic is a finding like any other: the core has noticed by
 /// itself that it is wrong.
 pub fn attempt(trial: Trial) -> Ended {
-    match std::panic::catch_unwind(|| run(trial)) {
-        Ok(Ok(outcome)) if outcome.violations.is_empty() => Ended::Well(Box::new(outcome)),
-        Ok(Ok(outcome)) => Ended::Badly { rules: outcome.violations, n_inputs: outcome.n_inputs },
+    attempt_while(trial, &|| true)
+}
+
+/// The same for as long as `goes_on`, which is asked before each step.
+pub fn attempt_while(trial: Trial, goes_on: &(dyn Fn() -> bool + RefUnwindSafe)) -> Ended {
+    match std::panic::catch_unwind(|| run_while(trial, goes_on)) {
+        Ok(Ok((outcome, None))) if outcome.violations.is_empty() => Ended::Well(Box::new(outcome)),
+        Ok(Ok((outcome, Some(at)))) if outcome.violations.is_empty() => {
+            Ended::Cut { at, n_inputs: outcome.n_inputs }
+        }
+        Ok(Ok((outcome, _))) => {
+            Ended::Badly { rules: outcome.violations, n_inputs: outcome.n_inputs }
+        }
         Ok(Err(err)) => {
             let because = std::error::Error::source(&err).map(|it| format!(": {it}"));
             let rule = format!("{err}{}", because.unwrap_or_default());
@@ -140,6 +159,7 @@ pub fn find(defect: Defect, seeds: std::ops::Range<u64>) -> Search {
         let planted = Planted::of(Some(defect));
         match attempt(Trial { planted, stops: true, ..Trial::of(seed) }) {
             Ended::Well(outcome) => search.n_inputs += outcome.n_inputs,
+            Ended::Cut { .. } => unreachable!("it may take as long as it takes"),
             Ended::Badly { rules, n_inputs } => {
                 search.n_inputs += n_inputs;
                 search.found = Some((seed, rules.into_iter().next().unwrap_or_default()));
@@ -165,6 +185,15 @@ pub struct Search {
 /// # Errors
 /// [`WorldError`], as [`seed`].
 pub fn run(trial: Trial) -> Result<Outcome, WorldError> {
+    run_while(trial, &|| true).map(|it| it.0)
+}
+
+/// Runs one seed while `goes_on`; with the outcome so far comes the moment at which it was cut, if
+/// it was.
+fn run_while(
+    trial: Trial,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(Outcome, Option<Moment>), WorldError> {
     let seed = trial.seed;
     let mut dice = Dice::new(seed, "options");
     let drawn = Drawn::draw(trial, &mut dice);
@@ -173,28 +202,46 @@ pub fn run(trial: Trial) -> Result<Outcome, WorldError> {
     world.plant_mut().set_rates(Moment::START, rates);
     let mut minds = Dice::new(seed, "minds");
     let is_over = |world: &World| trial.stops && world.rules().n_found() != 0;
+    // Whether all came to pass up to a moment.
+    let pass = |world: &mut World, until: Moment| -> Result<bool, WorldError> {
+        while goes_on() {
+            if !world.step(until)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let cut = |world: &World| Ok((outcome(trial, &drawn, world), Some(world.now())));
     for (at, by, wish) in drawn.wishes.iter().cloned() {
-        while world.step(at)? {}
+        if !pass(&mut world, at)? {
+            return cut(&world);
+        }
         if is_over(&world) {
-            return Ok(outcome(trial, &drawn, &world));
+            return Ok((outcome(trial, &drawn, &world), None));
         }
         people::ask(&mut world, &mut minds, by, wish);
     }
-    while world.step(drawn.end)? {}
+    if !pass(&mut world, drawn.end)? {
+        return cut(&world);
+    }
     heal(&mut world);
     let mut at = drawn.end;
     let last = drawn.end + drawn.bound;
     while !world.is_done() && at < last && !is_over(&world) {
         at = at + Span::mins(30);
-        while world.step(at)? {}
+        if !pass(&mut world, at)? {
+            return cut(&world);
+        }
         people::attend(&mut world);
     }
     // What was given back last may still be on probation; then all is to be quiet.
     let settled = world.now().max(at) + Span::hours(1);
-    while world.step(settled)? {}
+    if !pass(&mut world, settled)? {
+        return cut(&world);
+    }
     world.check();
     complain(&mut world);
-    Ok(outcome(trial, &drawn, &world))
+    Ok((outcome(trial, &drawn, &world), None))
 }
 
 fn outcome(trial: Trial, drawn: &Drawn, world: &World) -> Outcome {

@@ -76,6 +76,15 @@ impl Store {
     /// The power fails: of the tail, bytes up to a drawn one reach the disk, the last few of them
     /// perhaps as rubbish.  Returns how many whole records of the tail survived.
     pub fn crash(&mut self, dice: &mut Dice) -> usize {
+        let survivors = self.tear(dice);
+        self.tail.clear();
+        let n_survived = survivors.len();
+        self.kept.extend(survivors);
+        n_survived
+    }
+
+    /// The whole records of the tail that would survive if the power failed.
+    pub fn tear(&self, dice: &mut Dice) -> Vec<Record> {
         let mut bytes = encode(&self.tail);
         let n_written = dice.index(bytes.len() + 1);
         bytes.truncate(n_written);
@@ -85,11 +94,15 @@ impl Store {
                 *byte = (dice.draw() & 0xff) as u8;
             }
         }
-        self.tail.clear();
-        let survivors = decode(&bytes);
-        let n_survived = survivors.len();
-        self.kept.extend(survivors);
-        n_survived
+        decode(&bytes)
+    }
+
+    /// The durable records that come after this number.
+    pub fn rows_after(&self, number: u64) -> Vec<&Record> {
+        let newer = self.kept.iter().rev().take_while(|it| number < it.number);
+        let mut rows: Vec<&Record> = newer.collect();
+        rows.reverse();
+        rows
     }
 
     /// What a new process finds: the snapshot, and the records after it.

@@ -5,7 +5,12 @@
 //!   plant ─ answers ────┼─► Commit ─► Store ────┼─► Do ─────► plant
 //!   clock ─ Tick ───────┘    append, sync       └─► Note ───► rules, tally
 //! ```
-//! An output leaves only once the record of its input is synced; a crash may come at any sync.
+//! An output leaves only once the record of its input is synced; a crash may come at any sync
+//! (`crash`).
+
+mod crash;
+#[cfg(test)]
+mod explained;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +33,7 @@ use crate::rule::book::Deed;
 use crate::rule::{Rules, Violation};
 use crate::store::Store;
 use crate::tally::Tally;
+use crash::Shadow;
 
 /// What a world begins with.
 #[derive(Clone, Debug)]
@@ -99,8 +105,9 @@ pub enum Syncs {
 pub enum Crashes {
     /// Never; the journal is not even kept.
     Never,
-    /// At each one: what is left is recovered beside the world and held against what was
-    /// acknowledged; now and then the world itself goes on from there.
+    /// At each one: what is left is recovered beside the world, by a shadow that goes on from the
+    /// newest snapshot, and held against what was acknowledged; now and then the world itself goes
+    /// on from there.
     Always,
     /// At these, counted from the first.
     At(BTreeSet<u64>),
@@ -181,6 +188,8 @@ pub struct World {
     acknowledged: BTreeMap<String, JobId>,
     crash_dice: Dice,
     sync_dice: Dice,
+    /// What a process would be that started from the durable journal, where it always may.
+    shadow: Option<Shadow>,
     heard: Vec<Input>,
     rules: Rules,
     tally: Tally,
@@ -190,10 +199,6 @@ pub struct World {
     /// Versions of the plant file that the hardware has followed.
     n_plants: usize,
 }
-
-/// Where the power fails at every sync, the world goes on from each so many of them: more often,
-/// and reading 48 switches back would be all that it ever does.
-const LIVED_EVERY: u64 = 500;
 
 /// Records between two snapshots where the journal is kept.
 const SNAPSHOT_EVERY: usize = 64;
@@ -226,6 +231,7 @@ impl World {
             acknowledged: BTreeMap::new(),
             crash_dice: Dice::new(setup.seed, "crashes"),
             sync_dice: Dice::new(setup.seed, "syncs"),
+            shadow: (setup.crashes == Crashes::Always).then(|| Shadow::new(setup.seed)),
             heard: Vec::new(),
             rules: Rules::new(),
             tally: Tally::default(),
@@ -347,6 +353,7 @@ impl World {
     pub fn calm(&mut self) {
         self.setup.crashes = Crashes::At(BTreeSet::new());
         self.setup.syncs = Syncs::AtOnce;
+        self.shadow = None;
     }
 
     /// Holds everything against everything; what is wrong is noted.
@@ -487,7 +494,7 @@ impl World {
             Crashes::Never => false,
             Crashes::Always => {
                 self.crash_beside()?;
-                self.n_syncs.is_multiple_of(LIVED_EVERY)
+                self.n_syncs.is_multiple_of(crash::LIVED_EVERY)
             }
             Crashes::At(points) => points.contains(&self.n_syncs),
         };
@@ -495,6 +502,7 @@ impl World {
             return self.crash();
         }
         self.store.sync();
+        self.follow()?;
         let newest = self.commit.next_number() - 1;
         self.commit.synced(newest);
         self.rules.synced(newest);
@@ -503,6 +511,7 @@ impl World {
         self.carry_out();
         if self.setup.crashes != Crashes::Never && SNAPSHOT_EVERY <= self.store.n_kept() {
             self.store.snapshot(self.commit.next_number() - 1, self.commit.core().snapshot());
+            self.refresh_shadow()?;
             if self.setup.settings.has(Defect::RowDropped) {
                 self.store.drop_next();
             }
@@ -569,61 +578,6 @@ impl World {
         }
     }
 
-    /// The power fails before the sync: the journal's tail is lost or torn, the process starts
-    /// again from what it finds, and the plant has gone on meanwhile.
-    fn crash(&mut self) -> Result<(), WorldError> {
-        self.tally.n_crashes += 1;
-        self.replay_all()?;
-        let _n_survived = self.store.crash(&mut self.crash_dice);
-        let down = self.crash_dice.span(Span::millis(500), Span::secs(40));
-        let core = recover(&self.store, self.now)?;
-        let newest = self.store.newest();
-        self.commit = Commit::new(core, newest + 1);
-        self.wakes.clear();
-        self.sync_at = None;
-        // Clients without an answer ask again, under the same key.
-        self.again.extend(self.pending.drain(..).map(|it| it.spec));
-        self.recount();
-        self.build();
-        self.now = self.now + down;
-        let mut lost = Vec::new();
-        self.plant.advance_into(self.now, &mut lost);
-        self.tally.n_lost_inputs += lost.len() as u64;
-        self.rules.restarted(self.now, self.commit.core(), newest);
-        self.rules.remembers(self.now, self.commit.core(), &self.acknowledged);
-        if newest == 0 {
-            return self.begin();
-        }
-        self.offer(Input::Restarted);
-        self.plant.reconnect(self.now);
-        self.persist()
-    }
-
-    /// All that was appended replays to the state that there is.
-    fn replay_all(&mut self) -> Result<(), WorldError> {
-        let mut store = self.store.clone();
-        store.sync();
-        let core = recover(&store, self.now)?;
-        if core.digest() != self.commit.core().digest() {
-            self.rules.found(self.now, Violation::ReplayDiffers { number: store.newest() });
-        }
-        Ok(())
-    }
-
-    /// A crash that only a copy of the journal suffers.
-    fn crash_beside(&mut self) -> Result<(), WorldError> {
-        self.tally.n_crashes += 1;
-        let mut store = self.store.clone();
-        let _n_survived = store.crash(&mut self.crash_dice);
-        let core = recover(&store, self.now)?;
-        self.rules.remembers(self.now, &core, &self.acknowledged);
-        let all = store.newest() + 1 == self.commit.next_number();
-        if all && core.digest() != self.commit.core().digest() {
-            self.rules.found(self.now, Violation::ReplayDiffers { number: store.newest() });
-        }
-        Ok(())
-    }
-
     /// After a crash the counts of jobs are those of the core that is left.
     fn recount(&mut self) {
         let jobs = &self.commit.core().state().jobs;
@@ -646,27 +600,3 @@ impl World {
         }
     }
 }
-
-/// The core that a new process builds from what a journal holds.
-fn recover(store: &Store, now: Moment) -> Result<Core, WorldError> {
-    let (snapshot, records) = store.read();
-    let mut core = match snapshot {
-        Some((_, bytes)) => {
-            Core::restore(bytes).map_err(|source| WorldError::Restore { now, source })?
-        }
-        None => Core::new(),
-    };
-    let first = snapshot.map_or(0, |it| it.0) + 1;
-    for (expected, record) in (first..).zip(records) {
-        let number = record.number;
-        if number != expected {
-            return Err(WorldError::Gap { number, expected, now });
-        }
-        let replayed = record.replay_on(&mut core);
-        replayed.map_err(|source| WorldError::Replay { number, now, source })?;
-    }
-    Ok(core)
-}
-
-#[cfg(test)]
-mod explained;

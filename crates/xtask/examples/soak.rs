@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use selvedge_control::planted::Defect;
+use selvedge_model::unit::Moment;
 use selvedge_sim::fault::FaultKind;
 use selvedge_sim::judge::{self, Ended, Outcome, Trial};
 #[cfg(feature = "planted")]
@@ -62,9 +63,33 @@ struct Sum {
     n_faults: [u64; FaultKind::ALL.len()],
     n_orders: [u64; OrderKind::ALL.len()],
     failed: Option<(Trial, Vec<String>)>,
+    /// Seeds for which the time did not suffice: which run, and how far it came.
+    cut: Vec<(Trial, &'static str, Moment, u64)>,
 }
 
 impl Sum {
+    /// Takes what the two runs of a seed came to.
+    fn take(&mut self, trial: Trial, once: Ended, again: Option<Ended>) {
+        let rules = match (once, again) {
+            (Ended::Badly { rules, .. }, _) => rules,
+            (Ended::Cut { at, n_inputs }, _) => {
+                self.cut.push((trial, "first", at, n_inputs));
+                return;
+            }
+            (Ended::Well(once), Some(Ended::Cut { at, n_inputs })) => {
+                self.add(&once);
+                self.cut.push((trial, "second", at, n_inputs));
+                return;
+            }
+            (Ended::Well(once), Some(Ended::Well(again))) if once == again => {
+                self.add(&once);
+                return;
+            }
+            (Ended::Well(_), _) => vec!["the second run differs from the first".to_owned()],
+        };
+        self.failed = Some((trial, rules));
+    }
+
     fn add(&mut self, outcome: &Outcome) {
         self.n_seeds += 1;
         self.n_inputs += outcome.n_inputs;
@@ -83,25 +108,23 @@ fn soak(minutes: u64, first: u64) -> bool {
     let end = begun + Duration::from_secs(60 * minutes);
     let (next, sum) = (AtomicU64::new(first), Mutex::new(Sum::default()));
     println!("seeds from {first} for {minutes} min, each twice, the power failing at every sync");
+    // A seed may take minutes: the time is looked at within it.
+    let has_time = || Instant::now() < end;
     std::thread::scope(|scope| {
         for _ in 0..n_workers() {
             scope.spawn(|| {
-                while Instant::now() < end {
+                while has_time() {
                     if sum.lock().expect("no worker panics").failed.is_some() {
                         return;
                     }
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     let trial = Trial { crashes_everywhere: true, ..Trial::of(seed) };
-                    let (once, again) = (judge::attempt(trial), judge::attempt(trial));
-                    let mut sum = sum.lock().expect("no worker panics");
-                    match (once, again) {
-                        (Ended::Well(once), Ended::Well(again)) if once == again => sum.add(&once),
-                        (Ended::Badly { rules, .. }, _) => sum.failed = Some((trial, rules)),
-                        _ => {
-                            let rule = "the second run differs from the first".to_owned();
-                            sum.failed = Some((trial, vec![rule]));
-                        }
-                    }
+                    let once = judge::attempt_while(trial, &has_time);
+                    let again = match &once {
+                        Ended::Well(_) => Some(judge::attempt_while(trial, &has_time)),
+                        Ended::Badly { .. } | Ended::Cut { .. } => None,
+                    };
+                    sum.lock().expect("no worker panics").take(trial, once, again);
                 }
             });
         }
@@ -123,6 +146,14 @@ fn report(sum: &Sum, took: Duration) -> bool {
     }
     for (kind, n) in OrderKind::ALL.into_iter().zip(sum.n_orders) {
         println!("{n:8} {kind}");
+    }
+    for (trial, which, at, n_inputs) in &sum.cut {
+        println!(
+            "the time was over in the {which} run of seed {}, at {at} of its world, after \
+             {n_inputs} inputs; run it whole by: {}",
+            trial.seed,
+            trial.command()
+        );
     }
     let Some((trial, rules)) = &sum.failed else {
         println!("no rule was broken");
@@ -179,6 +210,7 @@ fn is_clean() -> bool {
     for seed in 0..SEEDS_MAX {
         match judge::attempt(Trial::of(seed)) {
             Ended::Well(outcome) => n_inputs += outcome.n_inputs,
+            Ended::Cut { .. } => unreachable!("it may take as long as it takes"),
             Ended::Badly { rules, .. } => {
                 println!("without a defect seed {seed} broke a rule: {}", rules.join("; "));
                 return false;

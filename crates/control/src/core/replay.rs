@@ -83,15 +83,28 @@ impl Core {
     /// # Errors
     /// [`RestoreError`].
     pub fn restore(bytes: &[u8]) -> Result<Core, RestoreError> {
+        Self::restore_on(bytes, &Core::new())
+    }
+
+    /// The same, with the hardware of a core that has the same plant: nothing is built anew.
+    ///
+    /// # Errors
+    /// [`RestoreError`].
+    pub fn restore_on(bytes: &[u8], built: &Core) -> Result<Core, RestoreError> {
         let state: State = postcard::from_bytes(bytes).map_err(RestoreError::Format)?;
         let mut core = Core::new();
         if state.plants.is_empty() {
             return Ok(core);
         }
-        let fabric = fabric_of(&state.plants);
-        let fabric = fabric.map_err(|err| RestoreError::Plant { why: err.to_string() })?;
-        core.layout = std::sync::Arc::new(crate::capacity::Layout::of(&fabric));
-        core.fabric = std::sync::Arc::new(fabric);
+        if state.plants == built.state.plants {
+            core.layout = std::sync::Arc::clone(&built.layout);
+            core.fabric = std::sync::Arc::clone(&built.fabric);
+        } else {
+            let fabric = fabric_of(&state.plants);
+            let fabric = fabric.map_err(|err| RestoreError::Plant { why: err.to_string() })?;
+            core.layout = std::sync::Arc::new(crate::capacity::Layout::of(&fabric));
+            core.fabric = std::sync::Arc::new(fabric);
+        }
         for job in state.jobs.iter() {
             let demand = &job.spec.demand;
             if core.needs.contains_key(demand) {
