@@ -1,7 +1,5 @@
 //! The core's answers to "why" and "when".
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use selvedge_model::fault::Target;
@@ -12,10 +10,10 @@ use selvedge_model::unit::Moment;
 use crate::core::{Core, Refused};
 use crate::family;
 use crate::note::{CaseState, Owner};
-use crate::schedule::explain::{self, Forecast, Step};
+use crate::schedule::explain::{self, Forecast, Outages, Step};
 use crate::schedule::promise::Promise;
 use crate::schedule::{Busy, Waiting};
-use crate::state::{Drain, JobState};
+use crate::state::{Drain, JobState, Timer};
 
 /// Why a job is where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +69,7 @@ impl Core {
         };
         if let JobState::Queued { .. } = known.state {
             explanation.steps = self.steps_for(job);
-            explanation.forecast = Some(self.forecast_after(job, explanation.steps.as_deref()));
+            explanation.forecast = Some(self.forecast_of(job));
         } else {
             explanation.n_ahead = 0;
         }
@@ -102,25 +100,44 @@ impl Core {
         if let (JobState::Starting { .. }, Some(place)) = (&known.state, &known.place) {
             return Ok(Forecast::Now { place: place.clone() });
         }
-        // Only what is on its way back makes the search for steps worth its time here.
-        let is_awaited = fork.state.drains.keys().any(|it| fork.returns_by(*it).is_some());
-        let steps = if is_awaited { fork.steps_for(job) } else { None };
-        Ok(fork.forecast_after(job, steps.as_deref()))
-    }
-
-    /// When `job` starts, where these steps would let it start.
-    fn forecast_after(&self, job: JobId, steps: Option<&[Step]>) -> Forecast {
-        match steps {
-            // Nothing need be done: what it waits for comes back by itself.
-            Some(&[Step::Wait { until }]) => Forecast::At { at: until },
-            _ => self.forecast_of(job),
-        }
+        Ok(fork.forecast_of(job))
     }
 
     fn forecast_of(&self, job: JobId) -> Forecast {
         let rows = self.rows();
-        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
-        self.with_view(&queue, &busy, |view| explain::forecast(view, job))
+        let coming = self.coming(job);
+        let comes = coming.iter().any(|it| it.1.job == job);
+        let (queue, busy) = match comes {
+            true => (rows.queue, rows.busy),
+            false => self.with_job(job, rows.queue, rows.busy),
+        };
+        let outages = self.outages();
+        self.with_view(&queue, &busy, |view| explain::forecast(view, job, &outages, &coming))
+    }
+
+    /// Jobs that failed lately, each with the moment from which it is tried again.  One that waits
+    /// on its parts does not come into the queue, unless it is the one that is asked about.
+    fn coming(&self, asked: JobId) -> Vec<(Moment, Waiting<'_>)> {
+        let deadlines = self.state.deadlines.keys();
+        let jobs = deadlines.filter_map(|it| match it {
+            Timer::Job(job) => Some(*job),
+            Timer::Case(_) | Timer::Switch(_) => None,
+        });
+        let comes = |job: JobId| {
+            let known = &self.state.jobs[job];
+            let JobState::Queued { not_before, held: false, .. } = known.state else { return None };
+            let joins = known.place.is_none() || job == asked;
+            (joins && self.state.now < not_before).then(|| (not_before, self.waiting(job)))
+        };
+        jobs.filter_map(comes).collect()
+    }
+
+    /// What is out of use, and when what of it is back that comes back by itself.
+    fn outages(&self) -> Outages {
+        let targets = self.state.drains.keys();
+        let returning = targets.clone().filter_map(|&it| Some((it, self.returns_by(it)?)));
+        let returning = returning.collect();
+        Outages { returning, ..Outages::of(&self.fabric, targets) }
     }
 
     /// The rows with `job` in its place in the queue, also if it is held, or waits for a spare on
@@ -161,14 +178,12 @@ impl Core {
         running.sort_unstable_by(|a, b| b.cmp(a));
         let mut candidates: Vec<Step> = running.iter().map(|it| Step::End { job: it.1 }).collect();
         candidates.extend(ahead.iter().rev().map(|&job| Step::Hold { job }));
-        let targets: Vec<Target> = self.state.drains.keys().copied().collect();
-        let returning: BTreeMap<Target, Moment> =
-            targets.iter().filter_map(|&it| Some((it, self.returns_by(it)?))).collect();
+        let outages = self.outages();
+        let returning = &outages.returning;
         // What comes back by itself costs nothing but time.
         let (alone, others): (Vec<Target>, Vec<Target>) =
-            targets.iter().partition(|it| returning.contains_key(it));
+            outages.out.keys().partition(|it| returning.contains_key(it));
         candidates.extend(others.iter().chain(&alone).map(|&target| Step::Return { target }));
-        let outages = explain::outages(&self.fabric, targets.iter());
         let steps =
             self.with_view(&queue, &busy, |view| explain::steps(view, job, &outages, &candidates))?;
         let waits = |step: &Step| match step {

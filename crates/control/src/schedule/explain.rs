@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::Place;
@@ -49,6 +50,23 @@ pub enum Step {
     },
 }
 
+/// What is out of use.
+#[derive(Clone, Debug, Default)]
+pub struct Outages {
+    /// What each target takes out, part by part.
+    pub out: BTreeMap<Target, BTreeMap<PartId, PartState>>,
+    /// When those that come back by themselves are in use again, at the latest.
+    pub returning: BTreeMap<Target, Moment>,
+}
+
+impl Outages {
+    /// What an outage of these targets takes out; none of them comes back by itself.
+    pub fn of<'a>(fabric: &Fabric, targets: impl Iterator<Item = &'a Target>) -> Self {
+        let out = targets.map(|it| (*it, capacity::outage(fabric, *it))).collect();
+        Self { out, returning: BTreeMap::new() }
+    }
+}
+
 /// The steps that together let `job`, which stands in the view's queue, start, in the order in
 /// which they are done; none of them can be left out.  `None` if not even all of them are enough:
 /// then the plant itself must change.
@@ -60,7 +78,7 @@ pub enum Step {
 pub fn steps(
     view: &View<'_>,
     job: JobId,
-    outages: &BTreeMap<Target, BTreeMap<PartId, PartState>>,
+    outages: &Outages,
     candidates: &[Step],
 ) -> Option<Vec<Step>> {
     let case = Case { view, job, outages };
@@ -139,31 +157,30 @@ fn fewest(all: Vec<Step>, is_enough: impl Fn(&[Step]) -> bool) -> Option<Vec<Ste
 struct Case<'a, 'v> {
     view: &'a View<'v>,
     job: JobId,
-    outages: &'a BTreeMap<Target, BTreeMap<PartId, PartState>>,
+    outages: &'a Outages,
 }
 
 impl Case<'_, '_> {
     /// Whether the job starts once all of `done` is done; else who started instead.
     fn starts_by(&self, done: &[Step]) -> Result<(), BTreeSet<JobId>> {
-        let mut then = Supposed::new(self.view);
-        let done: BTreeSet<Step> = done.iter().copied().collect();
-        for step in &done {
+        let mut then = Supposed::new(self.view, self.outages);
+        let mut back = Vec::new();
+        for step in done {
             match step {
                 Step::Hold { job } => then.hold(*job),
                 Step::End { job } => then.end(*job),
-                Step::Release { .. } | Step::Wait { .. } | Step::Return { .. } => (),
+                Step::Return { target } => back.push(*target),
+                Step::Release { .. } | Step::Wait { .. } => (),
             }
         }
-        self.leave_out(&mut then, &done);
+        then.bring_back(back);
         if then.settle(self.job) { Ok(()) } else { Err(then.started.into_iter().collect()) }
     }
 
     /// Whether the job starts if the steps are done one after the other, each with all that
     /// follows from it; else who started instead.
     fn starts_in_order(&self, steps: &[Step]) -> Result<(), BTreeSet<JobId>> {
-        let mut then = Supposed::new(self.view);
-        let mut done: BTreeSet<Step> = BTreeSet::new();
-        self.leave_out(&mut then, &done);
+        let mut then = Supposed::new(self.view, self.outages);
         if then.settle(self.job) {
             return Ok(());
         }
@@ -171,11 +188,10 @@ impl Case<'_, '_> {
             match step {
                 Step::Release { .. } | Step::Wait { .. } => (),
                 Step::Hold { job } => then.hold(*job),
-                Step::Return { .. } => {
-                    done.insert(*step);
+                Step::Return { target } => {
                     // It is tested and watched before it serves.
                     then.pass(then.now + self.view.setup_max);
-                    self.leave_out(&mut then, &done);
+                    then.bring_back([*target]);
                 }
                 Step::End { job } => {
                     then.pass(then.now + self.view.stop_max);
@@ -188,23 +204,6 @@ impl Case<'_, '_> {
         }
         Err(then.started.into_iter().collect())
     }
-
-    /// Takes out of use what has not been brought back.
-    fn leave_out(&self, then: &mut Supposed<'_>, done: &BTreeSet<Step>) {
-        for part in then.parts.iter_mut() {
-            part.out = 0;
-            part.links_out.clear();
-            part.outer_out = 0;
-            part.cut.clear();
-        }
-        for (target, outage) in self.outages {
-            if !done.contains(&Step::Return { target: *target }) {
-                for (part, out) in outage {
-                    then.parts[*part].worsen(out);
-                }
-            }
-        }
-    }
 }
 
 /// When a job that came now would start.
@@ -216,7 +215,8 @@ pub enum Forecast {
         /// Where.
         place: Place,
     },
-    /// At the latest then, by the limits of those before it.
+    /// Then, if everything takes as long as it may: at the latest for the head, and where nobody
+    /// passes anybody; else mostly.
     At {
         /// When.
         at: Moment,
@@ -230,17 +230,20 @@ pub enum Forecast {
     Never,
 }
 
-/// Plays the queue forward by the limits alone until `job`, which stands in the view's queue,
-/// starts.
-pub fn forecast(view: &View<'_>, job: JobId) -> Forecast {
+/// Plays the queue forward until `job` starts: jobs run to their limits, what comes back by itself
+/// comes back, and those of `coming` join the queue at their moments.  `job` stands in the view's
+/// queue or among those.
+pub fn forecast(
+    view: &View<'_>,
+    job: JobId,
+    outages: &Outages,
+    coming: &[(Moment, Waiting<'_>)],
+) -> Forecast {
     let (plan, _) = schedule::plan(view);
     if let Some(start) = plan.starts.into_iter().find(|it| it.job == job) {
         return Forecast::Now { place: start.place };
     }
-    if plan.preempts.iter().any(|it| it.1 == job) {
-        return Forecast::At { at: view.now + view.stop_max };
-    }
-    match play(view, job) {
+    match play(view, job, outages, coming) {
         Some(at) => Forecast::At { at },
         None => Forecast::Unknown { jobs: endless(view) },
     }
@@ -250,20 +253,24 @@ fn endless(view: &View<'_>) -> Vec<JobId> {
     view.busy.iter().filter(|it| it.release_by == Moment::NEVER).map(|it| it.job).collect()
 }
 
-/// The moment at which `job` starts if every job runs to its limit.
-fn play(view: &View<'_>, job: JobId) -> Option<Moment> {
-    let mut then = Supposed::at_latest(view);
-    while !then.settle(job) {
-        let next = then.next_end()?;
-        then.pass(next);
+/// The moment at which `job` starts if everything takes as long as it may.
+fn play(
+    view: &View<'_>,
+    job: JobId,
+    outages: &Outages,
+    coming: &[(Moment, Waiting<'_>)],
+) -> Option<Moment> {
+    let mut then = Supposed::at_latest(view, outages, coming);
+    // One that waits for a spare goes on with the parts that it has.
+    then.end(job);
+    loop {
+        if then.settle(job) {
+            return Some(then.now);
+        }
+        if view.means.preempt && then.stops_others_for(job) {
+            return Some(then.now + view.stop_max);
+        }
+        let next = then.next_event()?;
+        then.go_on(next);
     }
-    Some(then.now)
-}
-
-/// What an outage list takes out, once for each target.
-pub fn outages<'a>(
-    fabric: &selvedge_model::fabric::Fabric,
-    targets: impl Iterator<Item = &'a Target>,
-) -> BTreeMap<Target, BTreeMap<PartId, PartState>> {
-    targets.map(|it| (*it, capacity::outage(fabric, *it))).collect()
 }

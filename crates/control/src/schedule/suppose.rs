@@ -3,11 +3,15 @@
 //! The same planner as in earnest is asked again and again, and what it says is done to a copy of
 //! what is held, until it has nothing more to say.
 
+use std::collections::BTreeSet;
+
+use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{Hold, Place};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Moment, Span};
 
+use crate::schedule::explain::Outages;
 use crate::schedule::{self, Busy, Plan, View, Waiting};
 use crate::state::PartState;
 
@@ -18,9 +22,14 @@ pub(super) struct Supposed<'a> {
     /// The moment.
     pub(super) now: Moment,
     /// What is held, and what is out.
-    pub(super) parts: IdVec<PartId, PartState>,
+    parts: IdVec<PartId, PartState>,
+    outages: &'a Outages,
+    /// What of that has come back.
+    back: BTreeSet<Target>,
     queue: Vec<Waiting<'a>>,
     busy: Vec<Held<'a>>,
+    /// Jobs that come into the queue by themselves, soonest last.
+    coming: Vec<(Moment, Waiting<'a>)>,
     /// Whether jobs may be preempted.
     preempts: bool,
     /// How long a job that starts takes to its dispatch, from which its limit counts.
@@ -43,7 +52,7 @@ struct Held<'a> {
 
 impl<'a> Supposed<'a> {
     /// As it stands, where a job runs as soon as it is placed.
-    pub(super) fn new(view: &View<'a>) -> Self {
+    pub(super) fn new(view: &View<'a>, outages: &'a Outages) -> Self {
         let held = |it: &Busy<'a>| Held {
             row: Waiting {
                 job: it.job,
@@ -62,21 +71,56 @@ impl<'a> Supposed<'a> {
             since: it.since,
             waited: it.waited,
         };
-        Self {
+        let mut supposed = Self {
             view: *view,
             now: view.now,
             parts: view.parts.clone(),
+            outages,
+            back: BTreeSet::new(),
             queue: view.queue.to_vec(),
             busy: view.busy.iter().map(held).collect(),
+            coming: Vec::new(),
             preempts: true,
             setup: Span::ZERO,
             started: Vec::new(),
-        }
+        };
+        supposed.leave_out();
+        supposed
     }
 
-    /// As it stands, where everything takes as long as it may and nobody is preempted.
-    pub(super) fn at_latest(view: &View<'a>) -> Self {
-        Self { preempts: false, setup: view.setup_max, ..Self::new(view) }
+    /// As it stands, where everything takes as long as it may, nobody is preempted, and `coming`
+    /// join the queue at their moments.
+    pub(super) fn at_latest(
+        view: &View<'a>,
+        outages: &'a Outages,
+        coming: &[(Moment, Waiting<'a>)],
+    ) -> Self {
+        let mut coming = coming.to_vec();
+        coming.sort_by_key(|(at, row)| std::cmp::Reverse((*at, row.job)));
+        Self { preempts: false, setup: view.setup_max, coming, ..Self::new(view, outages) }
+    }
+
+    /// What was out of use is in use again.
+    pub(super) fn bring_back(&mut self, targets: impl IntoIterator<Item = Target>) {
+        self.back.extend(targets);
+        self.leave_out();
+    }
+
+    /// Takes out of use what has not come back.
+    fn leave_out(&mut self) {
+        for part in self.parts.iter_mut() {
+            part.out = 0;
+            part.links_out.clear();
+            part.outer_out = 0;
+            part.cut.clear();
+        }
+        for (target, outage) in &self.outages.out {
+            if !self.back.contains(target) {
+                for (part, out) in outage {
+                    self.parts[*part].worsen(out);
+                }
+            }
+        }
     }
 
     /// A job that waits is held back.
@@ -91,10 +135,42 @@ impl<'a> Supposed<'a> {
         self.mark(&gone.place.holds, false);
     }
 
-    /// When the next job has left by its limit.
-    pub(super) fn next_end(&self) -> Option<Moment> {
+    /// When the next thing happens by itself: a job has left by its limit, a part is in use
+    /// again, a job may be tried again.
+    pub(super) fn next_event(&self) -> Option<Moment> {
         let ends = self.busy.iter().map(|it| it.release_by);
-        ends.min().filter(|it| *it != Moment::NEVER)
+        let returning = self.outages.returning.iter().filter(|it| !self.back.contains(it.0));
+        let returns = returning.map(|it| *it.1);
+        let comes = self.coming.last().map(|it| it.0);
+        ends.chain(returns).chain(comes).min().filter(|it| *it != Moment::NEVER)
+    }
+
+    /// Lets time pass, and with it all that happens by itself.
+    pub(super) fn go_on(&mut self, to: Moment) {
+        self.pass(to);
+        let returning = &self.outages.returning;
+        let due: Vec<Target> =
+            returning.iter().filter(|(_, at)| **at <= to).map(|it| *it.0).collect();
+        if due.iter().any(|it| !self.back.contains(it)) {
+            self.bring_back(due);
+        }
+        while self.coming.last().is_some_and(|it| it.0 <= to) {
+            let (_, row) = self.coming.pop().expect("looked at above");
+            self.join(row);
+        }
+    }
+
+    /// A job joins those who wait.
+    fn join(&mut self, row: Waiting<'a>) {
+        let is_before = |it: &Waiting<'_>| it.claims || (it.rank, it.job) <= (row.rank, row.job);
+        let at = self.queue.iter().take_while(|it| is_before(it)).count();
+        self.queue.insert(at, row);
+    }
+
+    /// Whether others would be preempted for `job`.
+    pub(super) fn stops_others_for(&self, job: JobId) -> bool {
+        let may = Self { preempts: true, ..self.clone() };
+        may.plan().preempts.iter().any(|it| it.1 == job)
     }
 
     /// Time passes, and whoever has left by its limit is gone.
@@ -179,9 +255,7 @@ impl<'a> Supposed<'a> {
             // Whoever was stopped for another waits anew.
             let Some(mut row) = row else { continue };
             row.rank = schedule::rank(self.view.aging, self.now, row.priority);
-            let is_before = |it: &Waiting<'_>| it.claims || it.rank <= row.rank;
-            let at = self.queue.iter().take_while(|it| is_before(it)).count();
-            self.queue.insert(at, row);
+            self.join(row);
         }
     }
 

@@ -3,9 +3,9 @@
 
 use selvedge_control::input::JobOrder;
 use selvedge_control::note::{CaseState, Owner};
-use selvedge_control::schedule::explain::Step;
+use selvedge_control::schedule::explain::{Forecast, Step};
 use selvedge_control::settings::Level;
-use selvedge_control::state::JobState;
+use selvedge_control::state::{Event, JobState};
 use selvedge_family::torus::shape::Shape;
 use selvedge_model::fault::Target;
 use selvedge_model::job::{Demand, Work};
@@ -200,4 +200,115 @@ fn doing_what_explain_says_starts_the_job_and_leaving_a_step_out_does_not() {
     assert!(50 * n_by_preemption <= n_left_out, "{n_by_preemption} of {n_left_out}");
     assert!(100 <= n_jobs && 300 <= n_left_out, "{n_jobs} {n_left_out}");
     assert!(["hold", "return", "end"].iter().all(|it| 20 <= kinds[it]), "{kinds:?}");
+}
+
+/// Pods whose jobs all run to their limits, with parts that are on their way back; in strict order
+/// only whole cubes, by no choice of which anybody else comes earlier or later.
+fn limited(seed: u64, strict: bool) -> World {
+    let mut dice = Dice::new(seed, "limited");
+    let n_cubes = 2 + dice.index(5);
+    let shapes = Shape::all().into_iter().filter(|it| it.n_cubes() <= n_cubes);
+    let (small, large): (Vec<_>, Vec<_>) = shapes.partition(|it| it.cubes().is_none());
+    let mut happenings = Vec::new();
+    for number in 0..10 + dice.index(20) {
+        let shapes = if !strict && dice.below(3) == 0 { &small } else { &large };
+        let spec = JobSpec {
+            name: format!("job-{number}"),
+            owner: "ann".to_owned(),
+            project: "test".to_owned(),
+            demand: Demand::Shape(shapes[dice.index(shapes.len())].to_string()),
+            priority: u8::try_from(dice.below(3)).unwrap(),
+            preemptible: false,
+            limit: Some(Span::mins(20 + dice.below(200))),
+            retries: 0,
+            work: Work::Simulated {
+                duration: Span::hours(5000),
+                step: Span::secs(1),
+                checkpoint_every: Span::mins(10),
+            },
+        };
+        let at = Moment::START + dice.span(Span::secs(1), Span::hours(1));
+        happenings.push((at, Happening::Submit(spec)));
+    }
+    for _ in 0..1 + dice.index(3) {
+        let kinds = [FaultKind::MachineDown, FaultKind::ChipFailed, FaultKind::LinkDown];
+        let kind = kinds[dice.index(kinds.len())];
+        let at = Moment::START + dice.span(Span::secs(1), Span::hours(1));
+        happenings.push((at, Happening::Fault { kind, path: None }));
+    }
+    happenings.sort_by_key(|it| it.0);
+    let mut settings = Settings::simulated();
+    settings.means.defragment = false;
+    settings.means.backfill = !strict;
+    // Long enough for jobs to wait for it.
+    settings.probation = Span::mins(10 + dice.below(300));
+    let setup = Setup {
+        plant: pods(1, n_cubes),
+        settings,
+        seed,
+        rates: Rates::NONE,
+        dials: Dials { untrained: selvedge_model::unit::Ppm::new(0), ..Dials::QUIET },
+        happenings,
+        syncs: Syncs::AtOnce,
+        crashes: Crashes::Never,
+        check_every: 0,
+    };
+    let mut world = World::new(setup).unwrap();
+    go_on(&mut world, Span::mins(70 + dice.below(60)), |_| false);
+    world
+}
+
+/// Goal: what is forecast comes true if nobody comes and nothing fails.  In strict order it always
+/// does; where jobs pass others only the head is promised anything, and the others mostly come when
+/// it was said, as somebody who ends early lets others in earlier than was thought.
+#[test]
+fn a_job_that_is_left_alone_starts_when_the_forecast_says() {
+    let (mut n_by_return, mut early) = (0, Span::ZERO);
+    let (mut n_jobs, mut n_late) = ([0u64; 2], [0u64; 2]);
+    for seed in 0..60 {
+        let strict = seed % 2 == 0;
+        let world = limited(seed, strict);
+        let state = world.core().state();
+        let waiting = (state.jobs.pairs())
+            .filter(|(_, it)| matches!(it.state, JobState::Queued { .. }) && it.place.is_none());
+        let returns: Vec<Moment> = (state.cases.iter())
+            .filter_map(|it| match it.state {
+                CaseState::Probation { until } => Some(until),
+                _ => None,
+            })
+            .collect();
+        let forecasts: Vec<(JobId, Moment)> = waiting
+            .filter_map(|(job, _)| match world.core().explain(job).unwrap().forecast {
+                Some(Forecast::At { at }) => Some((job, at)),
+                _ => None,
+            })
+            .collect();
+        let mut left_alone = world.clone();
+        let last = forecasts.iter().map(|it| it.1).max().unwrap_or(world.now());
+        go_on(&mut left_alone, last.since(world.now()) + Span::hours(200), |world| {
+            let jobs = &world.core().state().jobs;
+            forecasts.iter().all(|it| jobs[it.0].attempt != state.jobs[it.0].attempt)
+        });
+        for (job, at) in forecasts {
+            n_jobs[usize::from(strict)] += 1;
+            n_by_return += u32::from(returns.contains(&at));
+            let timeline = &left_alone.core().state().jobs[job].timeline;
+            let placed = timeline.iter().filter(|it| it.1 == Event::Placed).map(|it| it.0);
+            let placed = placed.filter(|it| world.now() <= *it).min().unwrap();
+            let is_late = at < placed;
+            n_late[usize::from(strict)] += u64::from(is_late);
+            early += at.since(placed);
+            let is_head = world.core().head().is_some_and(|it| it.job == job);
+            assert!(
+                !is_late || !strict && !is_head,
+                "seed {seed}: at {} it was said that {job} starts by {at}; it did at {placed}",
+                world.now()
+            );
+        }
+    }
+    let n = n_jobs[0] + n_jobs[1];
+    println!("{n} forecasts, {n_by_return} of them by what comes back by itself");
+    println!("{} of {} late with backfill; {} s early", n_late[0], n_jobs[0], early.as_secs() / n);
+    assert!(100 <= n && 5 <= n_by_return, "{n} {n_by_return}");
+    assert!(4 * n_late[0] <= n_jobs[0], "{} of {}", n_late[0], n_jobs[0]);
 }
