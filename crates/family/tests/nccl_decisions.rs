@@ -13,13 +13,16 @@ use selvedge_family::host::nccl::view::{Ask, View};
 use selvedge_family::host::nccl::width::Width;
 use selvedge_family::host::nccl::xml::{Strictness, read, write};
 
-use Profile::{V2_7_8, V2_27_7, V2_30_7};
+use Profile::{V2_7_8, V2_18_5, V2_21_5, V2_27_7, V2_29_7, V2_30_7};
 
 const AMD: &str = "arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\"";
 const INTEL: &str = "arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\"";
 const OLD_INTEL: &str = "arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"79\"";
 const ARM: &str = "arch=\"arm64\"";
 const POWER: &str = "arch=\"ppc64\"";
+const ZHAOXIN: &str = "arch=\"x86_64\" vendor=\"CentaurHauls\" familyid=\"7\" modelid=\"91\"";
+const SAPPHIRE: &str = "arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\"";
+const EMERALD: &str = "arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"207\"";
 
 /// Two CPUs; each has a switch with `gpus` GPUs and one port, and `links` inside each GPU.
 fn server(cpu: &str, gpus: usize, sm: u32, links: impl Fn(usize) -> String) -> String {
@@ -84,7 +87,13 @@ fn processors_set_how_far_p2p_goes() {
     };
     // AMD has no rule in 2.7, and one for pairs of GPUs later.
     assert!(across(AMD, 2, V2_7_8));
-    for profile in [V2_27_7, V2_30_7] {
+    for profile in [V2_18_5, V2_21_5] {
+        assert!(across(AMD, 2, profile) && across(POWER, 2, profile));
+        for cpu in [INTEL, OLD_INTEL, ARM, ZHAOXIN] {
+            assert!(!across(cpu, 1, profile), "{profile} {cpu}");
+        }
+    }
+    for profile in [V2_27_7, V2_29_7, V2_30_7] {
         assert!(across(AMD, 1, profile));
         assert!(!across(AMD, 2, profile));
         assert!(!across(INTEL, 1, profile));
@@ -105,12 +114,15 @@ fn links_between_processors_have_their_version_s_width() {
         let links = view.graph.node(cpu).links.iter();
         links.clone().find(|it| it.kind == LinkKind::Sys).expect("two CPUs").width
     };
-    let widths = |cpu| [V2_7_8, V2_27_7, V2_30_7].map(|it| between(cpu, it).0);
-    assert_eq!(widths(ARM), [6.0, 6.0, 6.0]);
-    assert_eq!(widths(POWER), [32.0, 32.0, 32.0]);
-    assert_eq!(widths(AMD), [5000.0, 16.0, 16.0]);
-    assert_eq!(widths(OLD_INTEL), [6.0, 6.0, 6.0]);
-    assert_eq!(widths(INTEL), [9.0, 10.0, 10.0]);
+    let widths = |cpu| Profile::ALL.map(|it| between(cpu, it).0);
+    assert_eq!(widths(ARM), [6.0; 6]);
+    assert_eq!(widths(POWER), [32.0; 6]);
+    assert_eq!(widths(AMD), [5000.0, 5000.0, 16.0, 16.0, 16.0, 16.0]);
+    assert_eq!(widths(ZHAOXIN), [5000.0, 9.0, 9.0, 9.0, 9.0, 9.0]);
+    assert_eq!(widths(OLD_INTEL), [6.0; 6]);
+    assert_eq!(widths(INTEL), [9.0, 10.0, 10.0, 10.0, 10.0, 10.0]);
+    assert_eq!(widths(SAPPHIRE), [9.0, 10.0, 10.0, 22.0, 22.0, 22.0]);
+    assert_eq!(widths(EMERALD), [9.0, 10.0, 10.0, 40.0, 40.0, 40.0]);
 }
 
 #[test]
@@ -139,7 +151,7 @@ fn reading_gpu_memory_has_a_variable_and_a_rule_by_age() {
             let send = |env: &[(&str, &str)]| {
                 gdr(&view(&server(INTEL, 2, sm, no_links), profile, env), 0, 0, true)
             };
-            assert_eq!(send(&[]), profile != V2_7_8 && sm == 80, "{profile} {sm}");
+            assert_eq!(send(&[]), profile >= V2_21_5 && sm == 80, "{profile} {sm}");
             assert!(send(&[("NCCL_NET_GDR_READ", "1")]));
             assert!(!send(&[("NCCL_NET_GDR_READ", "0")]));
         }
@@ -328,4 +340,54 @@ fn on_amd_the_newest_version_counts_devices_that_trimming_leaves() {
         view.p2p_limit()
     };
     assert_eq!([V2_27_7, V2_30_7].map(limit), [PathKind::Sys, PathKind::Pxb]);
+}
+
+#[test]
+fn an_nvlink_has_its_version_s_width() {
+    let width = |sm, profile| {
+        let server = server(INTEL, 1, sm, |it| nvlink(1 - it));
+        let view = view(&server, profile, &[]);
+        let seat = view.seat(view.gpus()[0]);
+        let links = view.graph.node(seat).links.iter();
+        // Two links join the GPUs.
+        links.clone().find(|it| it.kind == LinkKind::Nvl).map(|it| it.width.0 / 2.0)
+    };
+    let widths = |sm| Profile::ALL.map(|it| width(sm, it).expect("the GPUs are linked"));
+    assert_eq!(widths(60), [18.0; 6]);
+    assert_eq!(widths(70), [21.0, 20.0, 20.0, 20.0, 20.0, 20.0]);
+    assert_eq!(widths(80), [21.0, 20.0, 20.0, 20.0, 20.0, 20.0]);
+    assert_eq!(widths(86), [21.0, 12.0, 12.0, 12.0, 12.0, 12.0]);
+    assert_eq!(widths(90), [21.0, 20.0, 20.6, 20.6, 20.6, 20.6]);
+    assert_eq!(widths(100), [21.0, 20.0, 20.6, 40.1, 40.1, 40.1]);
+}
+
+#[test]
+fn over_the_chip_to_chip_link_a_port_is_near_from_2_29_on() {
+    let c2c = |_| "<c2c bw=\"44712\" count=\"10\"/>".to_owned();
+    let level = |profile| {
+        let view = view(&server(ARM, 1, 90, c2c), profile, &[]);
+        let limit = view.gdr_limit_and_source().0;
+        (limit, view.path(view.gpus()[0], view.graph.kind(NodeKind::Cpu)[0]).kind)
+    };
+    use PathKind::{C2c, Nvl, P2c, Phb, Pxb};
+    let expected = [(Pxb, Phb), (Pxb, Phb), (Pxb, Nvl), (Pxb, C2c), (P2c, C2c), (P2c, C2c)];
+    assert_eq!(Profile::ALL.map(level), expected);
+    let off = [("NCCL_NET_GDR_C2C", "0")];
+    for profile in [V2_29_7, V2_30_7] {
+        let view = view(&server(ARM, 1, 90, c2c), profile, &off);
+        assert_eq!(view.gdr_limit_and_source().0, Pxb, "{profile}");
+    }
+}
+
+#[test]
+fn containers_of_their_own_keep_p2p_from_being_used_in_every_version() {
+    let document = read(&server(AMD, 2, 80, no_links), Strictness::AsNccl { single_quotes: false });
+    let root = document.expect("well-formed").root;
+    for profile in Profile::ALL {
+        let settings = Settings::defaults(profile);
+        let broken = Default::default();
+        let ask = Ask { profile, nodes: 1, rank: 0, settings, broken, shm_pairs: true };
+        let view = View::of(&root, ask).expect("NCCL takes it");
+        assert_eq!(view.gpus().len(), 2, "{profile}");
+    }
 }

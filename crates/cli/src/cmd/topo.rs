@@ -75,7 +75,7 @@ struct Dump {
     /// A topology file, as NCCL_TOPO_FILE takes and NCCL_TOPO_DUMP_FILE writes it.
     #[arg(value_name = "XML")]
     file: PathBuf,
-    /// The version of NCCL: 2.7.8, 2.27.7 or 2.30.7.
+    /// The version of NCCL: 2.7.8, 2.18.5, 2.21.5, 2.27.7, 2.29.7 or 2.30.7.
     #[arg(long, value_name = "VERSION")]
     nccl: Profile,
     /// Equal servers in the job.
@@ -175,7 +175,7 @@ struct Server {
 /// Version, servers and conditions.
 #[derive(Debug, clap::Args)]
 struct Look {
-    /// The version of NCCL: 2.7.8, 2.27.7 or 2.30.7.
+    /// The version of NCCL: 2.7.8, 2.18.5, 2.21.5, 2.27.7, 2.29.7 or 2.30.7.
     #[arg(long, value_name = "VERSION", default_value = "2.30.7")]
     nccl: Profile,
     /// Equal servers in the job; with one, versions before 2.28 leave the ports out.

@@ -124,8 +124,12 @@ pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError
     }
     builder.links(root, "nvlink")?;
     if !profile.is_seed() {
-        builder.links(root, "c2c")?;
-        builder.links(root, "pcilink")?;
+        if profile.has_hosts() {
+            builder.links(root, "c2c")?;
+        }
+        if profile.has_c2c() {
+            builder.links(root, "pcilink")?;
+        }
         builder.flatten();
     }
     builder.join_cpus();
@@ -159,7 +163,9 @@ impl Builder {
                 "nic" => {
                     // Ports without a PCI device share one card below the CPU.
                     let id = self.id(system, 0);
-                    let nic = match self.graph.find(NodeKind::Nic, id) {
+                    // 2.21 looks for the first host's.
+                    let known = if self.profile.has_c2c() { id } else { 0 };
+                    let nic = match self.graph.find(NodeKind::Nic, known) {
                         Some(nic) => nic,
                         None => {
                             let facts = Facts::Nic;
@@ -190,25 +196,22 @@ impl Builder {
             if matches!(vendor, Vendor::Intel | Vendor::Zhaoxin) {
                 let family = self.int(element, "familyid")?;
                 let model = self.int(element, "modelid")?;
-                cpu.model = match vendor {
-                    Vendor::Intel if self.profile.is_seed() => {
-                        if family == 6 && model >= 0x55 {
-                            2
-                        } else {
-                            1
+                cpu.model =
+                    match vendor {
+                        Vendor::Intel if !self.profile.has_c2c() => {
+                            if family == 6 && model >= 0x55 { 2 } else { 1 }
                         }
-                    }
-                    // Broadwell, Skylake, Sapphire Rapids, Emerald Rapids.
-                    Vendor::Intel if family == 6 => match model {
-                        0xcf.. => 4,
-                        0x8f.. => 3,
-                        0x55.. => 2,
-                        _ => 1,
-                    },
-                    Vendor::Intel => 1,
-                    _ if family == 7 && model == 0x5b => 1,
-                    _ => -1,
-                };
+                        // Broadwell, Skylake, Sapphire Rapids, Emerald Rapids.
+                        Vendor::Intel if family == 6 => match model {
+                            0xcf.. => 4,
+                            0x8f.. => 3,
+                            0x55.. => 2,
+                            _ => 1,
+                        },
+                        Vendor::Intel => 1,
+                        _ if family == 7 && model == 0x5b => 1,
+                        _ => -1,
+                    };
             }
         }
         Ok(cpu)
@@ -282,7 +285,7 @@ impl Builder {
         if !self.profile.has_devices() {
             let facts = Facts::Gpu { gpu, parent: None };
             let node = self.node(element, NodeKind::Gpu, id, facts, Some(above))?;
-            if self.profile.is_seed() {
+            if !self.profile.has_c2c() {
                 self.graph.connect(node, node, LinkKind::Loc, Width::LOCAL);
             }
             return Ok(Some(node));
@@ -305,7 +308,7 @@ impl Builder {
         system: u64,
     ) -> Result<Option<NodeIdx>, TopoError> {
         // Until 2.23 the functions of one card were one node.
-        let bus = if self.profile.is_seed() { bus & !0xf } else { bus };
+        let bus = if self.profile.has_c2c() { bus } else { bus & !0xf };
         let id = self.id(system, bus);
         let (nic, new) = match self.graph.find(NodeKind::Nic, id) {
             Some(nic) => (nic, None),
@@ -331,8 +334,8 @@ impl Builder {
             let mbps = if mbps <= 0 { 10_000 } else { mbps };
             let id = self.id(system, dev as u64);
             // Without a GUID the port itself is told apart, later across hosts too.
-            let own = if self.profile.has_devices() { id } else { dev as u64 };
-            let asic = child.attr("guid").map_or(own, hex);
+            let own = if self.profile.keeps_ports() { id } else { dev as u64 };
+            let asic = child.attr("guid").map_or(own, |it| self.guid(it));
             let net = Net {
                 dev,
                 asic,
@@ -341,7 +344,7 @@ impl Builder {
                 latency: child.attr("latency").and_then(|it| it.parse().ok()).unwrap_or(0.0),
                 gdr: or(child, "gdr", 0) != 0,
                 coll: or(child, "coll", 0),
-                connections: or(child, "maxconn", if self.profile.is_seed() { 32 } else { 64 }),
+                connections: or(child, "maxconn", self.profile.channels() as i32),
                 rail: or(child, "rail", -1),
                 plane: or(child, "plane", -1),
                 pci: match busid {
@@ -408,7 +411,8 @@ impl Builder {
         let each = self.int(element, "bw")?;
         let width = Width((f64::from(count) * f64::from(each) / 1000.0) as f32);
         let cpu = self.cpu_above(element, near)?;
-        self.join(near, cpu, LinkKind::C2c, width);
+        let kind = if self.profile.has_c2c() { LinkKind::C2c } else { LinkKind::Nvl };
+        self.join(near, cpu, kind, width);
         Ok(())
     }
 
@@ -453,7 +457,9 @@ impl Builder {
         while let Some(&upper) = self.graph.kind(NodeKind::Pci).get(at) {
             at += 1;
             let Facts::Pci(device) = self.graph.node(upper).facts else { continue };
-            let Some(generation) = broadcom(device, 0) else { continue };
+            // 2.18 knows generation 4 alone.
+            let known = broadcom(device, 0).filter(|it| self.profile.has_hosts() || *it == 4);
+            let Some(generation) = known else { continue };
             let lower: Vec<NodeIdx> =
                 self.graph.node(upper).links.iter().map(|it| it.peer).collect();
             let lower: Vec<NodeIdx> = lower
@@ -471,7 +477,8 @@ impl Builder {
             }
             // A mark that no switch has, so that it is not flattened again; and from the start,
             // for the switches have moved.
-            self.graph.node_mut(upper).facts = Facts::Pci(device | 0xffff);
+            let marked = if self.profile.has_hosts() { device | 0xffff } else { FLATTENED };
+            self.graph.node_mut(upper).facts = Facts::Pci(marked);
             at = 0;
         }
     }
@@ -498,8 +505,7 @@ impl Builder {
         let cpus = self.graph.kind(NodeKind::Cpu).to_vec();
         for &from in &cpus {
             for &to in &cpus {
-                let system = |it: NodeIdx| self.graph.node(it).id >> 56;
-                if from != to && (self.profile.is_seed() || system(from) == system(to)) {
+                if from != to && self.graph.host(from) == self.graph.host(to) {
                     let width = self.between_cpus(self.graph.cpu(from));
                     self.graph.connect(from, to, LinkKind::Sys, width);
                 }
@@ -519,7 +525,7 @@ impl Builder {
                 2 => 10.0,
                 _ => 6.0,
             }),
-            (_, Some(Vendor::Amd)) if !seed => Width(16.0),
+            (_, Some(Vendor::Amd)) if self.profile.has_hosts() => Width(16.0),
             (_, Some(Vendor::Zhaoxin)) => Width(if cpu.model == 1 { 9.0 } else { 6.0 }),
             _ => Width::LOCAL,
         }
@@ -568,7 +574,7 @@ impl Builder {
 
     /// The number of the CPU's host among those of the file.
     fn system(&mut self, cpu: &Element) -> u64 {
-        if self.profile.is_seed() {
+        if !self.profile.has_hosts() {
             return 0;
         }
         let hash = cpu.attr("host_hash").map_or(0, hex);
@@ -581,7 +587,17 @@ impl Builder {
 
     /// From 2.21 on, ids carry the host in their upper byte.
     fn id(&self, system: u64, local: u64) -> u64 {
-        if self.profile.is_seed() { local } else { (system << 56) | (local & (u64::MAX >> 8)) }
+        match (self.profile.has_hosts(), self.profile.has_c2c()) {
+            (false, _) => local,
+            // 2.21 does not keep a number below its host's.
+            (true, false) => (system << 56).wrapping_add(local),
+            (true, true) => (system << 56) | (local & (u64::MAX >> 8)),
+        }
+    }
+
+    /// A port's GUID, which early versions read only where it begins with 0x.
+    fn guid(&self, text: &str) -> u64 {
+        if self.profile.has_c2c() || text.starts_with("0x") { hex(text) } else { 0 }
     }
 
     fn text<'e>(&self, element: &'e Element, attr: &'static str) -> Result<&'e str, TopoError> {
@@ -614,6 +630,9 @@ fn check_reverse(graph: &Graph) -> Result<(), TopoError> {
     }
     Ok(())
 }
+
+/// What 2.18 makes of a switch that it has flattened.
+const FLATTENED: u64 = 0x1000_c010_1000_0000;
 
 /// A PCI class's meaning, by its beginning.  Notes §3h.
 fn class(text: &str) -> NodeKind {

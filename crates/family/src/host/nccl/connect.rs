@@ -84,7 +84,10 @@ pub fn connect(view: &View, found: &[Found]) -> Result<Connected, RefusedConnect
         found.ok_or(RefusedConnect::NoGraph { graph })
     };
     let (ring, tree) = (graph(GraphKind::Ring)?, graph(GraphKind::Tree)?);
-    let job = Job { ring, tree, local, nodes, old: view.ask.profile.is_seed() };
+    let profile = view.ask.profile;
+    let pairs = profile.has_hosts().then_some(if profile.has_c2c() { 2 } else { 1 });
+    let (old, limit) = (profile.is_seed(), profile.channels());
+    let job = Job { ring, tree, local, nodes, old, limit, pairs };
     let searched = ring.channels.len().min(tree.channels.len());
     let mut rings: Vec<_> = (0..searched).map(|it| job.ring(it)).collect();
     rings.extend_from_within(..);
@@ -106,7 +109,7 @@ pub fn connect(view: &View, found: &[Found]) -> Result<Connected, RefusedConnect
 
 /// How many channels there are, of `doubled` that the graphs give.
 fn n_channels(settings: &Settings, job: &Job<'_>, doubled: usize, sm: i32) -> usize {
-    let limit = if job.old { 32 } else { 64 };
+    let limit = job.limit;
     let mut count = doubled.min(limit);
     // Few fast rings do not fill the way out of a server.
     if !job.old && sm >= 90 && job.nodes > 1 && job.ring.intra.0 > 45.0 && count < 16 {
@@ -126,6 +129,10 @@ struct Job<'f> {
     /// Servers.
     nodes: usize,
     old: bool,
+    /// NCCL's bound on channels.
+    limit: usize,
+    /// The `crossnic` with which every second server exchanges the channels of a pair.
+    pairs: Option<i32>,
 }
 
 impl Job<'_> {
@@ -141,7 +148,7 @@ impl Job<'_> {
             // With channels in pairs, every second server exchanges the two, so that a ring stays
             // on its rail.
             let exchanged =
-                !self.old && self.ring.cross_nic == 2 && count.is_multiple_of(2) && node % 2 == 1;
+                self.pairs == Some(self.ring.cross_nic) && count.is_multiple_of(2) && node % 2 == 1;
             let channel = if exchanged { channel ^ 1 } else { channel };
             let order = &self.ring.channels[channel].ranks;
             ring.extend(order.iter().map(|it| self.rank(node, *it)));

@@ -38,7 +38,7 @@ pub fn dump(view: &View, file: &str) -> Result<String, RefusedView> {
     p2p(view, &mut out)?;
     gdr(view, &mut out);
     ports(view, &mut out);
-    if profile.has_devices() {
+    if profile.keeps_ports() {
         summary(view, &mut out)?;
     }
     graphs(&search::graphs(view)?, profile, &mut out);
@@ -120,12 +120,18 @@ fn node_fields(view: &View, idx: NodeIdx, out: &mut Json) {
             out.field("maxconn", net.connections);
             if !profile.is_seed() {
                 out.field("latency", Width(net.latency).nine_digits());
+            }
+            if profile.has_hosts() {
                 out.field("dev", net.dev);
+            }
+            if profile.has_c2c() {
                 out.field("localGpu", place(view.local_gpus[node.pos]));
             }
             if profile.has_devices() {
                 out.field("rail", net.rail);
                 out.field("plane", net.plane);
+            }
+            if profile.keeps_ports() {
                 out.field("pciId", Hex(net.pci));
             }
         }
@@ -291,14 +297,17 @@ fn ports(view: &View, out: &mut Json) {
     out.close(']');
 }
 
-/// What 2.30 asks of the whole server.
+/// What 2.29 and 2.30 ask of the whole server.
 fn summary(view: &View, out: &mut Json) -> Result<(), RefusedView> {
     let pairs = || {
         let gpus = view.gpus();
         gpus.iter().flat_map(move |a| gpus.iter().map(move |b| view.path(*a, *b).kind))
     };
     out.field("allNvlink", u8::from(pairs().all(|it| it <= PathKind::Nvb)));
-    out.field("allDirectNvlink", u8::from(pairs().all(|it| it <= PathKind::Nvl)));
+    // Before 2.30 a GPU that is alone has no NVLink.
+    let alone = !view.ask.profile.has_devices() && view.gpus().len() == 1;
+    let direct = pairs().all(|it| it <= PathKind::Nvl) && !alone;
+    out.field("allDirectNvlink", u8::from(direct));
     out.field("splitNvlink", u8::from(view.is_split()));
     out.key("localCpu");
     out.open('[');

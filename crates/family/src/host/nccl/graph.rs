@@ -293,6 +293,11 @@ impl Graph {
         }
     }
 
+    /// The number of the node's host among those of the file; 0 in versions without hosts.
+    pub fn host(&self, node: NodeIdx) -> u64 {
+        if self.profile.has_hosts() { self.node(node).id >> 56 } else { 0 }
+    }
+
     /// The GPU with that rank.
     pub fn gpu_of_rank(&self, rank: i32) -> Option<NodeIdx> {
         self.kind(NodeKind::Gpu).iter().copied().find(|it| self.gpu(*it).rank == rank)

@@ -73,7 +73,7 @@ fn channel_to_xml(view: &View, channel: &Channel) -> Element {
     for rank in &channel.ranks {
         let dev = view.graph.gpu_of_rank(*rank).map_or(0, |it| dev_of(view, it));
         let gpu = Element::new("gpu").with("dev", number(view.ask.profile, dev));
-        // From 2.28 on the rank is told too, for a device may have several.
+        // In 2.30 the rank is told too, for a device may have several.
         let ranked = view.ask.profile.has_devices();
         element.children.push(if ranked { gpu.with("rank", rank) } else { gpu });
     }
@@ -91,9 +91,9 @@ fn dev_of(view: &View, gpu: NodeIdx) -> u64 {
 }
 
 fn number(profile: Profile, number: u64) -> String {
-    match (profile.is_seed(), number) {
-        (true, _) | (false, 0) => number.to_string(),
-        (false, _) => format!("{number:#x}"),
+    match (profile.has_hosts(), number) {
+        (false, _) | (true, 0) => number.to_string(),
+        (true, _) => format!("{number:#x}"),
     }
 }
 
@@ -323,7 +323,7 @@ impl Check<'_> {
 
     /// Decimal in 2.7, hexadecimal later.
     fn parsed(&self, text: &str) -> Option<u64> {
-        if self.view.ask.profile.is_seed() {
+        if !self.view.ask.profile.has_hosts() {
             return text.parse().ok();
         }
         u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()

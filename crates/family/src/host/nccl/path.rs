@@ -76,7 +76,11 @@ impl PathKind {
     /// Whether that version knows it.
     pub fn exists_in(self, profile: Profile) -> bool {
         use PathKind::{C2c, Dis, Nvb, P2c, Pxn};
-        !profile.is_seed() || !matches!(self, Nvb | C2c | P2c | Pxn | Dis)
+        match self {
+            Nvb | Pxn | Dis => !profile.is_seed(),
+            C2c | P2c => profile.has_c2c(),
+            _ => true,
+        }
     }
 
     /// The next farther kind that the version knows.
@@ -147,7 +151,8 @@ impl Paths {
             offset[kind as usize] = row;
             row += graph.kind(kind).len();
         }
-        let kind = if graph.profile.is_seed() { PathKind::Loc } else { PathKind::Dis };
+        // Until 2.18 a slot is zero, and LOC is the zero among kinds.
+        let kind = if graph.profile.has_hosts() { PathKind::Dis } else { PathKind::Loc };
         let none = Path { kind, width: Width::ZERO, count: 0, start: 0 };
         Paths {
             offset,
@@ -194,6 +199,12 @@ impl Paths {
         let id = graph.node(base).id;
         let first = graph.find(kind, id).expect("the base has its own id");
         let pos = graph.node(first).pos;
+        if !self.knows(base, kind) && !graph.profile.has_c2c() {
+            // Slots that a base gets for itself are zero, and LOC is the zero among kinds.
+            for at in 0..graph.kind(kind).len() {
+                self.at_mut(base, kind, at).kind = PathKind::Loc;
+            }
+        }
         self.know(base, kind);
         let start = self.hops.len() as u32;
         *self.at_mut(base, kind, pos) =
@@ -242,7 +253,7 @@ impl Paths {
         let reached = near.kind.max(step(graph, node, link, near, count));
         let better = match graph.profile {
             Profile::V2_7_8 => far.width < width,
-            Profile::V2_27_7 => {
+            Profile::V2_18_5 | Profile::V2_21_5 | Profile::V2_27_7 | Profile::V2_29_7 => {
                 (far.width == Width::ZERO || far.count > near.count) && far.width < width
             }
             Profile::V2_30_7 => {

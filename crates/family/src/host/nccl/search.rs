@@ -171,15 +171,18 @@ pub enum RefusedSearch {
 /// Where NCCL would give up.
 pub fn graphs(view: &View) -> Result<Graphs, RefusedSearch> {
     let profile = view.ask.profile;
-    if profile.has_devices() && view.inter && view.nets().is_empty() {
+    if profile.keeps_ports() && view.inter && view.nets().is_empty() {
         return Err(RefusedSearch::NoPort);
     }
     let mut search = state::Search::new(view);
     let ring = search.find(drive::Goal::ring(profile))?;
     let channels = ring.channels.len();
     let tree = search.find(drive::Goal::tree(profile, channels))?;
-    let third =
-        if profile.is_seed() { drive::Goal::collnet_chain(channels) } else { drive::Goal::nvls() };
+    let third = if profile.is_seed() {
+        drive::Goal::collnet_chain(channels)
+    } else {
+        drive::Goal::nvls(profile)
+    };
     let third = search.find(third)?;
     Ok(Graphs { found: vec![ring, tree, third], calls: search.calls })
 }

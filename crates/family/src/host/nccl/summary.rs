@@ -55,8 +55,12 @@ impl View {
         ways
     }
 
-    /// The narrowest of the asking rank's ways to its ports.
+    /// The narrowest of the asking rank's ways to its ports; before 2.30 the narrowest port.
     pub(crate) fn narrowest_net(&self) -> Width {
+        if !self.ask.profile.has_devices() {
+            let ports = self.nets().iter().map(|it| self.graph.net(*it).width);
+            return ports.fold(Width(f32::MAX), Width::min);
+        }
         let ways = self.own_gpu().map(|it| self.ways_out(it)).unwrap_or_default();
         ways.into_iter().reduce(Width::min).unwrap_or(Width::ZERO)
     }
@@ -82,7 +86,8 @@ impl View {
         let Some(gpu) = self.own_gpu() else { return least };
         for &peer in self.gpus().iter().filter(|it| **it != gpu) {
             let path = self.path(peer, gpu);
-            let links = if matches!(path.kind, PathKind::Nvl | PathKind::Nvb) {
+            let bridged = path.kind == PathKind::Nvb && self.ask.profile.has_devices();
+            let links = if path.kind == PathKind::Nvl || bridged {
                 let one = self.ask.profile.nvlink(self.graph.gpu(gpu).sm);
                 ((path.width.0 / one.0) as i64).max(1)
             } else {

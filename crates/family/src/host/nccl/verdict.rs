@@ -96,7 +96,7 @@ impl View {
         let path = self.path(a, b);
         let rule = P2pRule::Containers;
         let mut p2p = P2p { usable: false, read: false, via: None, rule };
-        if !profile.is_seed() && !self.same_shm(a, b) {
+        if profile.has_c2c() && !self.same_shm(a, b) {
             return Ok(p2p);
         }
         p2p.via = self.bridge(path).filter(|_| a != b);
@@ -139,22 +139,22 @@ impl View {
         let cpu = self.graph.kind(NodeKind::Cpu).first().map(|it| self.graph.cpu(*it));
         let arch = cpu.and_then(|it| it.arch);
         let vendor = cpu.and_then(|it| it.vendor);
-        if self.ask.profile.is_seed() {
+        if !self.ask.profile.has_c2c() {
+            let seed = self.ask.profile.is_seed();
             let limit = match (arch, vendor) {
                 (Some(Arch::Arm), _) => PathKind::Pxb,
                 (Some(Arch::X86), Some(Vendor::Intel)) => {
-                    if cpu.is_some_and(|it| it.model == 1) {
-                        PathKind::Pxb
-                    } else {
-                        PathKind::Phb
-                    }
+                    // 2.7 lets all but Broadwell go through a CPU.
+                    let newer = cpu.is_some_and(|it| it.model != 1);
+                    if seed && newer { PathKind::Phb } else { PathKind::Pxb }
                 }
+                (Some(Arch::X86), Some(Vendor::Zhaoxin)) if !seed => PathKind::Pxb,
                 _ => return (PathKind::Sys, LimitSource::Default),
             };
             return (limit, LimitSource::Processor);
         }
         let amd = arch == Some(Arch::X86) && vendor == Some(Vendor::Amd);
-        // From 2.28 on devices count, which stay when their GPUs are trimmed.
+        // In 2.30 devices count, which stay when their GPUs are trimmed.
         let devices = self.graph.kind(NodeKind::Dev).len();
         let count = if self.ask.profile.has_devices() { devices } else { self.gpus().len() };
         if amd && count <= 2 {
@@ -194,7 +194,7 @@ impl View {
     pub fn gdr_limit_and_source(&self) -> (PathKind, LimitSource) {
         match (self.ask.settings.gdr_level, self.ask.settings.gdr_c2c) {
             (Some(level), _) => (level, LimitSource::Variable),
-            (None, true) if !self.ask.profile.is_seed() => (PathKind::P2c, LimitSource::ChipToChip),
+            (None, true) if self.ask.profile.has_c2c() => (PathKind::P2c, LimitSource::ChipToChip),
             (None, _) => (PathKind::Pxb, LimitSource::Default),
         }
     }
@@ -207,7 +207,7 @@ impl View {
             _ => {}
         }
         // From 2.19 on only older GPUs ask for an NVLink peer.
-        if !self.ask.profile.is_seed() && self.graph.gpu(gpu).sm >= 80 {
+        if self.ask.profile.has_hosts() && self.graph.gpu(gpu).sm >= 80 {
             return None;
         }
         let peer = |it: &NodeIdx| *it != gpu && self.path(gpu, *it).kind == PathKind::Nvl;

@@ -198,7 +198,7 @@ impl View {
     fn divert_nets(&mut self) -> Result<(), RefusedView> {
         let gpus = self.gpus().to_vec();
         let nets = self.nets().to_vec();
-        if !self.ask.profile.is_seed() {
+        if self.ask.profile.has_c2c() {
             self.mark_c2c(&gpus, &nets)?;
         }
         for &net in &nets {
@@ -206,7 +206,8 @@ impl View {
                 if !self.ask.profile.is_seed() {
                     self.try_pxn(gpu, net)?;
                     // From 2.21 on a path through a CPU stays as it is.
-                    if self.path(gpu, net).kind >= PathKind::Phb {
+                    let stays = self.ask.profile.has_hosts();
+                    if stays && self.path(gpu, net).kind >= PathKind::Phb {
                         continue;
                     }
                 }
@@ -230,8 +231,8 @@ impl View {
                 if to_gpu.kind.joined(to_net.kind) != PathKind::P2c {
                     continue;
                 }
-                // 2.30: only for ports that are the GPU's nearest.
-                if !self.ask.profile.has_devices()
+                // From 2.28 on only for ports that are the GPU's nearest.
+                if !self.ask.profile.keeps_ports()
                     || self.nearest(gpu, NodeKind::Net).contains(&net)
                 {
                     near.push((gpu, net));
@@ -256,10 +257,13 @@ impl View {
         if peer == gpu {
             return Ok(());
         }
-        let limit = if self.ask.settings.pxn_c2c { PathKind::P2c } else { PathKind::Pxb };
+        let has_c2c = self.ask.profile.has_c2c();
+        let c2c = has_c2c && self.ask.settings.pxn_c2c;
+        let limit = if c2c { PathKind::P2c } else { PathKind::Pxb };
         let (peer_net, own_net) = (self.path(peer, net), self.path(gpu, net));
-        let same_host = self.graph.node(peer).id >> 56 == self.graph.node(gpu).id >> 56;
-        let pays = peer_net.width > own_net.width || own_net.kind > PathKind::Pxn;
+        let same_host = self.graph.host(peer) == self.graph.host(gpu);
+        let near = if has_c2c { PathKind::Pxn } else { PathKind::Pxb };
+        let pays = peer_net.width > own_net.width || own_net.kind > near;
         let gdr = !self.ask.profile.has_devices() || self.check_gdr(peer, net, true);
         if peer_net.kind <= limit
             && self.path(peer, gpu).kind <= PathKind::Nvl
@@ -303,7 +307,7 @@ impl View {
         }
         self.inter = self.gpus().len() != self.n_ranks;
         // From 2.28.7 on the ports stay and only the search leaves them out.
-        if !self.inter && !self.ask.profile.has_devices() {
+        if !self.inter && !self.ask.profile.keeps_ports() {
             for net in self.nets().to_vec() {
                 self.graph.remove(net);
             }
@@ -314,7 +318,7 @@ impl View {
     pub(crate) fn bridge(&self, path: Path) -> Option<NodeIdx> {
         let (count, at) = match self.ask.profile {
             Profile::V2_7_8 => return None,
-            Profile::V2_27_7 => (2, 0),
+            Profile::V2_18_5 | Profile::V2_21_5 | Profile::V2_27_7 | Profile::V2_29_7 => (2, 0),
             // GPU, its device, the middle one, the far device, GPU.
             Profile::V2_30_7 => (4, 1),
         };
@@ -351,6 +355,9 @@ impl View {
     /// As [`View::check_p2p`].
     pub fn can_p2p(&self, a: NodeIdx, b: NodeIdx) -> Result<bool, RefusedView> {
         let p2p = self.check_p2p(a, b)?;
+        if !self.ask.profile.is_seed() && !self.same_shm(a, b) {
+            return Ok(false);
+        }
         Ok(p2p.usable && (p2p.via.is_some() || !self.prefers_net(a, b)))
     }
 
@@ -389,13 +396,14 @@ impl View {
         let mut best: Option<(NodeIdx, Path)> = None;
         for &cpu in self.graph.kind(NodeKind::Cpu) {
             let path = self.path(gpu, cpu);
-            let better = match (self.ask.profile, best) {
-                (Profile::V2_27_7 | Profile::V2_30_7, _) if path.count == 0 => false,
-                (_, None) => true,
+            let profile = self.ask.profile;
+            let better = match best {
+                _ if profile.has_c2c() && path.count == 0 => false,
+                None => true,
                 // NCCL's "no minimum yet" is a minimum of zero.
-                (Profile::V2_7_8, Some((_, best))) => best.count == 0 || path.count < best.count,
-                (Profile::V2_27_7, Some((_, best))) => path.count < best.count,
-                (Profile::V2_30_7, Some((_, best))) => {
+                Some((_, best)) if !profile.has_c2c() => best.count == 0 || path.count < best.count,
+                Some((_, best)) if !profile.has_devices() => path.count < best.count,
+                Some((_, best)) => {
                     path.width > best.width
                         || (path.width == best.width
                             && (path.kind, path.count) < (best.kind, best.count))
@@ -436,28 +444,23 @@ impl View {
         let sharing = self.nearest(*nets.first()?, NodeKind::Gpu).len().max(1);
         let dev = usize::try_from(self.graph.gpu(gpu).dev).unwrap_or(0);
         let share = nets.len().div_ceil(sharing);
-        let (dev, share) = if self.ask.profile.has_devices() {
-            let share = match self.ask.settings.netdevs {
-                NetDevs::Auto => share,
-                NetDevs::All => nets.len(),
-                NetDevs::Max(n) => n.min(nets.len()),
-            };
-            (dev % sharing, share)
-        } else {
-            (dev, share)
+        let share = match self.ask.settings.netdevs {
+            NetDevs::Auto => share,
+            NetDevs::All => nets.len(),
+            NetDevs::Max(n) => n.min(nets.len()),
         };
+        let dev = if self.ask.profile.has_devices() { dev % sharing } else { dev };
         let first = if nets.len().is_power_of_two() { mirrored(dev, nets.len()) } else { dev };
         Some(Spread { nets, first, share })
     }
 
     /// The GPU next to a port that has the port on one of its channels.
     pub(crate) fn gpu_for(&self, net: NodeIdx) -> Option<usize> {
-        /// NCCL's bound on channels.
-        const CHANNELS: usize = 64;
-        let near = self.nearest(net, NodeKind::Gpu);
-        let spreads: Vec<_> = near.iter().map(|it| self.spread(*it)).collect();
         let id = self.graph.node(net).id;
-        for channel in 0..CHANNELS {
+        // NCCL finds the port by its number: twins are served as the first is.
+        let near = self.nearest(self.graph.find(NodeKind::Net, id)?, NodeKind::Gpu);
+        let spreads: Vec<_> = near.iter().map(|it| self.spread(*it)).collect();
+        for channel in 0..self.ask.profile.channels() {
             for (gpu, spread) in near.iter().zip(&spreads) {
                 let local = spread.as_ref().and_then(|it| it.on(channel));
                 if local.is_some_and(|it| self.graph.node(it).id == id) {
@@ -478,10 +481,13 @@ impl View {
 
     /// The widest path that the search may hope for, and the widest sum of a GPU's links.
     pub fn widest(&self) -> (Width, Width) {
-        let devices = self.ask.profile.has_devices();
-        let needs_net = if devices { self.inter } else { !self.nets().is_empty() };
+        let profile = self.ask.profile;
+        let devices = profile.has_devices();
+        let needs_net = if profile.keeps_ports() { self.inter } else { !self.nets().is_empty() };
         if !needs_net && self.gpus().len() == 1 {
-            return (Width::LOCAL, Width::LOCAL);
+            // 2.18 leaves the sum at nothing.
+            let total = if profile.has_hosts() { Width::LOCAL } else { Width::ZERO };
+            return (Width::LOCAL, total);
         }
         // From 2.28 on devices are looked at: no detour touches their paths, and they stay when
         // their GPUs are trimmed.

@@ -25,7 +25,7 @@ pub(super) struct Goal {
 
 impl Goal {
     pub(super) fn ring(profile: Profile) -> Goal {
-        let channels_max = if profile.is_seed() { 16 } else { 32 };
+        let channels_max = profile.channels() / 2;
         let (kind, pattern) = (GraphKind::Ring, Pattern::Ring);
         Goal { kind, pattern, collnet: false, channels_min: 1, channels_max }
     }
@@ -45,14 +45,12 @@ impl Goal {
         Goal { kind, pattern, collnet: true, channels_min: rings, channels_max: rings }
     }
 
-    pub(super) fn nvls() -> Goal {
+    pub(super) fn nvls(profile: Profile) -> Goal {
         let (kind, pattern) = (GraphKind::Nvls, Pattern::Nvls);
-        Goal { kind, pattern, collnet: false, channels_min: 1, channels_max: CHANNELS }
+        let channels_max = profile.channels();
+        Goal { kind, pattern, collnet: false, channels_min: 1, channels_max }
     }
 }
-
-/// NCCL's bound on channels.
-const CHANNELS: usize = 64;
 
 /// Heads of NVLS channels.
 const NVLS_HEADS: usize = 32;
@@ -110,14 +108,15 @@ impl Search<'_> {
         self.draft = self.best.clone();
         self.begin_with_speed(&mut limits);
         self.first_pass(&mut limits);
-        if !self.profile.is_seed() {
+        // Until 2.18 the second pass comes first.
+        if self.profile.has_hosts() {
             self.duplicate();
         }
         self.second_pass(&mut limits);
         if self.best.channels == 0 && !goal.collnet && goal.pattern != Pattern::Nvls {
             self.fall_back()?;
         }
-        if self.profile.is_seed() {
+        if !self.profile.has_hosts() {
             self.duplicate();
         }
         Ok(self.found())
@@ -130,7 +129,7 @@ impl Search<'_> {
             _ => self.profile.is_seed(),
         };
         let cross_nic = if crosses && self.nets.len() > 1 { settings.cross_nic } else { 0 };
-        let (intra, inter) = if self.profile.is_seed() { self.seed_kinds() } else { self.kinds() };
+        let (intra, inter) = if self.profile.has_c2c() { self.kinds() } else { self.seed_kinds() };
         Limits {
             speeds: speeds(self.profile, self.sm_min, self.by_port),
             speed: 0,
@@ -138,11 +137,11 @@ impl Search<'_> {
             intra,
             inter,
             cross_nic,
-            // 2.7 sets it whether there are several ports or not.
-            cross_nic_first: match (self.profile.is_seed(), settings.cross_nic) {
-                (true, 2) => 0,
-                (true, it) => it as i32,
-                (false, _) => i32::from(cross_nic == 1),
+            // Until 2.18 it is set whether there are several ports or not.
+            cross_nic_first: match (self.profile.has_hosts(), settings.cross_nic) {
+                (true, _) => i32::from(cross_nic == 1),
+                (false, 2) => 0,
+                (false, it) => it as i32,
             },
             try_same: goal.pattern != Pattern::Nvls,
             budget_left: budget(self.profile),
@@ -179,7 +178,7 @@ impl Search<'_> {
             intra.1 = inter.1;
         }
         // Trees of older GPUs may have to come back through a CPU.
-        if self.profile.has_devices() && self.sm_min < 90 {
+        if self.profile.keeps_ports() && self.sm_min < 90 {
             inter.1 = PathKind::Sys;
         }
         (intra, inter)
@@ -189,7 +188,13 @@ impl Search<'_> {
     fn adjust_goal(&mut self) {
         let best = &mut self.best;
         match best.pattern {
-            Pattern::Nvls => best.channels_max = self.gpus.min(NVLS_HEADS),
+            Pattern::Nvls if self.profile.has_c2c() => {
+                best.channels_max = self.gpus.min(NVLS_HEADS);
+            }
+            // 2.18 bounds them only where no port does.
+            Pattern::Nvls if self.profile.has_hosts() || !self.by_port => {
+                best.channels_max = self.gpus;
+            }
             Pattern::CollnetDirect => best.channels_max = self.gpus.min(DIRECT_HEADS),
             _ => {}
         }
@@ -200,7 +205,7 @@ impl Search<'_> {
             best.channels_min = best.channels_max;
         }
         // Two NVLink domains: trees will want two channels, and rings must have as many.
-        let split = !self.profile.is_seed() && self.view.is_split();
+        let split = self.profile.has_c2c() && self.view.is_split();
         if best.pattern == Pattern::Ring
             && split
             && best.channels_max >= 2
@@ -217,8 +222,10 @@ impl Search<'_> {
             true => self.view.graph.kind(NodeKind::Dev).len(),
             false => self.gpus,
         };
-        // Only a ring comes back to where it began.
-        if sharing > 1 && self.draft.pattern != Pattern::Ring {
+        // Only a ring comes back to where it began.  2.18 divides by nothing for a single GPU.
+        let tree = self.draft.pattern != Pattern::Ring;
+        let alone = self.profile == Profile::V2_18_5 && sharing == 1;
+        if (sharing > 1 && tree) || alone {
             let sharing = sharing as f64;
             total = (f64::from(total) * (sharing / (sharing - 1.0))) as f32;
         }
@@ -281,8 +288,8 @@ impl Search<'_> {
     /// The next conditions; false where there are none.
     fn relax(&mut self, limits: &mut Limits) -> bool {
         let seed = self.profile.is_seed();
-        // Through AMD's CPUs all channels take the same order.
-        let bound = !seed && self.amd && self.draft.kind_intra == PathKind::Sys;
+        // From 2.19 on through AMD's CPUs all channels take the same order.
+        let bound = self.profile.has_hosts() && self.amd && self.draft.kind_intra == PathKind::Sys;
         if self.draft.same && !bound {
             self.draft.same = false;
             return true;
@@ -345,13 +352,18 @@ impl Search<'_> {
     }
 
     fn relax_ports(&mut self, limits: &Limits) -> bool {
-        if self.profile.is_seed() {
+        if !self.profile.has_hosts() {
             if limits.cross_nic != 0 && self.draft.cross_nic == 0 {
                 self.draft.cross_nic = 1;
                 return true;
             }
             self.draft.cross_nic = 0;
             return false;
+        }
+        if !self.profile.has_c2c() {
+            let crosses = limits.cross_nic == 2 && self.draft.cross_nic == 0;
+            self.draft.cross_nic = i32::from(crosses || limits.cross_nic == 1);
+            return crosses;
         }
         let pairs = matches!(self.best.pattern, Pattern::Ring | Pattern::BalancedTree);
         if limits.cross_nic == 2 && self.draft.cross_nic == 0 && pairs {
@@ -378,6 +390,7 @@ impl Search<'_> {
             return;
         }
         if !self.profile.is_seed() {
+            // Many slow channels stay as they are.
             let few = self.sm_min > 80 && best.intra < 50.0 && best.channels > 4;
             if best.channels == 0 || best.pattern == Pattern::Nvls || few {
                 return;
@@ -417,11 +430,11 @@ impl Search<'_> {
         let faster = limits.speeds[limits.speed - 1];
         let (draft, best) = (&mut self.draft, &self.best);
         if best.pattern == Pattern::Ring {
-            if self.profile.is_seed() {
+            if !self.profile.has_hosts() {
                 return false;
             }
             (draft.intra, draft.inter) = (faster, faster);
-        } else if !self.profile.is_seed()
+        } else if self.profile.has_hosts()
             && best.pattern == Pattern::Nvls
             && draft.inter == best.inter
             && draft.inter < draft.intra * 2.0
@@ -446,7 +459,7 @@ impl Search<'_> {
         self.best.intra = 0.1;
         self.best.kind_intra = PathKind::Sys;
         let mut ends = Some(NO_PORTS);
-        if self.profile.has_devices() {
+        if self.profile.keeps_ports() {
             if self.nets.is_empty() {
                 return Err(RefusedSearch::NoWay);
             }

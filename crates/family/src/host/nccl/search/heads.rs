@@ -47,8 +47,11 @@ impl Search<'_> {
 
     fn cross(&mut self, head: u16, gpu: usize, up: bool) -> bool {
         let (route, toll, times) = self.crossing(head, gpu, up);
-        // How far is asked of the others, not of the head.
+        // How far is asked of the others, not of the head; early versions pass over no way at all.
         let kind = self.routes.get(route).kind;
+        if !self.profile.has_c2c() && self.routes.get(route).hops == 0 {
+            return true;
+        }
         if kind >= PathKind::Dis || (times == 1 && kind > self.draft.kind_intra) {
             return false;
         }

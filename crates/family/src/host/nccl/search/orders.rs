@@ -79,7 +79,7 @@ pub(super) struct Asking<'s> {
 impl Orders {
     /// Appends the GPUs to be tried to `out`.
     pub(super) fn next(&mut self, ask: &Asking<'_>, out: &mut Vec<u16>) {
-        if ask.switched && !ask.profile.is_seed() {
+        if ask.switched && ask.profile.has_hosts() {
             return neighbours(ask, self.gpus, out);
         }
         let from = out.len();

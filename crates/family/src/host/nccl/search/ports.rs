@@ -5,9 +5,6 @@ use crate::host::nccl::path::PathKind;
 use crate::host::nccl::settings::NetDevs;
 use crate::host::nccl::view::View;
 
-/// NCCL's bound on channels.
-const CHANNELS: usize = 64;
-
 /// A server's ports as the search sees them.
 #[derive(Debug)]
 pub(super) struct Ports {
@@ -90,21 +87,23 @@ impl Ports {
                 list.push(net);
             }
         };
-        if view.hosts() > 1 {
-            self.by_turns(gpus.clone(), &mut list);
+        if view.ask.profile.has_c2c() && view.hosts() > 1 {
+            self.by_turns(gpus.clone(), &mut list, view.ask.profile.channels());
         } else {
             for net in self.preferred[gpus.clone()].iter().flatten() {
                 add(&mut list, *net);
             }
         }
         let most = match view.ask.settings.netdevs {
-            NetDevs::Max(each) if view.ask.profile.has_devices() => each * gpus.len(),
+            NetDevs::Max(each) => each * gpus.len(),
             _ => usize::MAX,
         };
+        let seen =
+            if view.ask.profile.has_hosts() { view.ask.profile.channels() } else { usize::MAX };
         let Some(farthest) = farthest else { return list };
         for kind in PathKind::ALL.into_iter().filter(|it| *it <= farthest) {
             for gpu in gpus.clone() {
-                for (net, node) in view.nets().iter().enumerate().take(CHANNELS) {
+                for (net, node) in view.nets().iter().enumerate().take(seen) {
                     if list.len() >= most {
                         return list;
                     }
@@ -118,8 +117,8 @@ impl Ports {
     }
 
     /// In a system of several hosts, each GPU's first port comes before any GPU's second.
-    fn by_turns(&self, gpus: std::ops::Range<usize>, list: &mut Vec<usize>) {
-        for turn in 0..CHANNELS {
+    fn by_turns(&self, gpus: std::ops::Range<usize>, list: &mut Vec<usize>, turns: usize) {
+        for turn in 0..turns {
             for preferred in &self.preferred[gpus.clone()] {
                 if let Some(net) = preferred.get(turn)
                     && !list.contains(net)
@@ -139,7 +138,7 @@ fn slot(farthest: Option<PathKind>) -> usize {
 fn of_channels(view: &View, firsts: &[usize], gpu: usize) -> Vec<usize> {
     let mut ports: Vec<usize> = Vec::new();
     let Some(spread) = view.spread(view.gpus()[gpu]) else { return ports };
-    for channel in 0..CHANNELS {
+    for channel in 0..view.ask.profile.channels() {
         let Some(node) = spread.on(channel) else { break };
         let net = firsts[view.graph.node(node).pos];
         if !ports.is_empty() && ports[0] == net {

@@ -84,8 +84,11 @@ impl Search<'_> {
         }
         match choice {
             Choice::All => self.tasks.push(Task::Firsts { next: 0 }),
-            Choice::Near(net) if self.profile.is_seed() => {
+            Choice::Near(net) if !self.profile.has_hosts() => {
                 self.tasks.push(Task::SeedStarts { net, next: 0, again: false });
+            }
+            Choice::Near(net) if !self.profile.has_c2c() => {
+                self.tasks.push(Task::WideStarts { net, next: 0 });
             }
             Choice::Near(net) => self.tasks.push(Task::Starts { net, next: 0 }),
         }

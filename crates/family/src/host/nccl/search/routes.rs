@@ -147,12 +147,16 @@ impl Routes {
         let inside = self.gpus * self.gpus;
         for (at, (open, route)) in self.open.iter_mut().zip(&self.all).enumerate() {
             let limit = if at < inside { intra } else { inter };
+            let near = route.kind <= limit;
+            // Both ways, from 2.8 on.
+            let there_and_back = near && !(tree && route.kind_back > limit);
             *open = if profile.is_seed() {
-                route.hops == 0 || route.kind <= limit
+                route.hops == 0 || near
+            } else if !profile.has_c2c() {
+                // A way of no hops is free, and so is one that is not there.
+                route.hops == 0 || there_and_back
             } else {
-                route.kind < PathKind::Dis
-                    && route.kind <= limit
-                    && !(tree && route.kind_back > limit)
+                route.kind < PathKind::Dis && there_and_back
             };
         }
     }

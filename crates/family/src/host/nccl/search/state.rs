@@ -162,7 +162,7 @@ impl<'v> Search<'v> {
             used: vec![0; gpus],
             gpus,
             switched: !view.graph.kind(NodeKind::Nvs).is_empty(),
-            by_port: if profile.has_devices() { view.inter } else { !nets.is_empty() },
+            by_port: if profile.keeps_ports() { view.inter } else { !nets.is_empty() },
             nets,
             best: draft.clone(),
             n_best: 0,

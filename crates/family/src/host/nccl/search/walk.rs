@@ -8,6 +8,7 @@
 //! Each task on the stack is a loop under way or something to be put back; a task pushes what
 //! comes after it first.  Notes §5.1 to §5.6.
 
+use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::Pattern;
 use crate::host::nccl::search::orders::{Asking, Sort};
 use crate::host::nccl::search::recall::Choice;
@@ -69,8 +70,10 @@ pub(super) enum Task {
     Choose(Choice),
     /// Try the GPUs nearest to a port.
     Starts { net: u16, next: u32 },
-    /// The same in 2.7, which looks twice.
+    /// The same until 2.18, which looks twice.
     SeedStarts { net: u16, next: u32, again: bool },
+    /// The same in 2.21, from another GPU for each channel.
+    WideStarts { net: u16, next: u32 },
     /// Try each GPU as the first.
     Firsts { next: u32 },
     /// The GPU is out of the channel again.
@@ -113,6 +116,7 @@ impl Search<'_> {
             Task::Ports { next, headed } => self.start_at_ports(next, headed),
             Task::Starts { net, next } => self.start_near(net, next),
             Task::SeedStarts { net, next, again } => self.start_near_in_seed(net, next, again),
+            Task::WideStarts { net, next } => self.start_near_by_turns(net, next),
             Task::Firsts { next } => {
                 if (next as usize) < self.gpus {
                     self.tasks.push(Task::Firsts { next: next + 1 });
@@ -374,9 +378,15 @@ impl Search<'_> {
         let sum = |channels: usize, width: f32| channels as f32 * width;
         if draft.pattern == Pattern::Nvls {
             let more = draft.channels > best.channels && draft.channels <= self.gpus;
-            return more || sum(draft.channels, draft.inter) > sum(best.channels, best.inter);
+            let wider = sum(draft.channels, draft.inter) > sum(best.channels, best.inter);
+            return more || (self.profile.has_hosts() && wider);
         }
-        let (new, old) = (sum(draft.channels, draft.intra), sum(best.channels, best.intra));
+        let (new, mut old) = (sum(draft.channels, draft.intra), sum(best.channels, best.intra));
+        if self.profile == Profile::V2_18_5 {
+            // What does not cross ports may be so much slower.
+            let target = 1.0 - f64::from(best.cross_nic - draft.cross_nic) * 0.15;
+            old *= target as f32;
+        }
         if new != old {
             return new > old;
         }
@@ -426,7 +436,14 @@ impl Search<'_> {
         if self.profile.is_seed() {
             return draft.cross_nic == 1 || same_card;
         }
-        if draft.pattern == Pattern::Ring && draft.cross_nic == 2 {
+        if !self.profile.has_c2c() {
+            let pair = self.profile.has_hosts() && draft.cross_nic != 0 && draft.channels & 1 == 1;
+            if (draft.cross_nic != 1 && !same_card)
+                || (pair && id != self.port_id(draft.ports[draft.channels - 1][0]))
+            {
+                return false;
+            }
+        } else if draft.pattern == Pattern::Ring && draft.cross_nic == 2 {
             let pair = draft.channels & 1 == 1;
             if pair && id != self.port_id(draft.ports[draft.channels - 1][0]) {
                 return false;
@@ -455,20 +472,27 @@ impl Search<'_> {
         let heads = matches!(draft.pattern, Pattern::Nvls | Pattern::CollnetDirect);
         let ports = self.ports.of(Some(draft.kind_inter), None);
         let count = ports.len();
-        if next as usize >= count || (heads && headed) {
+        // 2.21 looks for a head at the first port alone.
+        let once = self.profile.has_hosts() && !self.profile.has_c2c();
+        if next as usize >= count || (heads && (headed || (once && next > 0))) {
             return;
         }
         let seed = self.profile.is_seed();
-        let turn = if seed { 0 } else { draft.channels };
+        let by_turns = self.profile.has_hosts();
+        let turn = if by_turns { draft.channels } else { 0 };
         let net = ports[(turn + next as usize) % count];
         // NCCL keeps whole GB/s here.
         let width = draft.inter as i32;
-        let pair = draft.pattern == Pattern::Ring && draft.cross_nic == 2;
+        let pair = if self.profile.has_c2c() {
+            draft.pattern == Pattern::Ring && draft.cross_nic == 2
+        } else {
+            draft.cross_nic != 0
+        };
         let odd = draft.channels & 1 == 1;
         let skipped = (draft.collnet && self.nets[net].coll == 0)
             || self.left[net].0 < width as f32
             || (seed && self.left[net].1 == 0)
-            || (!seed
+            || (by_turns
                 && pair
                 && odd
                 && self.ports.id(net) != self.port_id(draft.ports[draft.channels - 1][1]));
@@ -483,22 +507,33 @@ impl Search<'_> {
         if seed {
             self.left[net].1 -= 1;
         }
-        let head = if heads { self.head_at(net, count) } else { None };
-        let headed = head.is_some();
+        let head = if heads { self.head_at(net) } else { None };
+        let headed = head.is_some() && self.profile.has_c2c();
         self.tasks.push(Task::Ports { next: next + 1, headed });
         self.tasks.push(Task::FreePort { net: net as u16, width });
         match head {
-            Some(gpu) => self.try_gpu(From::Net(net as u16), self.first(gpu, Order::Free)),
+            Some(gpu) => {
+                // In 2.18 the way from the port to the head is free.
+                let from = if by_turns { From::Net(net as u16) } else { From::Nowhere };
+                self.try_gpu(from, self.first(gpu, Order::Free));
+            }
             None if heads => {}
-            None if seed => self.start_channel_in_seed(net),
+            None if !self.profile.has_c2c() => self.start_channel_in_seed(net),
             None => self.start_channel(net),
         }
     }
 
     /// The GPU that heads a channel at the port: the one that the port serves, if it heads no
     /// other channel yet.
-    fn head_at(&self, net: usize, ports: usize) -> Option<usize> {
-        let gpu = self.view.local_gpus[net].filter(|_| self.draft.channels < ports)?;
+    fn head_at(&self, net: usize) -> Option<usize> {
+        let ports = self.ports.of(Some(self.draft.kind_inter), None);
+        // 2.18 goes by the channel, whatever port it begins at.
+        let by_channel = *ports.get(self.draft.channels)?;
+        let net = if self.profile.has_hosts() { net } else { by_channel };
+        let gpu = self.view.local_gpus[net]?;
+        if !self.profile.has_c2c() {
+            return Some(gpu);
+        }
         let heads = (0..self.draft.channels).map(|it| self.draft.gpus[it * self.gpus]);
         (!heads.map(usize::from).any(|it| it == gpu)).then_some(gpu)
     }
@@ -547,18 +582,20 @@ impl Search<'_> {
             self.tasks.push(Task::Choose(Choice::Near(net as u16)));
         }
         if channels == 0 {
-            self.probe(from);
+            // From 2.19 on the switches make every order equal.
+            if !(self.profile.has_hosts() && self.switched) {
+                self.probe(from);
+            }
         } else {
             self.try_gpu(from, self.first(self.replayed(0), Order::Replay));
         }
     }
 
-    /// The GPUs that are widest and then nearest from the port: those with PCI width left, and on
-    /// the second look those without.
-    fn start_near_in_seed(&mut self, net: u16, next: u32, again: bool) {
+    /// How wide and how far the GPUs are that are widest and then nearest from the port.
+    fn widest_from(&self, net: u16) -> (f32, i32) {
         let routes = &self.routes;
         let widest = (0..self.gpus).map(|it| routes.get(routes.net_to_gpu(net.into(), it)));
-        let widest = widest.fold((0.0, i32::MAX), |(width, hops), it| {
+        widest.fold((0.0, i32::MAX), |(width, hops), it| {
             if it.width > width {
                 (it.width, it.hops)
             } else if it.width == width {
@@ -566,7 +603,26 @@ impl Search<'_> {
             } else {
                 (width, hops)
             }
-        });
+        })
+    }
+
+    /// Those GPUs, from the channel's own number on.
+    fn start_near_by_turns(&mut self, net: u16, next: u32) {
+        let widest = self.widest_from(net);
+        if widest.0 < (self.draft.inter as i32) as f32 || next as usize == self.gpus {
+            return;
+        }
+        self.tasks.push(Task::WideStarts { net, next: next + 1 });
+        let gpu = (self.draft.channels + next as usize) % self.gpus;
+        let route = self.routes.get(self.routes.net_to_gpu(net.into(), gpu));
+        if (route.width, route.hops) == widest {
+            self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
+        }
+    }
+
+    /// Those GPUs: the ones with PCI width left, and on the second look those without.
+    fn start_near_in_seed(&mut self, net: u16, next: u32, again: bool) {
+        let widest = self.widest_from(net);
         if widest.0 < (self.draft.inter as i32) as f32 {
             return;
         }
