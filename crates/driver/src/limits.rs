@@ -16,7 +16,7 @@ pub const SNAPSHOTS_KEPT: u32 = 2;
 
 /// Up to so many rows, start-up walks the whole chain; beyond, from the newest good snapshot on.
 ///
-/// A release build walks 1.4 million rows of 300 bytes a second (`cargo xtask bench --wall append`).
+/// A release build walks 1.4 million rows of 300 bytes a second: `cargo xtask bench --wall append`.
 pub const ROWS_WALKED_AT_OPEN_MAX: u64 = 500_000;
 
 /// Rows read from disk at once.
