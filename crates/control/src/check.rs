@@ -70,7 +70,7 @@ pub enum Violation {
 
 mod forward;
 
-pub use forward::tables;
+pub use forward::{Claim, tables};
 
 /// Holds the starts of a schedule plan against what is held and out of use.
 pub fn starts(fabric: &Fabric, state: &State, plan: &Plan) -> Vec<Violation> {

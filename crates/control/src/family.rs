@@ -24,7 +24,7 @@ pub enum DemandError {
     #[error("a job needs at least one host")]
     NoParts,
     /// No box of boards.
-    #[error("{text:?} is no box of boards; write rows and columns such as 4x6, each 1 to 64")]
+    #[error("{text:?} is no box of boards; write rows and columns such as 4x6, each 1 to 256")]
     Boards {
         /// As written, cut short.
         text: String,
@@ -49,8 +49,9 @@ pub fn is_boards(shape: &str) -> bool {
 fn boards(text: &str) -> Result<[u16; 2], DemandError> {
     let side = |it: &str| it.bytes().all(|b| b.is_ascii_digit()).then(|| it.parse().ok())?;
     let read = text.split_once('x').and_then(|(rows, columns)| Some([side(rows)?, side(columns)?]));
-    let max = selvedge_family::grid::room::ROW_MAX as u16;
-    let in_range = |it: &[u16; 2]| it.iter().all(|n| (1..=max).contains(n));
+    // The longest side of a grid, in boards.
+    const MAX: u16 = selvedge_model::limits::GRID_SIDE_MAX / 2;
+    let in_range = |it: &[u16; 2]| it.iter().all(|n| (1..=MAX).contains(n));
     let wrong = || DemandError::Boards { text: text.chars().take(32).collect() };
     read.filter(in_range).ok_or_else(wrong)
 }
@@ -276,10 +277,14 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// The chip to which `from` sends what is for `to`.
-    pub fn next(&self, from: NodeId, to: NodeId) -> Option<NodeId> {
-        let idx = |chip: NodeId| self.chips.binary_search(&chip).ok();
-        Some(self.chips[self.tables.next(idx(from)?, idx(to)?)])
+    /// Who is forwarded to, ascending.
+    pub fn chips(&self) -> &[NodeId] {
+        &self.chips
+    }
+
+    /// For each chip, in their order, the chip to which it sends what is for chip number `to`.
+    pub fn toward(&self, to: usize) -> Vec<u32> {
+        self.tables.toward(to)
     }
 
     /// A number that differs where tables do.
@@ -293,13 +298,6 @@ pub fn forwarding(fabric: &Fabric, place: &Place) -> Option<Forwarding> {
     let parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
     let (chips, tables) = selvedge_family::forwarding(fabric, &parts)?;
     Some(Forwarding { chips, tables })
-}
-
-/// A number that differs where the parts of places do: their tables follow from them.
-pub fn place_digest(place: &Place) -> u64 {
-    place.holds.iter().fold(0xcbf2_9ce4_8422_2325, |acc, it| {
-        (acc ^ u64::from(it.part.number())).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// A digest of the job's forwarding tables: equal demands have equal tables.

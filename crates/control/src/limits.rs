@@ -58,9 +58,19 @@ pub const CALL_AGAIN: Span = Span::hours(6);
 /// communicates.
 pub const SLOWDOWN_MAX: Ppm = Ppm::new(1_250_000);
 
-/// Chips of a partition whose forwarding tables the core makes and checks itself, chip by chip:
-/// it takes some milliseconds.  Those of larger ones are made the same way, and tests look at them.
-pub const TABLE_CHIPS_MAX: u32 = 256;
+/// Entries of the forwarding tables of one partition that the core looks at before they are sent:
+/// all of those of 4,096 chips, which takes a tenth of a second.  Of a larger partition it looks
+/// at the entries of all chips for some destinations, spread evenly.
+pub const TABLE_ENTRIES_MAX: usize = 1 << 24;
+
+/// Goals of defragmentation on a grid that are tried, from the cheapest on.
+pub const GOALS_MAX: usize = 64;
+
+/// Jobs of which each alone is supposed to leave, so that a connected set comes free.
+pub const MOVERS_SINGLE: usize = 64;
+
+/// Jobs of which each two are supposed to leave.
+pub const MOVERS_PAIRED: usize = 12;
 
 /// So many ports that one switch refuses within [`SWITCH_WINDOW`] are cases of their own; more have
 /// one cause, the switch.

@@ -10,7 +10,7 @@ use selvedge_model::unit::Span;
 
 use crate::core::{Core, count};
 use crate::input::Errand;
-use crate::limits::{ASKS_MAX, TABLE_CHIPS_MAX};
+use crate::limits::ASKS_MAX;
 use crate::note::{Note, Stage, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
@@ -116,24 +116,22 @@ impl Core {
     }
 
     /// The digest of the job's forwarding tables.  Those of a partition follow from its place; they
-    /// are looked at before they are sent, as far as that takes less than a few milliseconds.
+    /// are looked at each time before they are sent.
     fn table_of(&mut self, job: JobId, place: &Place) -> Option<u64> {
         if !family::is_among(self.need_of(job)) {
             let demand = self.state.jobs[job].spec.demand.clone();
             return Some(*self.tables.entry(demand).or_insert_with_key(family::table_digest));
         }
-        if TABLE_CHIPS_MAX < place.n_seats() {
-            return Some(family::place_digest(place));
-        }
         let forwarding = family::forwarding(&self.fabric, place);
-        let violations = match &forwarding {
-            Some(it) => check::tables(&self.fabric, job, place, &|from, to| it.next(from, to)),
-            None => Vec::new(),
-        };
-        if let (Some(it), []) = (&forwarding, &violations[..]) {
+        let violations = forwarding.as_ref().map(|it| {
+            let claim = check::Claim { chips: it.chips(), toward: &|to| it.toward(to) };
+            check::tables(&self.fabric, job, place, &claim)
+        });
+        if let (Some(it), Some([])) = (&forwarding, violations.as_deref()) {
             return Some(it.digest());
         }
-        self.note(Note::PlanRefused { job, n_violations: count(violations.len().max(1)) });
+        let n_violations = count(violations.map_or(1, |it| it.len()));
+        self.note(Note::PlanRefused { job, n_violations });
         None
     }
 

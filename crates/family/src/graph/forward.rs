@@ -14,68 +14,41 @@ use crate::graph::Graph;
 pub const DIMS: usize = 4;
 
 /// For each destination and chip, the chip that comes next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Kept as the rule that they follow from: a table of all pairs of 16,384 chips would take a
+/// gibibyte.  The entries for one destination are worked out together.
+#[derive(Clone, Debug)]
 pub struct Tables {
-    n_nodes: usize,
-    next: Vec<u32>,
+    graph: Graph,
+    rule: Rule,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    /// Dimension order.
+    InOrder(Places),
+    /// Up and down: the nodes by rank, and the rank of each.
+    UpAndDown { order: Vec<u32>, ranks: Vec<u32> },
+}
+
+/// Where the nodes of a full box stand.
+#[derive(Clone, Debug)]
+struct Places {
+    of_node: Vec<[u16; DIMS]>,
+    low: [u16; DIMS],
+    sides: [usize; DIMS],
+    node_at: Vec<u32>,
 }
 
 impl Tables {
-    /// The next node from `from` on the way to `to`; `to` itself where they are one.
-    pub fn next(&self, from: usize, to: usize) -> usize {
-        self.next[to * self.n_nodes + from] as usize
-    }
-
-    /// A number that differs where tables do (FNV-1a).
-    pub fn digest(&self) -> u64 {
-        self.next.iter().fold(0xcbf2_9ce4_8422_2325, |acc, &it| {
-            (acc ^ u64::from(it)).wrapping_mul(0x0100_0000_01b3)
-        })
-    }
-
     /// Tables by dimension order; `None` where the nodes at `places` are no full box, or where the
-    /// links of the box are not all there.
+    /// links of the box are not all there.  O(links).
     pub fn in_order(graph: &Graph, places: &[[u16; DIMS]]) -> Option<Self> {
-        let n_nodes = graph.n_nodes();
-        let low: [u16; DIMS] =
-            std::array::from_fn(|dim| places.iter().map(|it| it[dim]).min().unwrap_or(0));
-        let sides: [usize; DIMS] = std::array::from_fn(|dim| {
-            let high = places.iter().map(|it| it[dim]).max().unwrap_or(0);
-            usize::from(high - low[dim]) + 1
-        });
-        if places.len() != n_nodes || sides.iter().product::<usize>() != n_nodes {
-            return None;
-        }
-        let idx = |place: &[u16; DIMS]| {
-            (0..DIMS)
-                .rev()
-                .fold(0, |acc, dim| acc * sides[dim] + usize::from(place[dim] - low[dim]))
-        };
-        let mut node_at = vec![u32::MAX; n_nodes];
-        for (node, place) in (0..).zip(places) {
-            node_at[idx(place)] = node;
-        }
-        if node_at.contains(&u32::MAX) {
-            return None;
-        }
-        let step = |from: usize, to: usize| {
-            let (mut at, goal) = (places[from], places[to]);
-            let Some(dim) = (0..DIMS).find(|&dim| at[dim] != goal[dim]) else { return to as u32 };
-            at[dim] = if at[dim] < goal[dim] { at[dim] + 1 } else { at[dim] - 1 };
-            node_at[idx(&at)]
-        };
-        let nodes = || 0..n_nodes;
-        let next: Vec<u32> = nodes()
-            .flat_map(|to| nodes().map(move |from| (from, to)))
-            .map(|it| step(it.0, it.1))
-            .collect();
-        let is_there =
-            |from: usize, to: u32| from == to as usize || graph.neighbours(from).contains(&to);
-        let all_there = next.iter().enumerate().all(|(at, &to)| is_there(at % n_nodes, to));
-        all_there.then_some(Self { n_nodes, next })
+        let places = Places::of_box(graph, places)?;
+        Some(Self { graph: graph.clone(), rule: Rule::InOrder(places) })
     }
 
-    /// Tables by up and down; `None` where the nodes are not all joined.  O(nodes · links).
+    /// Tables by up and down; `None` where the nodes are not all joined.  O(links).
     pub fn up_and_down(graph: &Graph) -> Option<Self> {
         let n_nodes = graph.n_nodes();
         if n_nodes == 0 {
@@ -91,11 +64,89 @@ impl Tables {
         for (rank, &node) in (0..).zip(&order) {
             ranks[node as usize] = rank;
         }
-        let mut next = vec![0u32; n_nodes * n_nodes];
-        for to in 0..n_nodes {
-            toward(graph, &order, &ranks, to, &mut next[to * n_nodes..][..n_nodes]);
+        Some(Self { graph: graph.clone(), rule: Rule::UpAndDown { order, ranks } })
+    }
+
+    /// How many nodes there are.
+    pub fn n_nodes(&self) -> usize {
+        self.graph.n_nodes()
+    }
+
+    /// The next node of each node on the way to `to`; `to` itself for `to`.  O(links).
+    pub fn toward(&self, to: usize) -> Vec<u32> {
+        match &self.rule {
+            Rule::InOrder(places) => (0..self.n_nodes()).map(|it| places.step(it, to)).collect(),
+            Rule::UpAndDown { order, ranks } => {
+                let mut next = vec![0; self.n_nodes()];
+                toward(&self.graph, order, ranks, to, &mut next);
+                next
+            }
         }
-        Some(Self { n_nodes, next })
+    }
+
+    /// A number that differs where tables do: it is that of what they follow from (FNV-1a).
+    pub fn digest(&self) -> u64 {
+        let links = self.graph.links().iter().flatten().copied();
+        match &self.rule {
+            Rule::InOrder(places) => {
+                let places = places.of_node.iter().flatten().map(|it| u32::from(*it));
+                hash([0].into_iter().chain(places))
+            }
+            Rule::UpAndDown { ranks, .. } => {
+                hash([1].into_iter().chain(ranks.iter().copied()).chain(links))
+            }
+        }
+    }
+}
+
+fn hash(numbers: impl Iterator<Item = u32>) -> u64 {
+    numbers
+        .fold(0xcbf2_9ce4_8422_2325, |acc, it| (acc ^ u64::from(it)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Places {
+    /// The nodes at `places`, if they are a full box whose links are all there.
+    fn of_box(graph: &Graph, places: &[[u16; DIMS]]) -> Option<Self> {
+        let n_nodes = graph.n_nodes();
+        let low: [u16; DIMS] =
+            std::array::from_fn(|dim| places.iter().map(|it| it[dim]).min().unwrap_or(0));
+        let sides: [usize; DIMS] = std::array::from_fn(|dim| {
+            let high = places.iter().map(|it| it[dim]).max().unwrap_or(0);
+            usize::from(high - low[dim]) + 1
+        });
+        if places.len() != n_nodes || sides.iter().product::<usize>() != n_nodes {
+            return None;
+        }
+        let node_at = vec![u32::MAX; n_nodes];
+        let mut these = Self { of_node: places.to_vec(), low, sides, node_at };
+        for (node, place) in (0..).zip(places) {
+            let idx = these.idx(place);
+            these.node_at[idx] = node;
+        }
+        let is_joined = |(node, place): (usize, &[u16; DIMS])| {
+            (0..DIMS).filter(|&dim| usize::from(place[dim] - low[dim]) + 1 < sides[dim]).all(
+                |dim| {
+                    let mut next = *place;
+                    next[dim] += 1;
+                    graph.neighbours(node).contains(&these.node_at[these.idx(&next)])
+                },
+            )
+        };
+        let is_full = !these.node_at.contains(&u32::MAX);
+        (is_full && places.iter().enumerate().all(is_joined)).then_some(these)
+    }
+
+    fn idx(&self, place: &[u16; DIMS]) -> usize {
+        let at = |dim: usize| usize::from(place[dim] - self.low[dim]);
+        (0..DIMS).rev().fold(0, |acc, dim| acc * self.sides[dim] + at(dim))
+    }
+
+    /// The node after `from` on the way to `to`: along the first dimension in which they differ.
+    fn step(&self, from: usize, to: usize) -> u32 {
+        let (mut at, goal) = (self.of_node[from], self.of_node[to]);
+        let Some(dim) = (0..DIMS).find(|&dim| at[dim] != goal[dim]) else { return to as u32 };
+        at[dim] = if at[dim] < goal[dim] { at[dim] + 1 } else { at[dim] - 1 };
+        self.node_at[self.idx(&at)]
     }
 }
 
@@ -134,6 +185,10 @@ fn toward(graph: &Graph, order: &[u32], ranks: &[u32], to: usize, next: &mut [u3
 mod tests {
     use super::*;
 
+    fn next(tables: &Tables, from: usize, to: usize) -> usize {
+        tables.toward(to)[from] as usize
+    }
+
     #[test]
     fn ways_up_and_down_end_and_never_climb_again() {
         // A ring of seven with a chord: shortest ways alone could wait for one another.
@@ -146,7 +201,7 @@ mod tests {
         for (from, to) in (0..7).flat_map(|a| (0..7).map(move |b| (a, b))) {
             let (mut at, mut n, mut descends) = (from, 0, false);
             while at != to {
-                let next = tables.next(at, to);
+                let next = next(&tables, at, to);
                 assert!(graph.neighbours(at).contains(&(next as u32)));
                 assert!(!descends || rank(at) < rank(next), "{from} to {to}");
                 descends = rank(at) < rank(next);
@@ -172,15 +227,18 @@ mod tests {
         let graph = Graph::of_links(6, links.clone());
         let tables = Tables::in_order(&graph, &places).unwrap();
         // Along the first dimension first.
-        assert_eq!((tables.next(0, 5), tables.next(1, 5), tables.next(2, 5)), (1, 2, 5));
+        assert_eq!((next(&tables, 0, 5), next(&tables, 1, 5), next(&tables, 2, 5)), (1, 2, 5));
         for to in 0..6 {
             let distances = graph.distances(to);
             for from in (0..6).filter(|it| *it != to) {
-                assert_eq!(distances[tables.next(from, to)] + 1, distances[from]);
+                assert_eq!(distances[next(&tables, from, to)] + 1, distances[from]);
             }
         }
         links.pop();
-        assert_eq!(Tables::in_order(&Graph::of_links(6, links), &places), None);
-        assert_eq!(Tables::in_order(&Graph::of_links(5, vec![[0, 1]]), &places[..5]), None);
+        assert!(Tables::in_order(&Graph::of_links(6, links), &places).is_none());
+        assert!(Tables::in_order(&Graph::of_links(5, vec![[0, 1]]), &places[..5]).is_none());
+        // Twice in one place, and nobody in another.
+        let twice = [places[0], places[0], places[2], places[3], places[4], places[5]];
+        assert!(Tables::in_order(&graph, &twice).is_none());
     }
 }

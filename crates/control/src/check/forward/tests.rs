@@ -17,10 +17,9 @@ fn place(fabric: &Fabric, cells: &[usize]) -> Place {
 
 fn verdict(fabric: &Fabric, cells: &[usize]) -> Vec<Violation> {
     let place = place(fabric, cells);
-    let parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
-    let (chips, made) = selvedge_family::forwarding(fabric, &parts).unwrap();
-    let idx = |chip: NodeId| chips.binary_search(&chip).unwrap();
-    tables(fabric, JobId::new(0), &place, &|from, to| Some(chips[made.next(idx(from), idx(to))]))
+    let (chips, made) = selvedge_family::forwarding(fabric, &parts_of(fabric, cells)).unwrap();
+    let claim = Claim { chips: &chips, toward: &|to| made.toward(to) };
+    tables(fabric, JobId::new(0), &place, &claim)
 }
 
 fn machines() -> [Fabric; 2] {
@@ -59,30 +58,91 @@ fn parts_of(fabric: &Fabric, cells: &[usize]) -> Vec<PartId> {
 #[test]
 fn a_table_that_leaves_loops_or_locks_is_found() {
     let [square, _] = machines();
-    let two_by_two = place(&square, &[0, 1, 4, 5]);
     let job = JobId::new(0);
-    let chips: Vec<NodeId> = (two_by_two.holds.iter())
-        .flat_map(|it| square.template_of(it.part).seats().iter().map(|at| (it.part, *at)))
-        .map(|(part, at)| square.node_at(part, at as usize))
-        .collect();
-    let nowhere = tables(&square, job, &two_by_two, &|_, _| None);
-    assert!(matches!(nowhere[0], Violation::TableLeaves { .. }), "{nowhere:?}");
-    // Round the four boards by their chips A, always the same way: every link waits for the next.
-    let round = [chips[0], chips[4], chips[12], chips[8]];
-    let one_way = |from: NodeId, _: NodeId| {
-        let at = round.iter().position(|it| *it == from)?;
-        Some(round[(at + 1) % 4])
+    // The chips A of four boards, which are a ring of four.
+    let mut only_a = place(&square, &[0, 1, 5, 4]);
+    only_a.holds.iter_mut().for_each(|it| it.seats = 1);
+    let chip = |it: &Hold| square.node_at(it.part, square.template_of(it.part).seats()[0] as usize);
+    let chips: Vec<NodeId> = only_a.holds.iter().map(chip).collect();
+    let check = |place: &Place, toward: &dyn Fn(usize) -> Vec<u32>| {
+        let chips: Vec<NodeId> = place.holds.iter().map(chip).collect();
+        tables(&square, job, place, &Claim { chips: &chips, toward })
     };
-    let seats = |it: &Hold| Hold { seats: 1, ..*it };
-    let only_a =
-        Place { pool: two_by_two.pool, holds: two_by_two.holds.iter().map(seats).collect() };
-    assert_eq!(tables(&square, job, &only_a, &one_way), [Violation::TablesLock { job, n: 4 }]);
-    // To and fro for ever.
-    let to_and_fro =
-        |from: NodeId, _: NodeId| Some(if from == round[0] { round[1] } else { round[0] });
-    let pair = Place { pool: only_a.pool, holds: vec![only_a.holds[0], only_a.holds[1]] };
-    assert_eq!(tables(&square, job, &pair, &to_and_fro), []);
+    let leaves = |it: &[Violation]| matches!(it, [Violation::TableLeaves { .. }]);
+    assert!(leaves(&check(&only_a, &|_| vec![9; 4])), "to nobody");
+    assert!(leaves(&check(&only_a, &|to| vec![to as u32; 4])), "across, where no link is");
+    assert!(leaves(&check(&only_a, &|_| Vec::new())), "nothing said");
+    let others = Claim { chips: &chips[..3], toward: &|_| vec![0; 3] };
+    assert!(leaves(&tables(&square, job, &only_a, &others)), "a chip forgotten");
+    // Always the same way round: every link waits for the next.
+    let one_way = |to: usize| (0..4).map(move |at| if at == to { at } else { (at + 1) % 4 } as u32);
+    let locks = check(&only_a, &|to| one_way(to).collect());
+    assert_eq!(locks, [Violation::TablesLock { job, n: 4 }]);
+    // Across over the first two only: no link waits for one that waits for it.
+    let turns = [[0, 0, 1, 0], [1, 1, 1, 0], [1, 2, 2, 2], [3, 0, 3, 3]];
+    assert_eq!(check(&only_a, &|to| turns[to].to_vec()), []);
+    // Between the first two for ever, which the third is sent to.
+    let pair = Place { pool: only_a.pool, holds: only_a.holds[..2].to_vec() };
+    assert_eq!(check(&pair, &|to| vec![to as u32; 2]), []);
     let three = Place { pool: only_a.pool, holds: only_a.holds[..3].to_vec() };
-    let lost = tables(&square, job, &three, &to_and_fro);
-    assert!(!lost.is_empty(), "the third is never reached");
+    let to_and_fro = |to: usize| [vec![0, 0, 1], vec![1, 1, 1], vec![1, 0, 2]][to].clone();
+    let (from, to) = (chips[0], chips[2]);
+    assert_eq!(check(&three, &to_and_fro), [Violation::TableLost { job, from, to }]);
+}
+
+/// Every pair of chips is followed link by link, as data would go, and every pair of links that a
+/// way uses one after the other is noted; none of it with the check's arrays.
+#[test]
+fn the_check_says_of_ways_and_waits_what_following_each_of_them_says() {
+    for fabric in machines() {
+        for cells in [vec![0, 1, 2, 4, 6, 8, 9, 10], (0..16).collect()] {
+            let parts = parts_of(&fabric, &cells);
+            let (chips, made) = selvedge_family::forwarding(&fabric, &parts).unwrap();
+            let n = chips.len();
+            let mut waits: std::collections::BTreeSet<([usize; 2], [usize; 2])> = [].into();
+            for to in 0..n {
+                let next = made.toward(to);
+                for from in 0..n {
+                    let mut way = vec![from];
+                    while *way.last().unwrap() != to {
+                        way.push(next[*way.last().unwrap()] as usize);
+                        assert!(way.len() <= n, "{from} to {to}");
+                    }
+                    waits.extend(way.windows(3).map(|it| ([it[0], it[1]], [it[1], it[2]])));
+                }
+            }
+            // Take away who waits for nobody, until nothing is left.
+            loop {
+                let waiting: Vec<[usize; 2]> = waits.iter().map(|it| it.0).collect();
+                let before = waits.len();
+                waits.retain(|it| waiting.binary_search(&it.1).is_ok());
+                if waits.len() == before {
+                    break;
+                }
+            }
+            assert_eq!(waits.len(), 0);
+            assert_eq!(verdict(&fabric, &cells), []);
+        }
+    }
+}
+
+#[test]
+fn the_tables_of_a_whole_machine_of_4096_chips_are_all_looked_at() {
+    let square = Family::HyperSquare(HyperSquare::of_groups([32, 32]));
+    let fabric = selvedge_family::build(&Plant::of_pods("made", [square])).unwrap();
+    let all: Vec<usize> = (0..1024).collect();
+    assert_eq!(verdict(&fabric, &all), []);
+    // One wrong entry among sixteen million is found: the last destination's farthest chip.
+    let place = place(&fabric, &all);
+    let (chips, made) = selvedge_family::forwarding(&fabric, &parts_of(&fabric, &all)).unwrap();
+    let wrong = |to: usize| {
+        let mut next = made.toward(to);
+        if to == 4095 {
+            next[0] = 4095;
+        }
+        next
+    };
+    let found = tables(&fabric, JobId::new(0), &place, &Claim { chips: &chips, toward: &wrong });
+    let (job, from, to) = (JobId::new(0), chips[0], chips[4095]);
+    assert_eq!(found, [Violation::TableLeaves { job, from, to }]);
 }
