@@ -39,6 +39,9 @@ pub const PLANT_PORTS_MAX: usize = 1 << 26;
 /// Chips along one side of a fixed grid.
 pub const GRID_SIDE_MAX: u16 = 512;
 
+/// Chips along the shorter side of a fixed grid: its boards are one word of 64 bits.
+pub const GRID_NARROW_MAX: u16 = 128;
+
 /// Groups along one side of a hyper-square machine.
 pub const GROUPS_SIDE_MAX: u16 = 64;
 

@@ -17,13 +17,6 @@ pub enum Warning {
         /// The pod.
         pod: usize,
     },
-    /// A pod on which no job can be placed.
-    NoJobs {
-        /// The pod.
-        pod: usize,
-        /// Its family's word.
-        family: &'static str,
-    },
     /// A pod of real devices.
     RealDevices {
         /// The pod.
@@ -70,11 +63,6 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Warning::EmptyPod { pod } => write!(f, "pod{pod} has no cube"),
-            Warning::NoJobs { pod, family } => write!(
-                f,
-                "pod{pod} of {family} is described, checked, shown and compared; \
-                 jobs are not placed on it yet"
-            ),
             Warning::RealDevices { pod, address } => write!(
                 f,
                 "pod{pod} names real devices at {address}: Selvedge only observes them until told \
@@ -109,10 +97,10 @@ pub fn warnings(plant: &Plant, fabric: &Fabric) -> Vec<Warning> {
             Family::Tpuv4 { deployed, .. } if deployed.is_empty() => {
                 warnings.push(Warning::EmptyPod { pod });
             }
-            Family::Grid { .. } | Family::HyperSquare(_) => {
-                warnings.push(Warning::NoJobs { pod, family: spec.family.word() });
-            }
-            Family::Tpuv4 { .. } | Family::Hosts { .. } => {}
+            Family::Tpuv4 { .. }
+            | Family::Grid { .. }
+            | Family::HyperSquare(_)
+            | Family::Hosts { .. } => {}
         }
         if let Control::Address(address) = &spec.control {
             warnings.push(Warning::RealDevices { pod, address: address.clone() });

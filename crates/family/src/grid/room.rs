@@ -7,7 +7,8 @@
 
 use crate::grid::{Block, Grid};
 
-/// The most cells along the first axis: one word of bits.
+/// The most cells along the first axis: one word of bits.  A site whose first axis is longer takes
+/// its second for the first.
 pub const ROW_MAX: usize = 64;
 
 /// No neighbour: the grid ends there, or the two cells are not joined.

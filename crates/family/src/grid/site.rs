@@ -6,7 +6,7 @@ use selvedge_model::fabric::{Fabric, LinkKind, Template};
 use selvedge_model::id::PartId;
 
 use crate::grid::Grid;
-use crate::grid::room::{Ground, NO_CELL, Room};
+use crate::grid::room::{Ground, NO_CELL, ROW_MAX, Room};
 
 /// Axes of a site; a flat one has one layer along the third.
 pub const AXES: usize = 3;
@@ -35,6 +35,10 @@ pub struct Site {
     ground: Ground<AXES>,
     /// The part on each cell.
     parts: Vec<Option<PartId>>,
+    /// The cell of each part, in the order of the parts.
+    cells: Vec<(PartId, u32)>,
+    /// Whether the first two axes have been exchanged, so that a row of cells fits into a word.
+    is_turned: bool,
     profile: Profile,
 }
 
@@ -100,35 +104,53 @@ impl Site {
     pub fn whole(grid: Grid<AXES>, parts: &[PartId], profile: Profile) -> Self {
         assert_eq!(grid.n_cells(), parts.len(), "a part on each cell");
         let parts = parts.iter().map(|it| Some(*it)).collect();
-        Self { ground: Ground::whole(grid), parts, profile }
+        Self::new(Ground::whole(grid), parts, false, profile)
+    }
+
+    fn new(
+        ground: Ground<AXES>,
+        parts: Vec<Option<PartId>>,
+        is_turned: bool,
+        profile: Profile,
+    ) -> Self {
+        let numbered = parts.iter().zip(0u32..);
+        let mut cells: Vec<(PartId, u32)> =
+            numbered.filter_map(|(part, cell)| Some(((*part)?, cell))).collect();
+        cells.sort_unstable();
+        Self { ground, parts, cells, is_turned, profile }
     }
 
     /// The site of those of `parts` that have a place, by the cables that there are.
     ///
     /// Two parts beside each other are joined where all cables of the way from one to the other
     /// are there; an axis wraps where such cables lead from its last cell to its first.  `None`
-    /// where no part has a place, or one of them lies beyond what a row holds.
+    /// where no part has a place, or both first axes are longer than [`ROW_MAX`].
     pub fn survey(
         fabric: &Fabric,
         parts: &[PartId],
         place: impl Fn(&str) -> Option<[usize; AXES]>,
         lanes: &[Vec<Lane>; AXES],
     ) -> Option<Self> {
-        let placed: Vec<(PartId, [usize; AXES])> = parts
+        let mut placed: Vec<(PartId, [usize; AXES])> = parts
             .iter()
             .filter_map(|&part| Some((part, place(&fabric.part(part).name)?)))
             .collect();
-        let (first, _) = placed.first()?;
-        let profile = Profile::of(fabric.template_of(*first), lanes);
+        let first = placed.first()?.0;
+        let mut lanes = lanes.clone();
         let mut sides = [1; AXES];
-        for (_, at) in &placed {
-            for axis in 0..AXES {
-                sides[axis] = sides[axis].max(at[axis] + 1);
-            }
+        for (axis, side) in sides.iter_mut().enumerate() {
+            *side = placed.iter().map(|it| it.1[axis] + 1).max().unwrap_or(1);
         }
-        if sides.iter().any(|&it| super::room::ROW_MAX < it) {
+        let is_turned = ROW_MAX < sides[0];
+        if is_turned {
+            placed.iter_mut().for_each(|it| it.1.swap(0, 1));
+            lanes.swap(0, 1);
+            sides.swap(0, 1);
+        }
+        if ROW_MAX < sides[0] {
             return None;
         }
+        let profile = Profile::of(fabric.template_of(first), &lanes);
         let mut grid = Grid::mesh(sides);
         let mut of_cell = vec![None; grid.n_cells()];
         for (part, at) in &placed {
@@ -164,7 +186,7 @@ impl Site {
                 }
             }
         }
-        Some(Self { ground, parts: of_cell, profile })
+        Some(Self::new(ground, of_cell, is_turned, profile))
     }
 
     /// The cells and which of them are joined.
@@ -184,12 +206,30 @@ impl Site {
 
     /// The cell of `part`.
     pub fn cell_of(&self, part: PartId) -> Option<usize> {
-        self.parts.iter().position(|it| *it == Some(part))
+        let found = self.cells.binary_search_by_key(&part, |it| it.0).ok()?;
+        Some(self.cells[found].1 as usize)
+    }
+
+    /// The joint of two parts on `ground`: the cell of one of them and the axis along which the
+    /// other is next; `None` where they are not joined.
+    pub fn joint(&self, ground: &Ground<AXES>, a: PartId, b: PartId) -> Option<(usize, usize)> {
+        let ends = [self.cell_of(a)?, self.cell_of(b)?];
+        let axis_of = |from: usize, to: usize| {
+            (0..AXES).find(|axis| ground.around(from)[*axis][1] as usize == to)
+        };
+        let [a, b] = ends;
+        axis_of(a, b).map(|it| (a, it)).or_else(|| axis_of(b, a).map(|it| (b, it)))
+    }
+
+    /// Of a cell's place or a box's sides: along the rows that the machine counts, and along its
+    /// columns.
+    pub fn rows_and_columns(&self, it: [usize; AXES]) -> [usize; 2] {
+        if self.is_turned { [it[0], it[1]] } else { [it[1], it[0]] }
     }
 
     /// How many parts have a place.
     pub fn n_parts(&self) -> usize {
-        self.parts.iter().flatten().count()
+        self.cells.len()
     }
 
     /// The cells whose part `is_free`.

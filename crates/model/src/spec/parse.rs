@@ -329,8 +329,11 @@ fn read_grid(reader: &mut Reader, table: &Table<'_>, chip: GridChip) -> Option<F
         let (text, at) = reader.text(table, "grid")?;
         let read = text.split_once('x').and_then(|(x, y)| Some([x.parse().ok()?, y.parse().ok()?]));
         let in_range = |n: &u16| 2 <= *n && *n <= limits::GRID_SIDE_MAX && n.is_multiple_of(2);
-        let Some(read) = read.filter(|it: &[u16; 2]| it.iter().all(in_range)) else {
-            let form = "chips along x and y such as \"32x32\", both even, 2 to 512";
+        let is_narrow = |it: &[u16; 2]| it.iter().any(|n| *n <= limits::GRID_NARROW_MAX);
+        let fits = |it: &[u16; 2]| it.iter().all(in_range) && is_narrow(it);
+        let Some(read) = read.filter(fits) else {
+            let form = "chips along x and y such as \"128x32\", both even, one of them 2 to 128, \
+                        the other 2 to 512";
             reader.fault(at, Wrong::BadForm { key: "grid", value: shortened(text), form });
             return None;
         };

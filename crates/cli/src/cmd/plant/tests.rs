@@ -75,7 +75,6 @@ loss_db = 2.5
         expect![[r#"
             demo.toml: good, 4 cubes, 96 OCSes, 64 tpuv2-boards, 128 machines, 512 chips, 640 cables
             warning: pod0 names real devices at ocs.example:830: Selvedge only observes them until told otherwise by --act
-            warning: pod1 of tpuv2 is described, checked, shown and compared; jobs are not placed on it yet
             warning: pod2 has no cube
             warning: x7/s5 is patched, and cube5 will need it once it is deployed
             warning: fibres that are expected to lose more than loss_max_db (2.00dB): 1, such as cube2/y/out/0 with 2.50dB; they would not pass preflight

@@ -160,7 +160,7 @@ grid = "15x16"
             demo.toml:5:8: grid "15x16" cannot be read
              5 | grid = "15x16"
                |        ^^^^^^^
-               right: chips along x and y such as "32x32", both even, 2 to 512
+               right: chips along x and y such as "128x32", both even, one of them 2 to 128, the other 2 to 512
         "#]],
     );
 }
@@ -241,13 +241,13 @@ control = "ocs.example"
 
 #[test]
 fn all_boards_of_a_plant_together_have_a_limit() {
-    let pod = "{ family = \"tpuv3\", grid = \"512x512\" }";
-    let text = format!("format = 1\nname = \"demo\"\npod = [{pod}, {pod}, {pod}, {pod}, {pod}]\n");
+    let pod = "{ family = \"tpuv3\", grid = \"128x512\" }";
+    let text = format!("format = 1\nname = \"demo\"\npod = [{}]\n", [pod; 17].join(", "));
     check(
         &text,
         expect![[r#"
-        demo.toml:3:1: the plant has 327680 boards
-         3 | pod = [{ family = "tpuv3", grid = "512x512" }, { family = "tpuv3", grid = "512x512" }, { family = "t
+        demo.toml:3:1: the plant has 278528 boards
+         3 | pod = [{ family = "tpuv3", grid = "128x512" }, { family = "tpuv3", grid = "128x512" }, { family = "t
            | ^^^
            right: at most 262144; split the plant
     "#]],
