@@ -1,11 +1,13 @@
 //! What parts can take: the one place that says whether a need fits.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use selvedge_family::grid::policy::Policy;
-use selvedge_family::grid::site::Site;
+use selvedge_family::grid::room::Ground;
+use selvedge_family::grid::site::{AXES, Site};
 use selvedge_model::fabric::{Fabric, Role};
 use selvedge_model::fault::Target;
 use selvedge_model::id::{PartId, PoolId};
@@ -24,6 +26,10 @@ pub struct Largest {
     pub rows: u32,
     /// Columns of it.
     pub columns: u32,
+    /// Its first row.
+    pub row: u32,
+    /// Its first column.
+    pub column: u32,
     /// Parts of the largest connected set of them.
     pub connected: u32,
 }
@@ -150,6 +156,36 @@ impl<'a> Capacity<'a> {
         parts.copied().filter(|&part| self.is_free(part)).collect()
     }
 
+    /// How many parts of `pool` are free and sound.  On a grid a part beside a dead cable is: the
+    /// cable is an edge that no partition crosses.
+    pub fn n_free(&self, pool: PoolId) -> usize {
+        let parts = self.layout.pools[pool].iter();
+        match self.layout.is_sited(pool) {
+            true => parts.filter(|it| self.is_free_inside(**it)).count(),
+            false => parts.filter(|it| self.is_free(**it)).count(),
+        }
+    }
+
+    /// Whether all of `part` is free and sound, whatever is with the cables that leave it.
+    pub fn is_free_inside(&self, part: PartId) -> bool {
+        self.held[part.idx()] == 0 && self.parts[part].is_whole_inside()
+    }
+
+    /// The cells of `pool`'s grid without the joints whose cables are out of use.
+    pub(crate) fn ground(&self, pool: PoolId) -> Option<Cow<'a, Ground<AXES>>> {
+        let site = self.layout.sites[pool].as_ref()?;
+        let parts = self.layout.pools[pool].iter();
+        let severed =
+            parts.flat_map(|&part| self.parts[part].cut.iter().map(move |&other| [part, other]));
+        let mut ground = Cow::Borrowed(site.ground());
+        for [a, b] in severed {
+            if let Some((cell, axis)) = site.joint(&ground, a, b) {
+                ground.to_mut().sever(cell, axis);
+            }
+        }
+        Some(ground)
+    }
+
     /// Whether `need` fits into `pool`.
     pub fn fits(&self, pool: PoolId, need: &Need) -> bool {
         match need {
@@ -166,26 +202,29 @@ impl<'a> Capacity<'a> {
     /// The best partition of `pool` for what is `wanted`, if one is good enough.
     pub fn partition(&self, pool: PoolId, wanted: &Partition) -> Option<Chosen> {
         let site = self.layout.sites[pool].as_ref()?;
-        let parts = self.layout.pools[pool].iter();
-        let severed: Vec<[PartId; 2]> = parts
-            .flat_map(|&part| self.parts[part].cut.iter().map(move |&other| [part, other]))
-            .collect();
-        let is_free =
-            |part: PartId| self.held[part.idx()] == 0 && self.parts[part].is_whole_inside();
-        partition::choose(site, &severed, is_free, wanted, self.layout.policy)
+        let ground = self.ground(pool)?;
+        let is_free = |part: PartId| self.is_free_inside(part);
+        partition::choose(site, &ground, is_free, wanted, self.layout.policy)
     }
 
     /// The free and sound cells of `pool`, if it has a grid: the largest box and the largest
     /// connected set of them, in parts.
     pub fn largest(&self, pool: PoolId) -> Option<Largest> {
         let site = self.layout.sites[pool].as_ref()?;
-        let is_free =
-            |part: PartId| self.held[part.idx()] == 0 && self.parts[part].is_whole_inside();
-        let room = site.room(site.ground(), is_free);
-        let sides = room.largest_box().map_or([0; 2], |it| [it.sides[0], it.sides[1]]);
-        let n_free = u32::try_from(room.n_free()).unwrap_or(u32::MAX);
-        let connected = u32::try_from(room.largest_piece()).unwrap_or(u32::MAX);
-        Some(Largest { n_free, rows: sides[1] as u32, columns: sides[0] as u32, connected })
+        let ground = self.ground(pool)?;
+        let room = site.room(&ground, |part| self.is_free_inside(part));
+        let found = room.largest_box();
+        let [rows, columns] = found.map_or([0; 2], |it| site.rows_and_columns(it.sides));
+        let [row, column] = found.map_or([0; 2], |it| site.rows_and_columns(it.origin));
+        let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+        Some(Largest {
+            n_free: number(room.n_free()),
+            rows: number(rows),
+            columns: number(columns),
+            row: number(row),
+            column: number(column),
+            connected: number(room.largest_piece()),
+        })
     }
 
     /// Whether `pool` could ever hold `need`, were everything free and sound.
@@ -196,7 +235,7 @@ impl<'a> Capacity<'a> {
                 .iter()
                 .any(|&part| masks.iter().any(|mask| layout.seats[part] & mask == *mask)),
             Need::Partition(wanted) => layout.sites[pool].as_ref().is_some_and(|site| {
-                partition::choose(site, &[], |_| true, wanted, layout.policy).is_some()
+                partition::choose(site, site.ground(), |_| true, wanted, layout.policy).is_some()
             }),
         }
     }

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use selvedge_family::grid::policy::{Policy, Wanted, candidates};
+use selvedge_family::grid::room::Ground;
 use selvedge_family::grid::site::{AXES, Joined, Site};
 use selvedge_model::id::PartId;
 use selvedge_model::job::{Collective, Partition};
@@ -37,24 +38,15 @@ pub struct Score {
 }
 
 /// The best of the sets that the rule proposes from what `is_free`, if one is good enough; no set
-/// holds two parts that are `severed`.
+/// holds two parts beside each other that are not joined on `ground`.
 pub(crate) fn choose(
     site: &Site,
-    severed: &[[PartId; 2]],
+    ground: &Ground<AXES>,
     is_free: impl Fn(PartId) -> bool,
     wanted: &Partition,
     policy: Policy,
 ) -> Option<Chosen> {
-    let mut ground = std::borrow::Cow::Borrowed(site.ground());
-    for [a, b] in severed {
-        let (Some(a), Some(b)) = (site.cell_of(*a), site.cell_of(*b)) else { continue };
-        let around = *ground.around(a);
-        let axis = (0..AXES).find(|it| around[*it][1] as usize == b);
-        if let Some(axis) = axis {
-            ground.to_mut().sever(a, axis);
-        }
-    }
-    let room = site.room(&ground, is_free);
+    let room = site.room(ground, is_free);
     let n_cells = wanted.n_parts as usize;
     let sides = wanted.sides.map(|it| it.map(usize::from));
     let asked = Wanted { n_cells, sides, exact: wanted.exact };

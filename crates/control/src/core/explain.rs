@@ -26,7 +26,8 @@ pub struct Explanation {
     pub n_ahead: usize,
     /// What it needs, in parts or seats.
     pub need: Need,
-    /// For each pool that could serve it, how many whole parts are free and sound, and how many
+    /// For each pool that could serve it, how many whole parts are free and sound (on a grid
+    /// also beside a dead cable), and how many
     /// there are.
     pub room: Vec<(String, usize, usize)>,
     /// What all together would let it start now; each is needed.  None if it does not wait, or
@@ -50,7 +51,7 @@ impl Core {
         let free = crate::capacity::Capacity::now(&self.layout, &self.state.parts);
         let room = serving
             .map(|(pool, parts)| {
-                (self.fabric.pools()[pool].clone(), free.free_parts(pool).len(), parts.len())
+                (self.fabric.pools()[pool].clone(), free.n_free(pool), parts.len())
             })
             .collect();
         let mut explanation = Explanation {
