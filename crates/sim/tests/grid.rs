@@ -1,10 +1,14 @@
 //! Jobs on grids of boards, from submit to the return of a board, under the judge's rules.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+use selvedge_control::capacity::Capacity;
+use selvedge_control::core::Accepted;
+use selvedge_control::input::{Ask, JobOrder};
 use selvedge_control::note::CaseState;
+use selvedge_control::settings::Level;
 use selvedge_control::state::JobState;
 use selvedge_model::fault::Target;
-use selvedge_model::id::{JobId, PartId};
+use selvedge_model::id::{JobId, PartId, PoolId};
 use selvedge_model::job::{Collective, Demand, JobSpec, Load, Work};
 use selvedge_model::unit::{Moment, Ppm, Span};
 use selvedge_sim::fault::{FaultKind, FaultSpec, Rates};
@@ -71,6 +75,34 @@ fn run_until(world: &mut World, is_so: impl Fn(&World) -> bool) {
             state.cases.iter().map(|it| (it.target, it.symptom, it.state)).collect();
         let what = format!("within three days: {jobs:?} {cases:?}");
         assert!(world.step(last).unwrap(), "{what}");
+    }
+}
+
+/// A scenario in which something is asked every minute of the first hours, so that time passes.
+fn ticking(plant: &str) -> Scenario {
+    let mut scenario = scenario(plant);
+    for nth in 1..300 {
+        let what = Ask::SetLevel { level: Level::Repair };
+        let event = Happening::Ask { by: "clock".to_owned(), what };
+        scenario.events.push((Moment::START + Span::mins(nth), event));
+    }
+    scenario
+}
+
+fn submit_first(scenario: &mut Scenario, spec: JobSpec) {
+    submit_after(scenario, Span::ZERO, spec);
+}
+
+fn submit_after(scenario: &mut Scenario, span: Span, spec: JobSpec) {
+    let at = Moment::START + span;
+    let idx = scenario.events.partition_point(|it| it.0 <= at);
+    scenario.events.insert(idx, (at, Happening::Submit(spec)));
+}
+
+fn wait_for(world: &mut World, span: Span) {
+    let soon = world.now() + span;
+    while world.next_at().is_some_and(|at| at <= soon) {
+        world.step(soon).unwrap();
     }
 }
 
@@ -158,6 +190,191 @@ fn a_cable_concerns_the_job_that_holds_both_of_its_ends() {
     assert!(2 <= of_one && of_other == 1, "{of_one} {of_other}");
     world.check();
     assert_eq!(world.rules().n_found(), 0, "{:?}", world.rules().list());
+}
+
+/// A job that may be moved, with or without a limit.
+fn movable(name: &str, demand: Demand) -> JobSpec {
+    JobSpec { preemptible: true, ..spec(name, demand) }
+}
+
+/// The boards that a job of this number holds.
+fn names(world: &World, job: JobId) -> Vec<String> {
+    let name = |it: PartId| world.core().fabric().part(it).name.to_string();
+    parts(world, job).into_iter().map(name).collect()
+}
+
+/// Method: three boxes of 4x2 fill a machine of 4x6 and the outer ones end, so that eight boards are
+/// free on each side of the third.  A box of 4x4 fits by count and not by shape, until the job
+/// between moves aside; it goes on from its checkpoint.
+#[test]
+fn a_job_moves_aside_where_a_box_fits_by_count_and_not_by_shape() {
+    let plants = [
+        "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"4x6\"\n",
+        "format = 1\nname = \"v2\"\n[[pod]]\nfamily = \"tpuv2\"\ngrid = \"12x8\"\nwrap = \"none\"\n",
+    ];
+    for plant in plants {
+        let mut scenario = ticking(plant);
+        let by_two = || Demand::Shape("4x2".to_owned());
+        for name in ["left", "middle", "right"] {
+            submit_first(&mut scenario, movable(name, by_two()));
+        }
+        let wide = spec("wide", Demand::Shape("4x4".to_owned()));
+        submit_after(&mut scenario, Span::mins(80), wide);
+        let mut world = scenario::begin(&scenario).unwrap();
+        let wide = JobId::new(3);
+        let jobs = [0, 1, 2].map(JobId::new);
+        run_until(&mut world, |it| jobs.iter().all(|job| runs(it, *job)));
+        let column = |world: &World, job: JobId| {
+            let site = world.core().layout().sites[PoolId::new(0)].as_ref().unwrap();
+            let cells = parts(world, job).into_iter().filter_map(|it| site.cell_of(it));
+            cells.map(|it| site.ground().grid().at(it)[0]).min().unwrap()
+        };
+        let middle = jobs.into_iter().find(|it| column(&world, *it) == 2).unwrap();
+        let before = names(&world, middle);
+        wait_for(&mut world, Span::hours(1));
+        for job in jobs.into_iter().filter(|it| *it != middle) {
+            world.ask("ada", Ask::Job { job, order: JobOrder::Cancel }).unwrap();
+        }
+        run_until(&mut world, |it| runs(it, wide) && runs(it, middle));
+        let state = world.core().state();
+        assert_eq!((state.jobs[wide].attempt, state.jobs[middle].attempt), (1, 2), "{plant}");
+        assert_ne!(names(&world, middle), before);
+        assert!(Span::mins(50).div(Span::secs(1)) <= state.jobs[middle].kept, "it goes on");
+        // Long before the six hours of the job that stood there are over.
+        assert!(world.now() < Moment::START + Span::hours(2), "{:?}", world.now());
+        run_until(&mut world, |it| {
+            [wide, middle]
+                .iter()
+                .all(|job| it.core().state().jobs[*job].state == JobState::Finished)
+        });
+        world.check();
+        assert_eq!(world.rules().n_found(), 0, "{:?}", world.rules().list());
+    }
+}
+
+/// Method: as above, but the job between may not be preempted, or has ten minutes left by its limit,
+/// which is less than a move takes.
+#[test]
+fn nobody_moves_who_may_not_or_who_is_gone_sooner() {
+    let plant = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"1x6\"\n";
+    for (preemptible, limit) in [(false, None), (true, Some(Span::mins(90)))] {
+        let mut scenario = ticking(plant);
+        for name in ["left", "middle", "right"] {
+            let demand = Demand::Shape("1x2".to_owned());
+            let spec = JobSpec { preemptible, limit, ..spec(name, demand) };
+            submit_first(&mut scenario, spec);
+        }
+        let mut world = scenario::begin(&scenario).unwrap();
+        let jobs = [0, 1, 2].map(JobId::new);
+        run_until(&mut world, |it| jobs.iter().all(|job| runs(it, *job)));
+        let middle =
+            jobs.into_iter().find(|it| names(&world, *it).contains(&"board0.2".to_owned()));
+        let middle = middle.unwrap();
+        wait_for(&mut world, Span::mins(80));
+        for job in jobs.into_iter().filter(|it| *it != middle) {
+            world.ask("ada", Ask::Job { job, order: JobOrder::Cancel }).unwrap();
+        }
+        wait_for(&mut world, Span::mins(2));
+        let wide = spec("wide", Demand::Shape("1x4".to_owned()));
+        world.ask("ada", Ask::Submit { key: None, spec: wide }).unwrap();
+        wait_for(&mut world, Span::mins(5));
+        let state = world.core().state();
+        assert_eq!((state.jobs[middle].attempt, &state.proposal), (1, &None));
+        assert!(runs(&world, middle));
+    }
+}
+
+/// Method: a line of 20 boards of which every second pair is held, and a set of six wanted that no
+/// free pair can give: one job leaves the pair between two free ones, for another free pair.
+#[test]
+fn a_connected_set_gets_room_by_the_fewest_that_lose_least() {
+    let plant = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"1x20\"\n";
+    let mut scenario = ticking(plant);
+    for nth in 0..10 {
+        let demand = Demand::Shape("1x2".to_owned());
+        submit_first(&mut scenario, movable(&format!("j{nth}"), demand));
+    }
+    submit_after(&mut scenario, Span::mins(50), spec("wide", load(24)));
+    let mut world = scenario::begin(&scenario).unwrap();
+    let wide = JobId::new(10);
+    let jobs: Vec<JobId> = (0..10).map(JobId::new).collect();
+    run_until(&mut world, |it| jobs.iter().all(|job| runs(it, *job)));
+    wait_for(&mut world, Span::mins(30));
+    let mut by_place = jobs.clone();
+    by_place.sort_by_key(|it| parts(&world, *it)[0]);
+    for job in by_place.iter().step_by(2) {
+        world.ask("ada", Ask::Job { job: *job, order: JobOrder::Cancel }).unwrap();
+    }
+    run_until(&mut world, |it| {
+        runs(it, wide)
+            && jobs.iter().all(|job| {
+                runs(it, *job) || it.core().state().jobs[*job].state.word() == "cancelled"
+            })
+    });
+    let moved = by_place.iter().filter(|it| world.core().state().jobs[**it].attempt == 2).count();
+    assert_eq!((moved, parts(&world, wide).len()), (1, 6));
+    world.check();
+    assert_eq!(world.rules().n_found(), 0, "{:?}", world.rules().list());
+}
+
+/// Seed 000 §2.1: four pods as one mesh, and the longest grid that there may be, which is more
+/// boards a side than a word has bits.
+#[test]
+fn grids_longer_than_a_word_of_boards_take_jobs() {
+    for (grid, wide, n_boards) in
+        [("128x32", "16x40", 640), ("512x32", "200x16", 3200), ("32x512", "2x256", 512)]
+    {
+        let plant = format!(
+            "format = 1\nname = \"v3\"\n[[pod]]\nfamily = \"tpuv3\"\ngrid = \"{grid}\"\nwrap = \"none\"\n"
+        );
+        let (mut world, [one, other]) = world(&plant, [Demand::Shape(wide.to_owned()), load(52)]);
+        run_until(&mut world, |it| runs(it, one) && runs(it, other));
+        assert_eq!((parts(&world, one).len(), parts(&world, other).len()), (n_boards, 13));
+        let dead = parts(&world, other)[0];
+        let machine = world.core().fabric().node_at(dead, 0);
+        let fault = FaultSpec { kind: FaultKind::MachineDown, target: Some(Target::Node(machine)) };
+        let now = world.now();
+        world.plant_mut().inject(now, fault).unwrap();
+        run_until(&mut world, |it| 1 < it.core().state().jobs[other].attempt && runs(it, other));
+        assert!(!parts(&world, other).contains(&dead));
+        world.check();
+        assert_eq!(world.rules().n_found(), 0, "{:?}", world.rules().list());
+    }
+}
+
+/// A board beside a dead cable is free, and so the room that is told counts it; no box crosses the
+/// cable.
+#[test]
+fn room_counts_boards_beside_a_dead_cable_and_no_box_across_it() {
+    let plant = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"2x4\"\n";
+    let demands = [Demand::Shape("2x4".to_owned()), Demand::Shape("2x3".to_owned())];
+    let mut scenario = ticking(plant);
+    for (name, demand) in ["one", "other"].into_iter().zip(demands) {
+        submit_first(&mut scenario, spec(name, demand));
+    }
+    let (mut world, [one, other]) = (scenario::begin(&scenario).unwrap(), [0, 1].map(JobId::new));
+    run_until(&mut world, |it| runs(it, one));
+    world.ask("ada", Ask::Job { job: other, order: JobOrder::Hold }).unwrap();
+    world.ask("ada", Ask::Job { job: one, order: JobOrder::Cancel }).unwrap();
+    // Between columns 1 and 2, in both rows.
+    for row in 0..2 {
+        let fabric = world.core().fabric();
+        let [a, b] = [1, 2].map(|it| fabric.part_named(&format!("board{row}.{it}")).unwrap());
+        let cable = fabric.cables().iter().find(|it| {
+            let ends = [it.a, it.b].map(|port| fabric.part_of_port(port));
+            ends == [a, b] || ends == [b, a]
+        });
+        let link = fabric.link_from(cable.unwrap().a).unwrap();
+        let why = "by hand".to_owned();
+        world.ask("ada", Ask::Drain { target: Target::Link(link), why }).unwrap();
+    }
+    wait_for(&mut world, Span::mins(5));
+    let explained = world.core().explain(other).unwrap();
+    assert_eq!(explained.room, [("pod0".to_owned(), 8, 8)]);
+    let core = world.core();
+    let free = Capacity::now(core.layout(), &core.state().parts);
+    let largest = free.largest(PoolId::new(0)).unwrap();
+    assert_eq!((largest.n_free, largest.rows, largest.columns, largest.connected), (8, 2, 2, 4));
 }
 
 #[test]

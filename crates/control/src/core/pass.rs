@@ -245,11 +245,12 @@ impl Core {
         if !waits || is_moving || claims || is_proposed {
             return None;
         }
-        self.plan_moves(head.job)
+        let promised = head.promise.as_ref().map(|it| it.at.since(soon));
+        self.plan_moves(head.job, promised.unwrap_or(settings.moves_window))
     }
 
-    /// The moves that would let `head` start now.
-    fn plan_moves(&self, head: JobId) -> Option<Moves> {
+    /// The moves that would let `head` start now, where it would start `sooner` by so much.
+    fn plan_moves(&self, head: JobId, sooner: Span) -> Option<Moves> {
         let rows = self.rows();
         let settings = &self.state.settings;
         let loss = settings.notice + settings.grace + settings.setup_max;
@@ -265,9 +266,19 @@ impl Core {
         let allowance = self.allowance();
         let head = self.waiting(head);
         let id = PlanId::new(self.state.n_plans);
+        let worth = sooner.times(u64::from(self.n_seats_for(&head)));
         self.with_view(&rows.queue, &rows.busy, |view| {
-            defragment::propose(view, &head, &movable, &allowance, id)
+            defragment::propose(view, &head, &movable, &allowance, worth, id)
         })
+    }
+
+    /// The chips that a job needs on this plant.
+    fn n_seats_for(&self, job: &Waiting<'_>) -> u32 {
+        let pools = self.layout.pools.pairs();
+        let mut serving =
+            pools.filter(|it| family::serves(&self.fabric, &self.layout, it.0, job.demand));
+        let part = serving.find_map(|it| it.1.first());
+        job.need.n_seats(part.map_or(1, |it| self.layout.seats[*it].count_ones()))
     }
 
     /// What each owner may still lose: its share of what it runs over the window, less what it

@@ -1,8 +1,11 @@
 //! Which running jobs to move so that a waiting one fits (seed 000 §3.3: several sub-cube jobs
-//! into fewer cubes, or multi-cube jobs into another pod, minimal and fair).
+//! into fewer cubes, or multi-cube jobs into another pod, minimal and fair; on a grid, jobs out of
+//! the way of a box or a connected set).
 //!
 //! A proposal is reviewable: who goes where, and what it costs in lost chip time.  No owner loses
-//! more than its share within a window.
+//! more than its share within a window, and all together lose less than the head gains.
+
+mod partition;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,16 +38,17 @@ pub struct Movable<'a> {
 /// What each owner may still lose within the window, in chip time.
 pub type Allowance<'a> = BTreeMap<&'a str, Span>;
 
-/// The cheapest moves found that let `head` start, if there are any.  Greedy: parts are emptied
-/// in the order of what that costs, then whole jobs leave the pool, smallest first.
+/// The cheapest moves found that let `head` start, if there are any and they cost no more chip time
+/// than they are `worth`.  Greedy: parts are emptied in the order of what that costs, then whole
+/// jobs leave the pool, smallest first.
 pub fn propose(
     view: &View<'_>,
     head: &Waiting<'_>,
     movable: &[Movable<'_>],
     allowance: &Allowance<'_>,
+    worth: Span,
     id: PlanId,
 ) -> Option<Moves> {
-    let Need::Whole { n_parts } = head.need else { return None };
     let pools = view.layout.pools.ids();
     pools
         .filter(|&pool| family::serves(view.fabric, view.layout, pool, head.demand))
@@ -58,16 +62,27 @@ pub fn propose(
                 lost: Span::ZERO,
                 emptied: BTreeSet::new(),
             };
-            try_.make_room(pool, *n_parts as usize, movable).then_some(Moves {
-                id,
-                job: head.job,
-                moves: try_.moves,
-                lost: try_.lost,
-            })
+            let Try { moves, lost, .. } = match head.need {
+                Need::Whole { n_parts } => {
+                    try_.make_room(pool, *n_parts as usize, movable).then_some(try_)
+                }
+                Need::Partition(wanted) => partition::make_room(&try_, pool, wanted, movable),
+                Need::Within { .. } => None,
+            }?;
+            Some(Moves { id, job: head.job, moves, lost })
         })
+        .filter(|it| it.lost <= worth)
         .min_by_key(|it| (it.lost, it.moves.len()))
 }
 
+impl Movable<'_> {
+    /// What all chips of it together lose by a move.
+    fn cost(&self) -> Span {
+        self.loss.times(u64::from(self.place.n_seats()))
+    }
+}
+
+#[derive(Clone)]
 struct Try<'a> {
     view: &'a View<'a>,
     free: Capacity<'a>,
@@ -187,7 +202,7 @@ impl<'a> Try<'a> {
 
     /// Takes the job's loss from its owner's allowance, if that is enough.
     fn charge(&mut self, job: &Movable<'a>) -> bool {
-        let loss = job.loss.times(u64::from(job.place.n_seats()));
+        let loss = job.cost();
         let Some(left) = self.left.get_mut(job.owner) else { return false };
         if *left < loss {
             return false;
