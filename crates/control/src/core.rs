@@ -50,6 +50,11 @@ use crate::schedule::swap::Swap;
 use crate::settings::Settings;
 use crate::state::{Blueprint, PartState, State, Timer};
 
+/// How the parts of a pool stand, where a number alone would not say why nothing fits.
+fn of_a_grid(sides: Option<[usize; 2]>) -> String {
+    sides.map_or(String::new(), |[rows, columns]| format!(", a grid of {rows}x{columns}"))
+}
+
 /// What an accepted input made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
@@ -84,8 +89,11 @@ pub enum Refused {
     Spec(#[from] SpecError),
     #[error(transparent)]
     Demand(#[from] DemandError),
-    #[error("{demand} does not fit this plant: its largest pool has {n_parts} parts for it")]
-    TooLarge { demand: Demand, n_parts: usize },
+    #[error(
+        "{demand} does not fit this plant: its largest pool has {n_parts} parts for it{}",
+        of_a_grid(*sides)
+    )]
+    TooLarge { demand: Demand, n_parts: usize, sides: Option<[usize; 2]> },
     #[error(
         "{demand} has {n} real tasks and {n_others} are of jobs that are not over; one server runs \
          at most {max}"

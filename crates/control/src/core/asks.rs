@@ -56,8 +56,11 @@ impl Core {
             let pools = self.layout.pools.pairs();
             let serving = pools
                 .filter(|(pool, _)| family::serves(&self.fabric, &self.layout, *pool, &demand));
-            let n_parts = serving.map(|(_, parts)| parts.len()).max().unwrap_or(0);
-            return Err(Refused::TooLarge { demand, n_parts });
+            let largest = serving.max_by_key(|(_, parts)| parts.len());
+            let n_parts = largest.map_or(0, |(_, parts)| parts.len());
+            let site = largest.and_then(|(pool, _)| self.layout.sites[pool].as_ref());
+            let sides = site.map(|it| it.rows_and_columns(it.ground().grid().sides));
+            return Err(Refused::TooLarge { demand, n_parts, sides });
         }
         let mut spec = spec.clone();
         spec.demand = demand;
