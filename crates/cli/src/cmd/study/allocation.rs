@@ -220,7 +220,7 @@ impl Allocation {
     }
 }
 
-fn policies(words: &[String]) -> Outcome<Vec<Policy>> {
+pub(super) fn policies(words: &[String]) -> Outcome<Vec<Policy>> {
     if words.iter().any(|it| it == "all") {
         return Ok(Policy::ALL.to_vec());
     }
@@ -239,6 +239,13 @@ fn share(what: &str, value: f64) -> Outcome<Ppm> {
         return Ok(Ppm::new((value * 1e6).round() as u32));
     }
     Err(Failure::new(format!("{what} is {value}")).hint("write a share of the whole"))
+}
+
+fn per_cent(what: &str, value: f64) -> Outcome<Ppm> {
+    if (0.0..=100.0).contains(&value) {
+        return Ok(Ppm::new((value * 1e4).round() as u32));
+    }
+    Err(Failure::new(format!("{what} is {value}")).hint("write per cent, 0 to 100"))
 }
 
 fn setup(args: &Allocation, policy: Policy, seed: u64) -> Outcome<Setup> {
@@ -262,7 +269,7 @@ fn setup(args: &Allocation, policy: Policy, seed: u64) -> Outcome<Setup> {
         policy,
         queue,
         tasks,
-        dead: share("--dead", args.dead / 100.0)?,
+        dead: per_cent("--dead", args.dead)?,
         communication: share("--communication", args.communication)?,
         seed,
     })

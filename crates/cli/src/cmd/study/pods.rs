@@ -13,6 +13,7 @@ use selvedge_sim::trace::{self, Scaled, TraceJob};
 use serde_json::json;
 
 use crate::Globals;
+use crate::cmd::study::allocation::policies;
 use crate::failure::{Answer, Outcome, Within as _};
 use crate::render::table::Table;
 use crate::render::{self, number};
@@ -23,6 +24,11 @@ pub(crate) struct Pods {
     /// drawn from the published TPUv4 slice mix at load 0.85.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Rules of placement on the static pod: first-fit, best-fit, anchored and so on as in
+    /// `study allocation`, or `all`.
+    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
+    #[arg(default_value = "first-fit,best-fit,anchored")]
+    policy: Vec<String>,
     /// For all dice.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -43,13 +49,9 @@ const JOBS: u64 = 400;
 pub(crate) fn run(args: &Pods, globals: &Globals) -> Outcome {
     let jobs = jobs(args)?;
     let ask = Ask { n_watched: args.watched, curve: true };
-    let pods = [
-        Pod::Switched,
-        Pod::Static(Policy::FirstFit),
-        Pod::Static(Policy::BestFit),
-        Pod::Static(Policy::Anchored),
-    ];
-    let runs: Vec<Run> = pods.into_iter().map(|pod| timed(pod, &jobs, ask)).collect();
+    let fixed = policies(&args.policy)?.into_iter().map(Pod::Static);
+    let pods = std::iter::once(Pod::Switched).chain(fixed);
+    let runs: Vec<Run> = pods.map(|pod| timed(pod, &jobs, ask)).collect();
     let arriving = pods::while_cubes_arrive(args.seed);
     if let Some(file) = &args.svg {
         fs::write(file, draw(&runs, &arriving))
@@ -123,7 +125,10 @@ fn timed(pod: Pod, jobs: &[TraceJob], ask: Ask) -> Run {
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
-const COLOURS: [&str; 4] = ["#2166ac", "#b2182b", "#d6604d", "#f4a582"];
+const COLOURS: [&str; 8] =
+    ["#2166ac", "#b2182b", "#d6604d", "#f4a582", "#1b7837", "#762a83", "#8c510a", "#4d4d4d"];
+/// Names in a row of the legend.
+const PER_ROW: usize = 4;
 
 fn draw(runs: &[Run], arriving: &[[u32; 2]]) -> String {
     let end = runs.iter().filter_map(|it| it.largest.last()).map(|it| it.at).max();
@@ -179,7 +184,8 @@ fn line(svg: &mut String, points: &str, colour: &str) {
 }
 
 fn legend(svg: &mut String, nth: usize, top: f64, name: &str) {
-    let (x, y) = (30.0 + 200.0 * nth as f64, top + HEIGHT + 18.0);
+    let (column, row) = (nth % PER_ROW, nth / PER_ROW);
+    let (x, y) = (30.0 + 200.0 * column as f64, top + HEIGHT + 18.0 * (row + 1) as f64);
     let colour = COLOURS[nth % COLOURS.len()];
     let _ = writeln!(svg, "<text x=\"{x:.0}\" y=\"{y:.0}\" fill=\"{colour}\">{name}</text>");
 }
