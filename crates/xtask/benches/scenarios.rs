@@ -23,6 +23,9 @@ use selvedge_sim::scenario::{self, Scenario as Simulated};
 
 use crate::pod::{Pod, mix};
 
+#[path = "support/grid.rs"]
+mod grid;
+
 #[path = "support/pod.rs"]
 mod pod;
 
@@ -38,8 +41,12 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "core_with_1000_jobs", run: core_with_1000_jobs },
     Scenario { name: "fabric_100k_nodes", run: fabric_100k_nodes },
     Scenario { name: "fabric_12500_hosts", run: fabric_12500_hosts },
+    Scenario { name: "grid_decisions_16x16", run: grid::decisions_16x16 },
+    Scenario { name: "grid_decisions_64x64", run: grid::decisions_64x64 },
+    Scenario { name: "grid_tables_4096_chips", run: grid::tables_4096_chips },
     Scenario { name: "month_of_a_pod", run: month_of_a_pod },
     Scenario { name: "nccl_rack_of_72", run: nccl_rack_of_72 },
+    Scenario { name: "pods_400_slices", run: grid::pods_400_slices },
     Scenario { name: "torus_pod", run: torus_pod },
 ];
 
