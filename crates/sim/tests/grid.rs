@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use selvedge_control::capacity::Capacity;
-use selvedge_control::core::Accepted;
 use selvedge_control::input::{Ask, JobOrder};
 use selvedge_control::note::CaseState;
 use selvedge_control::settings::Level;

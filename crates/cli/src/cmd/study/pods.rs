@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use selvedge_family::grid::policy::Policy;
 use selvedge_model::unit::{Ppm, Span};
 use selvedge_sim::study::pods::{self, Ask, Pod, Run};
 use selvedge_sim::trace::mix::{self, Mix};
