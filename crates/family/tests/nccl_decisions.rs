@@ -362,7 +362,7 @@ fn an_nvlink_has_its_version_s_width() {
 }
 
 #[test]
-fn over_the_chip_to_chip_link_a_port_is_near_from_2_29_on() {
+fn over_the_chip_to_chip_link_a_port_is_near_once_the_link_is_a_kind_of_its_own() {
     let c2c = |_| "<c2c bw=\"44712\" count=\"10\"/>".to_owned();
     let level = |profile| {
         let view = view(&server(ARM, 1, 90, c2c), profile, &[]);
@@ -370,10 +370,10 @@ fn over_the_chip_to_chip_link_a_port_is_near_from_2_29_on() {
         (limit, view.path(view.gpus()[0], view.graph.kind(NodeKind::Cpu)[0]).kind)
     };
     use PathKind::{C2c, Nvl, P2c, Phb, Pxb};
-    let expected = [(Pxb, Phb), (Pxb, Phb), (Pxb, Nvl), (Pxb, C2c), (P2c, C2c), (P2c, C2c)];
+    let expected = [(Pxb, Phb), (Pxb, Phb), (Pxb, Nvl), (P2c, C2c), (P2c, C2c), (P2c, C2c)];
     assert_eq!(Profile::ALL.map(level), expected);
     let off = [("NCCL_NET_GDR_C2C", "0")];
-    for profile in [V2_29_7, V2_30_7] {
+    for profile in [V2_27_7, V2_29_7, V2_30_7] {
         let view = view(&server(ARM, 1, 90, c2c), profile, &off);
         assert_eq!(view.gdr_limit_and_source().0, Pxb, "{profile}");
     }
@@ -390,4 +390,37 @@ fn containers_of_their_own_keep_p2p_from_being_used_in_every_version() {
         let view = View::of(&root, ask).expect("NCCL takes it");
         assert_eq!(view.gpus().len(), 2, "{profile}");
     }
+}
+
+#[test]
+fn a_port_has_other_faces_from_2_29_on() {
+    let one = server(AMD, 1, 90, no_links);
+    let faced = one.replace("<net dev=\"0\"", "<net net=\"0\" gin=\"1\" rma=\"1\" dev=\"0\"");
+    let kinds = |profile| {
+        let view = view(&faced, profile, &[("NCCL_NET_DISABLE_INTRA", "1")]);
+        [NodeKind::Net, NodeKind::Gin, NodeKind::Rma].map(|it| view.graph.kind(it).len())
+    };
+    let old = [2, 0, 0];
+    assert_eq!(Profile::ALL.map(kinds), [old, old, old, old, [1, 1, 0], [1, 1, 1]]);
+}
+
+#[test]
+fn a_guid_without_0x_is_none_until_2_28() {
+    let odd = server(AMD, 1, 90, no_links).replace("guid=\"0x0\"", "guid=\"12ab\"");
+    let asic = |profile| {
+        let view = view(&odd, profile, &[]);
+        view.graph.net(view.nets()[0]).asic
+    };
+    assert_eq!(Profile::ALL.map(asic), [0, 0, 0, 0, 0x12ab, 0x12ab]);
+}
+
+#[test]
+fn with_a_chip_to_chip_link_the_bus_is_a_way_of_its_own() {
+    let c2c = |_| "<c2c bw=\"44712\" count=\"10\"/>".to_owned();
+    let mode = |profile| {
+        let view = view(&server(ARM, 1, 90, c2c), profile, &[]);
+        view.judge_gdr(view.gpus()[0], view.nets()[0], false).mode()
+    };
+    // The port is behind the GPU's own switch.
+    assert_eq!(Profile::ALL.map(mode), [1, 1, 1, 2, 2, 2]);
 }

@@ -193,7 +193,7 @@ fn lines(view: &View, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, St
             }
             lines
         }
-        Facts::Net(_) | Facts::Dev { .. } => vec![("n", label(&view.graph, node))],
+        Facts::Net(_) | Facts::Face | Facts::Dev { .. } => vec![("n", label(&view.graph, node))],
     }
 }
 

@@ -106,6 +106,7 @@ pub fn label(graph: &Graph, node: NodeIdx) -> String {
         Facts::Nvs => "NVS".to_owned(),
         Facts::Pci(_) => format!("PCI {}", bus_text(it.id)),
         Facts::Nic => format!("NIC {}", bus_text(it.id)),
+        Facts::Face => format!("{} {}", it.kind.name(), local(it.id)),
         Facts::Dev { .. } => format!("DEV {}", bus_text(it.id)),
     }
 }

@@ -333,28 +333,55 @@ impl Builder {
             let mbps = or(child, "speed", 0);
             let mbps = if mbps <= 0 { 10_000 } else { mbps };
             let id = self.id(system, dev as u64);
-            // Without a GUID the port itself is told apart, later across hosts too.
-            let own = if self.profile.keeps_ports() { id } else { dev as u64 };
-            let asic = child.attr("guid").map_or(own, |it| self.guid(it));
-            let net = Net {
-                dev,
-                asic,
-                port: or(child, "port", 0),
-                width: Width((f64::from(mbps) / 8000.0) as f32),
-                latency: child.attr("latency").and_then(|it| it.parse().ok()).unwrap_or(0.0),
-                gdr: or(child, "gdr", 0) != 0,
-                coll: or(child, "coll", 0),
-                connections: or(child, "maxconn", self.profile.channels() as i32),
-                rail: or(child, "rail", -1),
-                plane: or(child, "plane", -1),
-                pci: match busid {
-                    "" => digest(&asic.to_le_bytes()),
-                    busid => digest(busid.as_bytes()),
-                },
-            };
-            let node = self.node(child, NodeKind::Net, id, Facts::Net(net), Some(nic))?;
-            self.join(nic, node, LinkKind::Net, net.width);
+            // From 2.29 on a port may have other faces, and even no face of its own.
+            let new = self.profile.keeps_ports();
+            let width = Width((f64::from(mbps) / 8000.0) as f32);
+            if !new || or(child, "net", 1) != 0 {
+                self.net(child, nic, id, (dev, width), busid)?;
+            }
+            let faces =
+                [("gin", NodeKind::Gin, new), ("rma", NodeKind::Rma, self.profile.has_devices())];
+            for (attr, kind, known) in faces {
+                if !known || or(child, attr, 0) == 0 {
+                    continue;
+                }
+                let face = self.node(child, kind, id, Facts::Face, Some(nic))?;
+                self.join(nic, face, LinkKind::Net, width);
+            }
         }
+        Ok(())
+    }
+
+    /// The port itself, of that number and width.
+    fn net(
+        &mut self,
+        child: &Element,
+        nic: NodeIdx,
+        id: u64,
+        (dev, width): (i32, Width),
+        busid: &str,
+    ) -> Result<(), TopoError> {
+        // Without a GUID the port itself is told apart, later across hosts too.
+        let own = if self.profile.keeps_ports() { id } else { dev as u64 };
+        let asic = child.attr("guid").map_or(own, |it| self.guid(it));
+        let net = Net {
+            dev,
+            asic,
+            port: or(child, "port", 0),
+            width,
+            latency: child.attr("latency").and_then(|it| it.parse().ok()).unwrap_or(0.0),
+            gdr: or(child, "gdr", 0) != 0,
+            coll: or(child, "coll", 0),
+            connections: or(child, "maxconn", self.profile.channels() as i32),
+            rail: or(child, "rail", -1),
+            plane: or(child, "plane", -1),
+            pci: match busid {
+                "" => digest(&asic.to_le_bytes()),
+                busid => digest(busid.as_bytes()),
+            },
+        };
+        let node = self.node(child, NodeKind::Net, id, Facts::Net(net), Some(nic))?;
+        self.join(nic, node, LinkKind::Net, net.width);
         Ok(())
     }
 
@@ -469,9 +496,6 @@ impl Builder {
                     _ => false,
                 })
                 .collect();
-            if lower.is_empty() {
-                continue;
-            }
             for sub in lower {
                 self.splice(upper, sub);
             }
@@ -597,7 +621,7 @@ impl Builder {
 
     /// A port's GUID, which early versions read only where it begins with 0x.
     fn guid(&self, text: &str) -> u64 {
-        if self.profile.has_c2c() || text.starts_with("0x") { hex(text) } else { 0 }
+        if self.profile.keeps_ports() || text.starts_with("0x") { hex(text) } else { 0 }
     }
 
     fn text<'e>(&self, element: &'e Element, attr: &'static str) -> Result<&'e str, TopoError> {

@@ -141,7 +141,7 @@ fn node_fields(view: &View, idx: NodeIdx, out: &mut Json) {
             // A device keeps its count when trimming takes its GPU.
             out.field("ngpus", u8::from(gpu.is_some()));
         }
-        Facts::Pci(_) | Facts::Nvs | Facts::Nic => {}
+        Facts::Pci(_) | Facts::Nvs | Facts::Nic | Facts::Face => {}
     }
     out.key("links");
     out.open('[');
@@ -239,8 +239,8 @@ fn gdr(view: &View, out: &mut Json) {
             out.open('{');
             out.field("gpu", view.graph.gpu(gpu).rank);
             out.field("net", Hex(view.graph.node(net).id));
-            out.field("recv", u8::from(view.check_gdr(gpu, net, false)));
-            out.field("send", u8::from(view.check_gdr(gpu, net, true)));
+            out.field("recv", view.judge_gdr(gpu, net, false).mode());
+            out.field("send", view.judge_gdr(gpu, net, true).mode());
             let proxy = view.graph.gpu(view.proxy(gpu, net)).rank;
             out.field("proxy", if view.ask.profile.is_seed() { -1 } else { proxy });
             out.close('}');

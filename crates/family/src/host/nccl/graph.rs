@@ -17,6 +17,9 @@ impl NodeIdx {
     }
 }
 
+/// How many kinds of nodes there are.
+pub(crate) const N_KINDS: usize = 9;
+
 /// Kinds of nodes, in the order in which NCCL lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeKind {
@@ -32,19 +35,25 @@ pub enum NodeKind {
     Nic,
     /// A network port.
     Net,
+    /// A port that GPUs start transfers on by themselves (2.29).
+    Gin,
+    /// A port for one-sided transfers (2.30).
+    Rma,
     /// The PCI device on which GPUs sit (2.30).
     Dev,
 }
 
 impl NodeKind {
     /// All kinds, in order.
-    pub const ALL: [NodeKind; 7] = [
+    pub const ALL: [NodeKind; N_KINDS] = [
         NodeKind::Gpu,
         NodeKind::Pci,
         NodeKind::Nvs,
         NodeKind::Cpu,
         NodeKind::Nic,
         NodeKind::Net,
+        NodeKind::Gin,
+        NodeKind::Rma,
         NodeKind::Dev,
     ];
 
@@ -57,6 +66,8 @@ impl NodeKind {
             NodeKind::Cpu => "CPU",
             NodeKind::Nic => "NIC",
             NodeKind::Net => "NET",
+            NodeKind::Gin => "GIN",
+            NodeKind::Rma => "RMA",
             NodeKind::Dev => "DEV",
         }
     }
@@ -201,6 +212,8 @@ pub enum Facts {
     Nic,
     /// A port.
     Net(Net),
+    /// A port's other faces: GIN and RMA.
+    Face,
     /// A GPU's device.
     Dev {
         /// NVML's number.
@@ -233,7 +246,7 @@ pub struct Graph {
     /// Whose rules it was built by.
     pub profile: Profile,
     nodes: Vec<Node>,
-    kinds: [Vec<NodeIdx>; 7],
+    kinds: [Vec<NodeIdx>; N_KINDS],
 }
 
 impl Graph {

@@ -5,7 +5,7 @@
 //! a later improvement of a node reach those that copied its path before, unless it improves them
 //! too; so paths are copied hop by hop here as well.  O(bases × links × depth).
 
-use crate::host::nccl::graph::{Arch, Facts, Graph, Link, LinkKind, NodeIdx, NodeKind};
+use crate::host::nccl::graph::{Arch, Facts, Graph, Link, LinkKind, N_KINDS, NodeIdx, NodeKind};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::width::Width;
 
@@ -134,18 +134,18 @@ pub struct Path {
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// First slot of a kind's bases within a node's row.
-    offset: [usize; 7],
+    offset: [usize; N_KINDS],
     row: usize,
     slots: Vec<Path>,
     /// Which kinds of bases a node has slots for: slots come with the first visit.
-    known: Vec<u8>,
+    known: Vec<u16>,
     hops: Vec<Hop>,
 }
 
 impl Paths {
     /// No paths yet, with room for the graph as it is.
     pub(crate) fn new(graph: &Graph) -> Paths {
-        let mut offset = [0; 7];
+        let mut offset = [0; N_KINDS];
         let mut row = 0;
         for kind in [NodeKind::Gpu, NodeKind::Nvs, NodeKind::Cpu, NodeKind::Net, NodeKind::Dev] {
             offset[kind as usize] = row;

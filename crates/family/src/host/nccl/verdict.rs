@@ -45,8 +45,17 @@ pub enum P2pRule {
 pub struct Gdr {
     /// Whether the port reaches the GPU's memory.
     pub usable: bool,
+    /// Whether it goes by the bus although the GPU has a chip-to-chip link, from 2.25 on.
+    pub by_bus: bool,
     /// What decided.
     pub rule: GdrRule,
+}
+
+impl Gdr {
+    /// NCCL's number for it: 0 not at all, 1 yes, 2 by the bus.
+    pub fn mode(self) -> u8 {
+        u8::from(self.usable) + u8::from(self.by_bus)
+    }
 }
 
 /// What decides whether a port reaches a GPU's memory.
@@ -171,7 +180,7 @@ impl View {
 
     /// The same with the rule that decided.
     pub fn judge_gdr(&self, gpu: NodeIdx, net: NodeIdx, send: bool) -> Gdr {
-        let refused = |rule| Gdr { usable: false, rule };
+        let refused = |rule| Gdr { usable: false, by_bus: false, rule };
         // NCCL finds the port by its number: twins are judged by the first.
         let net = self.graph.find(NodeKind::Net, self.graph.node(net).id).unwrap_or(net);
         if !self.graph.net(net).gdr {
@@ -187,7 +196,12 @@ impl View {
         let path = self.path(gpu, net);
         let proxy = self.proxy(gpu, net);
         let distance = if proxy == gpu { path.kind } else { self.path(proxy, net).kind };
-        Gdr { usable: distance <= limit, rule: GdrRule::Distance { distance, limit, proxy } }
+        let usable = distance <= limit;
+        let rule = GdrRule::Distance { distance, limit, proxy };
+        // Of the GPU that sends.
+        let to_cpu = self.local_cpu(proxy).map(|it| self.path(proxy, it).kind);
+        let by_bus = usable && to_cpu == Ok(PathKind::C2c) && distance != PathKind::P2c;
+        Gdr { usable, by_bus, rule }
     }
 
     /// The farthest path over which ports reach a GPU's memory, and where that comes from.

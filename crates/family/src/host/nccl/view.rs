@@ -373,6 +373,7 @@ impl View {
 
     /// The GPU that sends in this one's place: its NVLink peer under PXN, else itself.
     pub fn proxy(&self, gpu: NodeIdx, net: NodeIdx) -> NodeIdx {
+        let net = self.graph.find(NodeKind::Net, self.graph.node(net).id).unwrap_or(net);
         let path = self.path(gpu, net);
         if path.kind != PathKind::Pxn {
             return gpu;
