@@ -9,10 +9,9 @@ mod mpi;
 
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use mpi::{compile, count, is_possible, lines, plain, told, tripled};
+use mpi::{compile, count, is_possible, lines, plain, replica, told, tripled};
 
 #[test]
 fn programs_in_three_replicas_print_what_they_print_plain() {
@@ -64,18 +63,6 @@ fn a_killed_meta_is_outlived_without_a_lost_or_doubled_byte() {
         assert_eq!(count(&summary, "restarts"), 0, "{}", told(&ended));
         assert_eq!(count(&summary, "marks"), 0, "{}", told(&ended));
     }
-}
-
-/// The number of the process that is this replica of this program.
-fn replica(program: &Path, set: u32, rank: u32) -> Option<String> {
-    let wanted = [format!("SELVEDGE_SET={set}"), format!("SELVEDGE_RANK={rank}")];
-    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
-        let environ = fs::read(entry.path().join("environ")).ok()?;
-        let has = |it: &String| environ.split(|byte| *byte == 0).any(|row| row == it.as_bytes());
-        let is_program = fs::read_link(entry.path().join("exe")).ok()? == program;
-        let pid = entry.file_name().into_string().ok()?;
-        (is_program && wanted.iter().all(has)).then_some(pid)
-    })
 }
 
 #[test]

@@ -12,14 +12,13 @@
 
 mod mpi;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use mpi::Dice;
+use mpi::{Book, Dice};
 
 const RANKS: u64 = 4;
 const SETS: u64 = 3;
@@ -305,46 +304,15 @@ fn a_replica_killed_at_any_call_or_between_calls_is_outlived() {
         return;
     }
     let (runs, seed) = mpi::proof(RUNS_SHORT);
-    let built = fs::metadata(env!("CARGO_BIN_EXE_selvedge")).unwrap().modified().unwrap();
-    let built = built.duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stmr-kills-{seed}-{built}"));
-    fs::create_dir_all(&folder).unwrap();
-    let book = folder.join("book");
-    let mut done: BTreeMap<u64, String> = BTreeMap::new();
-    for row in fs::read_to_string(&book).unwrap_or_default().lines() {
-        let (number, outcome) = row.split_once(' ').unwrap();
-        done.insert(number.parse().unwrap(), outcome.to_owned());
-    }
-    let bench = Bench::make(&folder);
+    let mut book = Book::open("stmr-kills", seed);
+    let bench = Bench::make(book.folder());
     for number in 0..runs {
-        if done.contains_key(&number) {
-            continue;
-        }
-        let begun = Instant::now();
-        let (what, outcome) = bench.kill(seed, number);
-        let took = begun.elapsed().as_millis();
-        println!("run {number}: {what}: {outcome} after {took} ms");
-        done.insert(number, outcome);
-        let text = done.iter().fold(String::new(), |mut text, (number, outcome)| {
-            let _ = writeln!(text, "{number} {outcome}");
-            text
-        });
-        fs::write(&book, text).unwrap();
+        book.run(number, || bench.kill(seed, number));
     }
-    let mut table: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for (number, outcome) in done.range(..runs) {
-        let class = match number % 5 {
-            0..3 => "at a call",
-            3 => "between calls",
-            _ => "two, in different sets",
-        };
-        *table.entry((class, outcome)).or_default() += 1;
-    }
-    println!("{runs} runs, seed {seed}");
-    for ((class, outcome), n) in &table {
-        println!("{n:6}  {class:24} {outcome}");
-    }
-    let failed = |it: &&(&str, &str)| it.1.starts_with("wrong") || it.1 == "hang";
-    assert_eq!(table.keys().filter(failed).count(), 0, "seed {seed}: see {}", folder.display());
-    fs::remove_dir_all(&folder).unwrap();
+    let classes = |number: u64| match number % 5 {
+        0..3 => "at a call",
+        3 => "between calls",
+        _ => "two, in different sets",
+    };
+    book.close(runs, classes, |outcome| outcome.starts_with("wrong") || outcome == "hang");
 }

@@ -67,6 +67,10 @@ pub struct MpirunOptions {
     pub restarts_max: u32,
     /// What is started then, in a shell, if it is something else.
     pub restart_command: Option<OsString>,
+    /// A folder where each process writes down what it sends, to compare two runs.
+    pub sends: Option<PathBuf>,
+    /// What the program prints is not shown.
+    pub is_silent: bool,
 }
 
 /// What became of a program.
@@ -486,7 +490,7 @@ impl Attempt<'_> {
         printing.waiting.extend(&bytes[skipped..]);
         let end = printing.waiting.iter().rposition(|it| *it == b'\n');
         let lines: Vec<u8> = printing.waiting.drain(..end.map_or(0, |it| it + 1)).collect();
-        write(channel, &lines);
+        self.write(channel, &lines);
         for found in found {
             match found {
                 Found::Wrong(set) => {
@@ -506,13 +510,22 @@ impl Attempt<'_> {
         None
     }
 
+    fn write(&self, channel: Channel, bytes: &[u8]) {
+        if !self.options.is_silent {
+            write(channel, bytes);
+        }
+    }
+
     /// Prints lines without an end that have waited long enough.
     fn print_waiting(&mut self, all: bool) {
         for printings in &mut self.outputs {
             for (channel, it) in [Channel::Out, Channel::Err].into_iter().zip(printings) {
                 let asks = self.is_interactive && LINE_WAIT <= it.since.elapsed();
                 if !it.waiting.is_empty() && (all || asks) {
-                    write(channel, &std::mem::take(&mut it.waiting));
+                    let waiting = std::mem::take(&mut it.waiting);
+                    if !self.options.is_silent {
+                        write(channel, &waiting);
+                    }
                 }
             }
         }

@@ -7,12 +7,17 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
+use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 
 use crate::real::{self, Inside};
-use crate::state;
+use crate::state::{self, Source};
+
+/// Questions from here on are for random bytes, those before for times.
+const RANDOM: u64 = 200;
 
 /// Whether the answer is to come from the meta.
 fn is_shared() -> bool {
@@ -24,6 +29,8 @@ fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
     let _inside = Inside::enter();
     state::with(|state| {
         state.mix(&[u64::MAX - 1, which]);
+        let is_random = (RANDOM..).contains(&which);
+        state.sources.insert(if is_random { Source::Random } else { Source::Clock });
         state.event(EventKind::Decision, |_| Some(answer())).0
     })
 }
@@ -46,8 +53,37 @@ fn true_clock(clock: clockid_t) -> timespec {
     now
 }
 
+/// This process's own time, which nothing sent may depend on, in milliseconds.
+pub(crate) fn now_ms(clock: clockid_t) -> u64 {
+    let now = true_clock(clock);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// What a replica reads of a clock before it can ask the others: the launcher's start, and a
+/// microsecond more each time.
+fn early_clock(told: &state::Told, clock: clockid_t) -> timespec {
+    static TICKS: AtomicU64 = AtomicU64::new(0);
+    let since = 1000 * (1 + TICKS.fetch_add(1, Ordering::Relaxed));
+    let ns = match clock {
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => {
+            told.epoch[0] + since
+        }
+        libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => since,
+        _ => told.epoch[1] + since,
+    };
+    timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// What a replica was told, if it asks before it can ask the others.
+fn early() -> Option<&'static state::Told> {
+    if real::is_inside() { None } else { state::early() }
+}
+
 /// The time of a clock, the meta's where that is wanted.
 pub(crate) fn now(clock: clockid_t) -> timespec {
+    if let Some(told) = early() {
+        return early_clock(told, clock);
+    }
     if is_shared() {
         shared_value(1 + clock as u64, || true_clock(clock))
     } else {
@@ -58,7 +94,7 @@ pub(crate) fn now(clock: clockid_t) -> timespec {
 /// See clock_gettime(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int {
-    if !is_shared() {
+    if !is_shared() && early().is_none() {
         return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, to) as c_int };
     }
     unsafe { *to = now(clock) };
@@ -100,7 +136,11 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
         let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
         (row, ticks)
     };
-    let (row, ticks) = if is_shared() { shared_value(100, ask) } else { ask() };
+    let (row, ticks) = match early() {
+        Some(told) => (unsafe { std::mem::zeroed() }, (told.epoch[1] / 10_000_000) as c_long),
+        None if is_shared() => shared_value(100, ask),
+        None => ask(),
+    };
     if !to.is_null() {
         unsafe { *to = row };
     }
@@ -115,11 +155,28 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
         let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };
         (row, code as c_int)
     };
-    let (row, code) = if is_shared() { shared_value(101 + who as u64, ask) } else { ask() };
+    let (row, code) = match early() {
+        Some(_) => (unsafe { std::mem::zeroed() }, 0),
+        None if is_shared() => shared_value(101 + who as u64, ask),
+        None => ask(),
+    };
     if code == 0 {
         unsafe { *to = row };
     }
     code
+}
+
+/// Random bytes before a replica can ask the others.
+fn early_random(told: &state::Told, length: usize) -> Vec<u8> {
+    static WORDS: AtomicU64 = AtomicU64::new(0);
+    let word = |_| {
+        let n = WORDS.fetch_add(1, Ordering::Relaxed);
+        let row = [told.dice, told.rank as u64, n].map(u64::to_le_bytes).concat();
+        Digest::of(&row).0.to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = (0..length.div_ceil(16)).flat_map(word).collect();
+    bytes.truncate(length);
+    bytes
 }
 
 fn true_random(length: usize, flags: c_uint) -> Result<Vec<u8>, ssize_t> {
@@ -136,10 +193,11 @@ fn true_random(length: usize, flags: c_uint) -> Result<Vec<u8>, ssize_t> {
 /// See getrandom(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(to: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
-    if !is_shared() {
-        return unsafe { libc::syscall(libc::SYS_getrandom, to, length, flags) as ssize_t };
-    }
-    let bytes = shared(200, || true_random(length, flags).unwrap_or_default());
+    let bytes = match early() {
+        Some(told) => early_random(told, length),
+        None if is_shared() => shared(RANDOM, || true_random(length, flags).unwrap_or_default()),
+        None => return unsafe { libc::syscall(libc::SYS_getrandom, to, length, flags) as ssize_t },
+    };
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len()) };
     bytes.len() as ssize_t
 }
@@ -151,13 +209,46 @@ pub unsafe extern "C" fn getentropy(to: *mut c_void, length: size_t) -> c_int {
     if got == length as ssize_t { 0 } else { -1 }
 }
 
+/// See arc4random(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn arc4random() -> c_uint {
+    let mut word = 0;
+    unsafe { arc4random_buf((&raw mut word).cast(), size_of::<c_uint>()) };
+    word
+}
+
+/// See arc4random(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn arc4random_buf(to: *mut c_void, length: size_t) {
+    let mut done = 0;
+    while done < length {
+        let got = unsafe { getrandom(to.byte_add(done), length - done, 0) };
+        done += usize::try_from(got).unwrap_or(0);
+    }
+}
+
+/// See arc4random(3): below `end`, each with the same chance.
+#[unsafe(no_mangle)]
+pub extern "C" fn arc4random_uniform(end: c_uint) -> c_uint {
+    let skip = if end < 2 { return 0 } else { end.wrapping_neg() % end };
+    loop {
+        let word = arc4random();
+        if skip <= word {
+            return word % end;
+        }
+    }
+}
+
 /// See getpid(2): all replicas of a process have one number, so that seeds and names made from it
 /// are equal.
 #[unsafe(no_mangle)]
 pub extern "C" fn getpid() -> pid_t {
     if is_shared() {
         let _inside = Inside::enter();
-        return state::with(|state| state.shared_pid()) as pid_t;
+        return state::with(|state| {
+            state.sources.insert(Source::Pid);
+            state.shared_pid()
+        }) as pid_t;
     }
     unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
 }
@@ -177,7 +268,11 @@ pub extern "C" fn _ZNSt13random_device9_M_getvalEv(_this: *mut c_void) -> c_uint
         let bytes = true_random(4, 0).unwrap_or_default();
         bytes.iter().fold(0, |sum: c_uint, it| sum << 8 | c_uint::from(*it))
     };
-    if is_shared() { shared_value(201, dice) } else { dice() }
+    match early() {
+        Some(told) => early_random(told, 4).iter().fold(0, |sum, it| sum << 8 | c_uint::from(*it)),
+        None if is_shared() => shared_value(RANDOM + 1, dice),
+        None => dice(),
+    }
 }
 
 unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {

@@ -8,8 +8,8 @@
 //! statuses (`abi`), links to siblings and to the launcher (`link`), the one state of a replica
 //! and how it waits (`state`), calls that only the environment answers (`env`), communicators
 //! (`comm`), those that MPI does not know (`made`), contents in the order of their types (`pack`),
-//! messages (`p2p`), requests (`request`), collectives (`collective`), and what the C library is
-//! asked for that differs between replicas (`clock`).
+//! messages (`p2p`), those that a probe found (`matched`), requests (`request`), collectives
+//! (`collective`), and what the C library is asked for that differs between replicas (`clock`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -33,6 +33,8 @@ mod made;
 mod pack;
 
 mod p2p;
+
+mod matched;
 
 mod request;
 
@@ -69,6 +71,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     let _inside = real::Inside::enter();
     state::with(|state| {
         state.shape = state.shape.after(&[call.0 as u64]);
+        state.doing = call.name();
         match calls::CLASSES[call.0] {
             Class::Pass => comm::pass(state, call, args),
             Class::Refuse => state.refuse(call),

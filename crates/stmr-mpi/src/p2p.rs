@@ -10,10 +10,11 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Status};
 use crate::calls;
+use crate::matched;
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::request::Request;
-use crate::state::State;
+use crate::state::{Source, State};
 
 /// Bytes of a seal, at the end of each message.
 const SEAL: usize = 16;
@@ -248,6 +249,10 @@ impl State {
             ));
             unsafe { libc::_exit(0) };
         }
+        let (contents, fits) = matched::fit(contents, &part);
+        if !fits {
+            status.error = abi::ERR_TRUNCATE;
+        }
         status.count = contents.len() as u64;
         pack::unpack(self, contents, part);
         status
@@ -259,7 +264,11 @@ impl State {
         let open = |it: &Receive| it.is_open() && it.overlaps(&self.receives[own]);
         let earlier: Vec<u64> =
             self.receives[..own].iter().filter(|it| open(it)).map(|it| it.id).collect();
-        if (earlier.is_empty() && !self.receives[own].is_open()) || self.told.replicas == 1 {
+        if earlier.is_empty() && !self.receives[own].is_open() {
+            return;
+        }
+        self.sources.insert(Source::Wildcard);
+        if self.told.replicas == 1 {
             return;
         }
         let (rows, _) = self.event(EventKind::Decision, |state| {
@@ -393,7 +402,7 @@ pub(crate) fn sendrecv_replace(state: &mut State, call: Call, args: &[usize]) ->
 }
 
 /// What a look at the next message says, if there is one.
-fn look(state: &mut State, args: &[usize]) -> Option<Status> {
+pub(crate) fn look(state: &mut State, args: &[usize]) -> Option<Status> {
     state.post_receives();
     let (mut flag, mut status) = (0_i32, Status::default());
     let comm = state.behind(args[2]);
@@ -409,6 +418,7 @@ fn look(state: &mut State, args: &[usize]) -> Option<Status> {
 }
 
 pub(crate) fn probe(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    state.sources.insert(Source::Wildcard);
     let args = args.to_vec();
     let (row, _) = state
         .event(EventKind::Decision, |state| look(state, &args).map(|it| it.to_bytes().to_vec()));
@@ -417,6 +427,7 @@ pub(crate) fn probe(state: &mut State, _call: Call, args: &[usize]) -> usize {
 }
 
 pub(crate) fn iprobe(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    state.sources.insert(Source::Completion);
     let args = args.to_vec();
     let (row, did) = state.event(EventKind::Decision, |state| {
         Some(look(state, &args).map(|it| it.to_bytes().to_vec()).unwrap_or_default())

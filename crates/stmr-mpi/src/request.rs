@@ -8,7 +8,7 @@ use crate::collective::Running;
 use crate::p2p;
 use crate::pack::Part;
 use crate::real::{self, Call};
-use crate::state::State;
+use crate::state::{Source, State};
 
 /// Something under way that the program holds a handle of.
 pub(crate) enum Request {
@@ -19,9 +19,13 @@ pub(crate) enum Request {
     Persistent { call: Call, args: Vec<usize>, active: Option<Box<Self>> },
 }
 
-/// Handles of this library's requests are addresses that nothing lies at.
+/// Where the handles of this library's requests begin.  MPI never sees them, but Open MPI's Fortran
+/// layer reads the number of a request out of what lies there.
 const BASE: usize = 0x5e1f << 32;
-const STEP: usize = 16;
+const STEP: usize = 256;
+
+/// So many requests may be under way in one process.
+const REQUESTS_MAX: usize = 1 << 20;
 
 /// Where Fortran's numbers of them begin.
 const FORTRAN_BASE: i32 = 1 << 24;
@@ -32,9 +36,28 @@ impl State {
         let idx = self.requests.iter().position(Option::is_none).unwrap_or(self.requests.len());
         if idx == self.requests.len() {
             self.requests.push(None);
+            self.show_to_fortran(idx);
         }
         self.requests[idx] = Some(request);
         unsafe { *(at as *mut usize) = BASE + idx * STEP };
+    }
+
+    /// Lets a handle hold its number where Open MPI's requests hold theirs.
+    fn show_to_fortran(&mut self, idx: usize) {
+        if idx == REQUESTS_MAX {
+            real::fail(&format!("more than {REQUESTS_MAX} requests are under way"));
+        }
+        if idx == 0 {
+            map_handles();
+        }
+        let offset = *self.fortran_offset.get_or_insert_with(|| {
+            let handles = self.handles.unwrap_or_else(|| real::fail("a request before MPI_Init"));
+            find_fortran_offset(handles.own, handles.byte)
+        });
+        if let Some(offset) = offset {
+            let at = BASE + idx * STEP + offset;
+            unsafe { *(at as *mut i32) = FORTRAN_BASE + idx as i32 };
+        }
     }
 
     fn slot(&self, handle: usize) -> usize {
@@ -143,6 +166,7 @@ impl State {
         once: bool,
         enough: fn(usize, usize) -> bool,
     ) -> Vec<usize> {
+        self.sources.insert(Source::Completion);
         let (row, did) = self.event(EventKind::Decision, |state| {
             let active: Vec<usize> =
                 (0..handles.len()).filter(|it| state.is_active(handles[*it])).collect();
@@ -166,6 +190,38 @@ impl State {
             .map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]) as usize)
             .collect()
     }
+}
+
+/// Puts memory behind the handles; what is never used costs nothing.
+fn map_handles() {
+    let (rights, length) = (libc::PROT_READ | libc::PROT_WRITE, STEP * REQUESTS_MAX);
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let kind = kind | libc::MAP_FIXED_NOREPLACE;
+    let at = unsafe { libc::mmap(BASE as *mut _, length, rights, kind, -1, 0) };
+    if at as usize != BASE {
+        real::fail("the addresses of this library's requests are taken");
+    }
+}
+
+/// Where in a request Open MPI keeps its Fortran number: the word that changes when it gets one.
+fn find_fortran_offset(comm: usize, byte: usize) -> Option<usize> {
+    let (mut request, mut box_) = (0_usize, 0_u8);
+    let to = [&raw mut box_ as usize, 1, byte, 0, 0, comm, &raw mut request as usize];
+    if real::code(calls::RECV_INIT, &to) != abi::SUCCESS {
+        return None;
+    }
+    let words = || -> Vec<i32> {
+        (0..STEP / 4).map(|idx| unsafe { *(request as *const i32).add(idx) }).collect()
+    };
+    let before = words();
+    let number = real::call(calls::REQUEST_C2F, &[request]) as i32;
+    let found = before
+        .iter()
+        .zip(words())
+        .position(|(before, after)| *before != number && after == number)
+        .map(|it| it * 4);
+    real::call(calls::REQUEST_FREE, &[&raw mut request as usize]);
+    found
 }
 
 unsafe fn handles(count: usize, at: usize) -> Vec<usize> {

@@ -15,6 +15,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 use crate::abi::Handles;
 use crate::comm::Comm;
 use crate::link::Link;
+use crate::matched::Matched;
 use crate::p2p::{Outgoing, Receive};
 use crate::real::{self, Blocking, Call};
 use crate::request::Request;
@@ -37,10 +38,15 @@ const IDLE_MS: i32 = 10;
 /// How long siblings have to start, in milliseconds.
 const START_MAX_MS: u32 = 60_000;
 
-/// A sibling that does not come while it computes this many times longer than the others did is
-/// taken for lost, in thousands of a second of processor time at the least.
-const LATE_FACTOR: u64 = 20;
-const LATE_MIN_MS: u64 = 5_000;
+/// A sibling that computes for so long while the others wait for it, and for twice the time that
+/// they took to come here, is taken for lost; in milliseconds of processor time.
+const LATE_CPU_MS: u64 = 10_000;
+
+/// So is one that sleeps for so long, and does not say that it waits too, in milliseconds.
+const LATE_SLEEP_MS: u64 = 30_000;
+
+/// How often is looked, in milliseconds.
+const LATE_EVERY_MS: u64 = 250;
 
 /// What the launcher told this process in its environment.
 pub(crate) struct Told {
@@ -51,6 +57,10 @@ pub(crate) struct Told {
     pub(crate) folder: PathBuf,
     /// The socket to the launcher, which this process inherited.
     pub(crate) link: i32,
+    /// Drawn by the launcher, the same for all replicas of a process.
+    pub(crate) dice: u64,
+    /// When the launcher started: since 1970, and of the clock that is never set, in nanoseconds.
+    pub(crate) epoch: [u64; 2],
 }
 
 /// Who has taken the place of this replica, for the processes that it starts.
@@ -67,7 +77,9 @@ fn told() -> Option<&'static Told> {
             ranks: number("SELVEDGE_RANKS")?,
             replicas: number("SELVEDGE_REPLICAS")?,
             folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
-            link: std::env::var("SELVEDGE_LINK").ok()?.parse().ok()?,
+            link: number("SELVEDGE_LINK")? as i32,
+            dice: number("SELVEDGE_DICE")? as u64,
+            epoch: [number("SELVEDGE_EPOCH")? as u64, number("SELVEDGE_UPTIME")? as u64],
         };
         // A process that a replica starts is none, though it inherits the variables.
         let taken: Option<usize> = number(TAKEN);
@@ -110,6 +122,13 @@ pub(crate) fn is_ordered() -> bool {
     THREAD.load(Ordering::Relaxed) == thread_id() && is_replica()
 }
 
+/// What a replica was told, if this is its program's first thread before it calls MPI.
+pub(crate) fn early() -> Option<&'static Told> {
+    let is_first = || thread_id() as i64 == unsafe { libc::syscall(libc::SYS_getpid) };
+    let early = !CONNECTED.load(Ordering::Relaxed) && is_replica() && is_first();
+    told().filter(|_| early)
+}
+
 /// Does something with the state, which the first call makes.
 pub(crate) fn with<R>(what: impl FnOnce(&mut State) -> R) -> R {
     let mut guard = STATE.lock().unwrap_or_else(|it| it.into_inner());
@@ -144,10 +163,14 @@ pub(crate) struct State {
     pub(crate) n_comms: u64,
     pub(crate) errhandlers: BTreeMap<usize, usize>,
     pub(crate) requests: Vec<Option<Request>>,
+    /// Where Open MPI's requests hold their Fortran number, once looked for.
+    pub(crate) fortran_offset: Option<Option<usize>>,
     pub(crate) outgoing: Vec<Outgoing>,
     /// Receives that may not be posted before a wildcard's match is known, oldest first.
     pub(crate) receives: Vec<Receive>,
     pub(crate) n_receives: u64,
+    /// Messages that probes found and that are not received.
+    pub(crate) matched: Vec<Option<Matched>>,
     blocking: Option<Blocking>,
     /// Another thread is in MPI, which is told of one thread at a time.
     in_block: bool,
@@ -156,8 +179,16 @@ pub(crate) struct State {
     /// Turns of waiting for what is waited for.
     pub(crate) spins: u32,
     turns: u32,
-    late_since: Vec<Option<u64>>,
-    cpu_before: u64,
+    late: Vec<Option<Late>>,
+    looked_ms: u64,
+    /// Own processor time at the last compare, and between the one before and it.
+    compared_ms: u64,
+    work_ms: u64,
+    /// What came in since the last compare that two runs of a program may differ in.
+    pub(crate) sources: std::collections::BTreeSet<Source>,
+    log: Option<std::fs::File>,
+    /// The call that is made.
+    pub(crate) doing: &'static str,
 }
 
 impl State {
@@ -190,17 +221,24 @@ impl State {
             n_comms: 0,
             errhandlers: BTreeMap::new(),
             requests: Vec::new(),
+            fortran_offset: None,
             outgoing: Vec::new(),
             receives: Vec::new(),
             n_receives: 0,
+            matched: Vec::new(),
             blocking: None,
             in_block: false,
             ending: false,
             gone_on: false,
             spins: 0,
             turns: 0,
-            late_since: vec![None; told.replicas],
-            cpu_before: 0,
+            late: vec![None; told.replicas],
+            looked_ms: 0,
+            compared_ms: 0,
+            work_ms: 0,
+            sources: std::collections::BTreeSet::new(),
+            log: open_log(told),
+            doing: "MPI_Init",
         };
         CONNECTED.store(true, Ordering::Relaxed);
         this
@@ -235,14 +273,21 @@ impl State {
     /// Compares contents that are about to leave; returns those that may.
     pub(crate) fn compare(&mut self, bytes: Vec<u8>) -> (Vec<u8>, Digest) {
         let digest = Digest::of(&bytes);
+        self.write_log(digest, bytes.len());
         self.counts.compares += 1;
         self.counts.bytes += bytes.len() as u64;
         self.replica.offer(self.shape, digest, bytes.len() as u64);
         self.send_out();
-        self.start_late();
+        self.late.fill(None);
+        let own_ms = crate::clock::now_ms(libc::CLOCK_PROCESS_CPUTIME_ID);
+        self.work_ms = own_ms.saturating_sub(self.compared_ms);
+        self.compared_ms = own_ms;
         loop {
             match self.replica.passed() {
-                None => self.pump(true),
+                None => {
+                    self.pump(true);
+                    self.look_for_late(self.replica.late());
+                }
                 Some(Passed::Go) => {
                     self.send_out();
                     return (bytes, digest);
@@ -259,6 +304,19 @@ impl State {
                 }
                 Some(Passed::Leave) => self.stray(),
                 Some(Passed::Restart(why)) => self.restart(why),
+            }
+        }
+    }
+
+    /// Where two runs are compared, writes down what is sent and what it may depend on.
+    fn write_log(&mut self, digest: Digest, length: usize) {
+        let sources = std::mem::take(&mut self.sources);
+        let doing = self.doing;
+        if let Some(log) = &mut self.log {
+            let words: Vec<&str> = sources.iter().map(|it| it.name()).collect();
+            let line = format!("{doing} {length} {digest:?} {}\n", words.join(","));
+            if std::io::Write::write_all(log, line.as_bytes()).is_err() {
+                real::fail("what is sent cannot be written down");
             }
         }
     }
@@ -291,7 +349,10 @@ impl State {
                     self.send_out();
                     return (bytes, false);
                 }
-                Step::Wait => self.pump(true),
+                Step::Wait => {
+                    self.pump(true);
+                    self.look_for_late(self.replica.awaited_meta().into_iter().collect());
+                }
                 Step::Leave => self.stray(),
                 Step::Restart(why) => self.restart(why),
             }
@@ -358,8 +419,8 @@ impl State {
             match note {
                 Note::Marked(set) => {
                     self.counts.marks += 1;
-                    let rank = self.told.rank;
-                    self.say(&format!("note rank {rank}: {set} differs and is marked"));
+                    let (rank, doing) = (self.told.rank, self.doing);
+                    self.say(&format!("note rank {rank}: {set} differs in {doing} and is marked"));
                 }
                 Note::Strayed(set) => {
                     self.counts.marks += 1;
@@ -391,7 +452,6 @@ impl State {
             if wait {
                 self.progress();
             }
-            self.look_for_late();
             return;
         }
         for set_idx in 0..self.siblings.len() {
@@ -434,6 +494,14 @@ impl State {
         let mut at = 0;
         loop {
             match Message::read(&link.received[at..]) {
+                Ok(Some((Message::Ask, length))) => {
+                    at += length;
+                    Message::Here.write(&mut link.unsent);
+                }
+                Ok(Some((Message::Here, length))) => {
+                    at += length;
+                    self.late[set_idx] = None;
+                }
                 Ok(Some((message, length))) => {
                     at += length;
                     self.replica.handle(Input::Message(set, message));
@@ -529,6 +597,7 @@ impl State {
     /// The process ends with `code`: its replicas agree to it, and it is gone.
     pub(crate) fn exit(&mut self, code: i32) -> ! {
         self.mix(&[u64::MAX, code as u64]);
+        self.doing = "its end";
         self.compare(code.to_le_bytes().to_vec());
         self.replica.end();
         self.send_out();
@@ -545,38 +614,91 @@ impl State {
         unsafe { libc::_exit(0) }
     }
 
-    fn start_late(&mut self) {
-        self.late_since.fill(None);
-    }
-
-    /// Ends a sibling that computes and computes while the others wait for it at a compare.
-    fn look_for_late(&mut self) {
-        let own = cpu_ms(std::process::id());
-        for set in self.replica.late() {
-            let Some(cpu) = cpu_ms(self.pids[set.idx()]) else { continue };
-            let Some(since) = self.late_since[set.idx()] else {
-                self.late_since[set.idx()] = Some(cpu);
+    /// Ends a sibling that does not come while the others wait for it: one that computes and
+    /// computes, or one that sleeps and does not answer.
+    fn look_for_late(&mut self, late: Vec<SetId>) {
+        let now_ms = crate::clock::now_ms(libc::CLOCK_MONOTONIC);
+        if now_ms < self.looked_ms + LATE_EVERY_MS {
+            return;
+        }
+        self.looked_ms = now_ms;
+        for set in late {
+            let Some(usage) = usage(self.pids[set.idx()]) else { continue };
+            let Some(since) = self.late[set.idx()] else {
+                self.late[set.idx()] = Some(Late { cpu_ms: usage.cpu_ms, at_ms: now_ms });
+                // Who waits as well, in its library, answers, and is asked again.
+                if let Some(link) = &mut self.siblings[set.idx()] {
+                    Message::Ask.write(&mut link.unsent);
+                }
                 continue;
             };
-            let others = own.unwrap_or(0).saturating_sub(self.cpu_before);
-            if LATE_MIN_MS.max(others * LATE_FACTOR) < cpu.saturating_sub(since) {
+            let cpu_ms = usage.cpu_ms.saturating_sub(since.cpu_ms);
+            let computes = LATE_CPU_MS + 2 * self.work_ms < cpu_ms;
+            let sleeps = !usage.runs && cpu_ms < LATE_CPU_MS / 10;
+            if computes || (sleeps && since.at_ms + LATE_SLEEP_MS < now_ms) {
                 let rank = self.told.rank;
-                self.say(&format!("note rank {rank}: {set} computes without end and is ended"));
+                let what = if computes { "computes without end" } else { "does not go on" };
+                self.say(&format!("note rank {rank}: {set} {what} and is ended"));
                 unsafe { libc::kill(self.pids[set.idx()] as i32, libc::SIGKILL) };
             }
         }
     }
 }
 
-/// Processor time of a process, in milliseconds.
-fn cpu_ms(pid: u32) -> Option<u64> {
+/// What two runs of one program may differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Clock,
+    Random,
+    Pid,
+    Wildcard,
+    Completion,
+}
+
+impl Source {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "clocks",
+            Self::Random => "random bytes",
+            Self::Pid => "its process number",
+            Self::Wildcard => "a message from anybody",
+            Self::Completion => "which request was complete",
+        }
+    }
+}
+
+/// Where what is sent is written down, if that is wanted.
+fn open_log(told: &Told) -> Option<std::fs::File> {
+    let folder = PathBuf::from(std::env::var_os("SELVEDGE_SENDS")?);
+    let path = folder.join(format!("sends.{}", told.rank));
+    let opened = std::fs::File::create(&path);
+    Some(opened.unwrap_or_else(|e| real::fail(&format!("cannot write {}: {e}", path.display()))))
+}
+
+/// When a sibling was found to be late, and how much it had computed then.
+#[derive(Clone, Copy)]
+struct Late {
+    cpu_ms: u64,
+    at_ms: u64,
+}
+
+struct Usage {
+    cpu_ms: u64,
+    /// It has a processor or wants one.
+    runs: bool,
+}
+
+/// What a process does, as the kernel says.
+fn usage(pid: u32) -> Option<Usage> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
-    let mut words = rest.split_ascii_whitespace().skip(11);
+    let mut words = rest.split_ascii_whitespace();
+    let runs = words.next()? == "R";
+    let mut words = words.skip(10);
     let user: u64 = words.next()?.parse().ok()?;
     let system: u64 = words.next()?.parse().ok()?;
     // The kernel counts in hundredths of a second on Linux, whatever its own tick is.
-    Some((user + system) * 10)
+    Some(Usage { cpu_ms: (user + system) * 10, runs })
 }
 
 fn connect_siblings(told: &Told) -> (Vec<Option<Link>>, Vec<u32>) {

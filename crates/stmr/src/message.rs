@@ -64,6 +64,10 @@ pub enum Message {
     },
     /// The program is at its end; the link's end is no death.
     Bye,
+    /// Are you waiting for something, too?  A shell's question, which changes nothing.
+    Ask,
+    /// I am: what a shell answers.
+    Here,
 }
 
 /// A message that cannot be read.
@@ -119,6 +123,8 @@ impl Message {
                 out.extend(event.to_le_bytes());
             }
             Self::Bye => out.push(7),
+            Self::Ask => out.push(8),
+            Self::Here => out.push(9),
         }
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_le_bytes());
@@ -171,6 +177,8 @@ fn read_body(body: &[u8]) -> Option<Message> {
             Message::Accuse { set: read_set(set)?, event }
         }
         7 if rest.is_empty() => Message::Bye,
+        8 if rest.is_empty() => Message::Ask,
+        9 if rest.is_empty() => Message::Here,
         _ => return None,
     })
 }
@@ -221,6 +229,8 @@ mod tests {
             Message::Down { set: SetId::new(0), offers: vec![] },
             Message::Accuse { set: SetId::new(1), event: 11 },
             Message::Bye,
+            Message::Ask,
+            Message::Here,
         ]
     }
 

@@ -217,6 +217,12 @@ impl Replica {
         self.siblings().filter(|it| self.is_awaited(*it) && !offered(it)).collect()
     }
 
+    /// Who is to settle what [`Replica::begin`] waits for: the meta, if it is another.
+    #[must_use]
+    pub fn awaited_meta(&self) -> Option<SetId> {
+        self.meta.filter(|it| *it != self.own && self.is_awaited(*it))
+    }
+
     /// Comes to a compare with contents of this `digest` and `length`; then ask
     /// [`Replica::passed`] after every input.
     ///
@@ -392,6 +398,8 @@ impl Replica {
                 self.cluster[from.idx()].accuses = Some((set, event));
             }
             Message::Bye => self.cluster[from.idx()].bye = true,
+            // A replica that waits is no other one than before.
+            Message::Ask | Message::Here => {}
             Message::Down { .. } => self.hear_of_end(from, message),
         }
     }

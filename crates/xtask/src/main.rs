@@ -65,7 +65,7 @@ enum Verb {
         /// Of `kill`: how many processes are killed.
         #[arg(long, default_value_t = 200)]
         kills: u64,
-        /// Of `stmr-kills`: how many runs.
+        /// Of `stmr-kills` and `stmr-flips`: how many runs.
         #[arg(long)]
         runs: Option<u64>,
         /// Of all that throw dice: which, and when.

@@ -3,7 +3,11 @@
 //! A proof starts real processes, uses no fixed port, and has a limit after which it fails.  Where
 //! a machine does not permit one, it fails by name and says why.  A proof is a row of [`PROOFS`].
 
+mod stmr_flips;
+
 mod stmr_kills;
+
+mod stmr_programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,6 +61,18 @@ pub const PROOFS: &[Proof] = &[
         what: "an MPI program in replicas ends right when one is killed -9 at any call or between \
                calls, or two of different sets (--runs, --seed)",
         run: stmr_kills::prove,
+    },
+    Proof {
+        name: "stmr-flips",
+        what: "a bit flipped in the memory of a replica of an MPI program changes no result (--runs, \
+               --seed)",
+        run: stmr_flips::prove,
+    },
+    Proof {
+        name: "stmr-programs",
+        what: "LAMMPS, ScaLAPACK's testers, mpi4py and Fortran print in replicas what they print \
+               plain",
+        run: stmr_programs::prove,
     },
 ];
 
@@ -226,7 +242,8 @@ mod tests {
                 .to_string();
         assert_eq!(
             refused,
-            "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills"
+            "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills, \
+             stmr-flips, stmr-programs"
         );
     }
 }

@@ -19,11 +19,28 @@ pub const PACKAGES: &[Package] = &[
     Package { name: "gcc", program: "cc", wanted_by: "linking, and the bundled SQLite's C" },
     Package { name: "libopenmpi-dev", program: "mpicc", wanted_by: "programs of selvedge mpirun" },
     Package { name: "openmpi-bin", program: "mpirun", wanted_by: "selvedge mpirun" },
+    Package { name: "gfortran", program: "gfortran", wanted_by: "Fortran under selvedge mpirun" },
     Package { name: "valgrind", program: "valgrind", wanted_by: "cargo xtask bench" },
     Package {
         name: "python3-torch",
         program: "/usr/lib/python3/dist-packages/torch/__init__.py",
         wanted_by: "cargo xtask prove training, and its short form in the tests",
+    },
+    Package {
+        name: "python3-mpi4py",
+        program: "/usr/lib/python3/dist-packages/mpi4py/__init__.py",
+        wanted_by: "cargo xtask prove stmr-programs, and its short form in the tests",
+    },
+    Package { name: "lammps", program: "lmp", wanted_by: "the same" },
+    Package {
+        name: "lammps-examples",
+        program: "/usr/share/lammps/examples/melt/in.melt",
+        wanted_by: "the same",
+    },
+    Package {
+        name: "scalapack-mpi-test",
+        program: "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests/xdlu",
+        wanted_by: "the same",
     },
 ];
 
@@ -155,7 +172,8 @@ mod tests {
         };
         let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
         let packages = "apt-get install -y --no-install-recommends gcc libopenmpi-dev openmpi-bin \
-                        valgrind python3-torch";
+                        gfortran valgrind python3-torch python3-mpi4py lammps lammps-examples \
+                        scalapack-mpi-test";
         let components = "rustup component add rustfmt clippy";
         assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
         let sudo = format!("sudo {packages}");

@@ -1,5 +1,7 @@
 //! `selvedge mpirun`: an unmodified MPI program in replicas that outvote errors.
 
+mod determinism;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, process};
@@ -39,6 +41,9 @@ pub(crate) struct Mpirun {
     /// How often at the most.
     #[arg(long, value_name = "N", default_value_t = 3)]
     restarts_max: u32,
+    /// Run the program twice without replicas; say which sends differ and why that may be.
+    #[arg(long)]
+    check_determinism: bool,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -83,8 +88,16 @@ struct Row<'a> {
 }
 
 pub(crate) fn run(args: &Mpirun) -> Outcome {
+    let options = options(args)?;
+    if args.check_determinism {
+        return determinism::check(&options);
+    }
+    run_replicated(args, &options)
+}
+
+fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
     let restarts_max = if args.on_double == OnDouble::Abort { 0 } else { args.restarts_max };
-    let options = MpirunOptions {
+    Ok(MpirunOptions {
         replicas: args.replicas.into(),
         ranks: args.ranks as usize,
         launcher: args.launcher.clone(),
@@ -94,9 +107,14 @@ pub(crate) fn run(args: &Mpirun) -> Outcome {
         library: LIBRARY,
         restarts_max,
         restart_command: args.restart_cmd.clone(),
-    };
+        sends: None,
+        is_silent: false,
+    })
+}
+
+fn run_replicated(args: &Mpirun, options: &MpirunOptions) -> Outcome {
     let summary =
-        mpirun::run(&options).within(|| "cannot run the program in replicas".to_owned())?;
+        mpirun::run(options).within(|| "cannot run the program in replicas".to_owned())?;
     let failed = tell(&summary);
     if let Some(path) = &args.json_summary {
         let row = Row {

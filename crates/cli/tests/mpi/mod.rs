@@ -1,10 +1,13 @@
 //! Compiling MPI programs, and running them plain and in replicas.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "how long a run took is told")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Instant, UNIX_EPOCH};
 use std::{env, fs};
 
 /// No run here takes longer than this, in seconds.
@@ -45,17 +48,23 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
     out
 }
 
-/// What the program prints on four processes without replicas, in lines.
-pub(crate) fn plain(program: &Path, args: &[&str]) -> String {
+/// A run on four processes without replicas.
+pub(crate) fn plain_command(program: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command
         .arg(LIMIT_S)
         .args(["mpirun", "--oversubscribe", "--bind-to", "none"])
         .args(["--mca", "mpi_yield_when_idle", "1", "-n", "4"])
-        .arg(program)
-        .args(args)
+        .args(program)
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// What the program prints on four processes without replicas, in lines.
+pub(crate) fn plain(program: &Path, args: &[&str]) -> String {
+    let mut command = plain_command(&[&[program.to_str().unwrap()], args].concat());
     lines(&String::from_utf8(succeed(&mut command).stdout).unwrap())
 }
 
@@ -119,4 +128,77 @@ impl Dice {
 pub(crate) fn proof(short: u64) -> (u64, u64) {
     let number = |name: &str| env::var(name).ok()?.parse().ok();
     (number("SELVEDGE_RUNS").unwrap_or(short), number("SELVEDGE_SEED").unwrap_or(1))
+}
+
+/// The number of the process that is this replica of this program.
+pub(crate) fn replica(program: &Path, set: u64, rank: u64) -> Option<String> {
+    let wanted = [format!("SELVEDGE_SET={set}"), format!("SELVEDGE_RANK={rank}")];
+    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let environ = fs::read(entry.path().join("environ")).ok()?;
+        let has = |it: &String| environ.split(|byte| *byte == 0).any(|row| row == it.as_bytes());
+        let is_program = fs::read_link(entry.path().join("exe")).ok()? == program;
+        let pid = entry.file_name().into_string().ok()?;
+        (is_program && wanted.iter().all(has)).then_some(pid)
+    })
+}
+
+/// What the runs of a proof came to, kept by seed and build until all are done.
+pub(crate) struct Book {
+    seed: u64,
+    folder: PathBuf,
+    rows: BTreeMap<u64, String>,
+}
+
+impl Book {
+    /// The book of this proof, with what an earlier process wrote into it.
+    pub(crate) fn open(name: &str, seed: u64) -> Self {
+        let built = fs::metadata(env!("CARGO_BIN_EXE_selvedge")).unwrap().modified().unwrap();
+        let built = built.duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{seed}-{built}"));
+        fs::create_dir_all(&folder).unwrap();
+        let text = fs::read_to_string(folder.join("book")).unwrap_or_default();
+        let row = |line: &str| {
+            let (number, outcome) = line.split_once(' ')?;
+            Some((number.parse().ok()?, outcome.to_owned()))
+        };
+        Self { seed, folder, rows: text.lines().filter_map(row).collect() }
+    }
+
+    /// Where the proof may write.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Does a run, unless it was done: it says what it did, and what that came to.
+    pub(crate) fn run(&mut self, number: u64, run: impl FnOnce() -> (String, String)) {
+        if self.rows.contains_key(&number) {
+            return;
+        }
+        let begun = Instant::now();
+        let (what, outcome) = run();
+        println!("run {number}: {what}: {outcome} after {} ms", begun.elapsed().as_millis());
+        self.rows.insert(number, outcome);
+        let lines: Vec<String> = self.rows.iter().map(|(n, it)| format!("{n} {it}\n")).collect();
+        fs::write(self.folder.join("book"), lines.concat()).unwrap();
+    }
+
+    /// Prints the table of all runs, and fails if there is one that `failed`.
+    pub(crate) fn close(
+        self,
+        runs: u64,
+        class: impl Fn(u64) -> &'static str,
+        failed: impl Fn(&str) -> bool,
+    ) {
+        let mut table: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (number, outcome) in self.rows.range(..runs) {
+            *table.entry((class(*number), outcome)).or_default() += 1;
+        }
+        println!("{runs} runs, seed {}", self.seed);
+        for ((class, outcome), n) in &table {
+            println!("{n:6}  {class:24} {outcome}");
+        }
+        let n = table.keys().filter(|it| failed(it.1)).count();
+        assert_eq!(n, 0, "seed {}: see {}", self.seed, self.folder.display());
+        fs::remove_dir_all(&self.folder).unwrap();
+    }
 }

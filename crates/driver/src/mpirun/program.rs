@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, thread};
 
 use nix::sys::signal::{self, Signal};
@@ -106,7 +106,14 @@ pub(super) fn launch(
     }
     command.env("SELVEDGE_FOLDER", folder);
     command.env("SELVEDGE_RANKS", options.ranks.to_string());
+    let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos());
+    command.env("SELVEDGE_EPOCH", epoch.to_string());
+    command.env("SELVEDGE_UPTIME", uptime_ns().to_string());
+    command.env("SELVEDGE_DICE", draw()?.to_string());
     command.env("SELVEDGE_REPLICAS", options.replicas.to_string());
+    if let Some(folder) = &options.sends {
+        command.env("SELVEDGE_SENDS", folder);
+    }
     command.env("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into()));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let launcher = options.launcher.clone();
@@ -124,6 +131,22 @@ pub(super) fn launch(
         let _ = sender.send(Event::LauncherEnded(code));
     });
     Ok(child)
+}
+
+/// The clock that is never set, in nanoseconds, as nearly as /proc/uptime has it.
+fn uptime_ns() -> u64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let word = text.split([' ', '.']).take(2).collect::<Vec<_>>().concat();
+    word.parse::<u64>().unwrap_or(0) * 10_000_000
+}
+
+/// A number that nobody can foresee.
+fn draw() -> Result<u64, MpirunError> {
+    let mut word = [0; 8];
+    File::open("/dev/urandom")
+        .and_then(|mut it| it.read_exact(&mut word))
+        .map_err(io_error("read /dev/urandom"))?;
+    Ok(u64::from_le_bytes(word))
 }
 
 /// What the launcher says itself, but for what it always says.

@@ -1,0 +1,201 @@
+//! Bits flipped in the memory of replicas of real MPI programs, by a program that knows nothing of
+//! the library.
+//!
+//! Goal: no wrong result.  Method: `flipper` writes to /proc/PID/mem of a drawn replica at a drawn
+//! time, in every second run at the data that a kernel computes with, else in any writable private
+//! page that is in memory.  Each run is classed by what was noticed of it.  `cargo xtask prove
+//! stmr-flips` draws more runs; what a run came to is kept by seed and build, so that a proof that
+//! was stopped goes on.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "a run that does not end is ended by the real clock")]
+
+mod mpi;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use mpi::{Book, Dice};
+
+const RANKS: u64 = 4;
+const SETS: u64 = 3;
+
+/// A run that reaches it has failed.
+const LIMIT: Duration = Duration::from_secs(150);
+
+/// Runs of the short form.
+const RUNS_SHORT: u64 = 6;
+
+const VICTIMS: [(&str, &[&str]); 4] =
+    [("kernels", &["600"]), ("ring", &["1200"]), ("kernels", &["400"]), ("collectives", &["20"])];
+
+struct Victim {
+    name: &'static str,
+    path: PathBuf,
+    args: &'static [&'static str],
+    wanted: String,
+    lasts_ms: u64,
+    /// Where the data lies in the file, and how long it is.
+    data: Option<(String, String)>,
+}
+
+struct Bench {
+    folder: PathBuf,
+    flipper: PathBuf,
+    victims: Vec<Victim>,
+}
+
+impl Bench {
+    fn make(folder: &Path) -> Self {
+        let flipper = folder.join("flipper");
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-w", "-o"]).arg(&flipper).arg(mpi::sources().join("flipper.c"));
+        mpi::succeed(&mut command);
+        let mut bench = Self { folder: folder.to_owned(), flipper, victims: Vec::new() };
+        for (name, args) in VICTIMS {
+            let path = mpi::compile(name, folder);
+            let wanted = mpi::plain(&path, args);
+            let data = place_of_data(&path);
+            let victim = Victim { name, path, args, wanted, lasts_ms: 0, data };
+            let begun = Instant::now();
+            let outcome = bench.run(&victim, |_| String::new()).1;
+            assert_eq!(outcome, "dead value", "{name} without a flip");
+            let lasts_ms = begun.elapsed().as_millis() as u64;
+            bench.victims.push(Victim { lasts_ms, ..victim });
+        }
+        bench
+    }
+
+    /// One run: what was hit, and what it came to.
+    fn flip(&self, seed: u64, number: u64) -> (String, String) {
+        let mut dice = Dice::new(seed, number);
+        let aimed = number.is_multiple_of(2);
+        let victims: Vec<&Victim> =
+            self.victims.iter().filter(|it| !aimed || it.data.is_some()).collect();
+        let victim = victims[dice.below(victims.len() as u64) as usize];
+        let (rank, set) = (dice.below(RANKS), dice.below(SETS));
+        // Before that the processes start, and have no data yet.
+        let (after, flip_seed) = (300 + dice.below(600), dice.below(1 << 32));
+        let (hit, outcome) = self.run(victim, |begun| {
+            let at = Duration::from_millis(victim.lasts_ms * after / 1000);
+            thread::sleep(at.saturating_sub(begun.elapsed()));
+            let mut found = mpi::replica(&victim.path, set, rank);
+            while found.is_none() && begun.elapsed() < at * 3 {
+                thread::sleep(Duration::from_millis(10));
+                found = mpi::replica(&victim.path, set, rank);
+            }
+            let Some(pid) = found else { return String::new() };
+            let mut command = Command::new(&self.flipper);
+            command.args([&pid, &flip_seed.to_string()]);
+            if let (true, Some((offset, length))) = (aimed, &victim.data) {
+                command.arg(&victim.path).args([offset, length]);
+            }
+            let out = command.output().unwrap();
+            let hit = String::from_utf8_lossy(&out.stdout);
+            hit.trim().rsplit('/').next().unwrap_or_default().to_owned()
+        });
+        let outcome = if hit.is_empty() { "no process to hit".to_owned() } else { outcome };
+        let what = format!("{} rank {rank} set {set} at {after}/1000: {hit}", victim.name);
+        (what, outcome)
+    }
+
+    fn run(&self, victim: &Victim, flip: impl Fn(Instant) -> String) -> (String, String) {
+        let scratch = self.folder.join("run");
+        let _ = fs::remove_dir_all(&scratch);
+        fs::create_dir(&scratch).unwrap();
+        let summary = scratch.join("summary.json");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_selvedge"))
+            .args(["mpirun", "-r", "3", "-n", &RANKS.to_string(), "--json-summary"])
+            .arg(&summary)
+            .arg(&victim.path)
+            .args(victim.args)
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(scratch.join("out")).unwrap())
+            .stderr(fs::File::create(scratch.join("err")).unwrap())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        let hit = flip(begun);
+        let ended = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if LIMIT < begun.elapsed() {
+                let _ = child.kill();
+                let _ = child.wait();
+                break None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        let Some(status) = ended else { return (hit, "hang".to_owned()) };
+        let out = fs::read(scratch.join("out")).unwrap();
+        let right = mpi::lines(&String::from_utf8_lossy(&out)) == victim.wanted;
+        let outcome = match (status.code(), right) {
+            (Some(0), true) => class(&summary),
+            (Some(0), false) => "wrong: the result, with exit code 0".to_owned(),
+            (code, _) => format!("wrong: exit code {code:?}"),
+        };
+        if outcome.starts_with("wrong") {
+            println!("{}", fs::read_to_string(scratch.join("err")).unwrap_or_default());
+        }
+        (hit, outcome)
+    }
+}
+
+/// Where `data` lies in the loaded program, and its length.
+fn place_of_data(path: &Path) -> Option<(String, String)> {
+    let out = mpi::succeed(Command::new("nm").arg("-S").arg(path));
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    text.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [offset, length, _, "data"] = words[..] else { return None };
+        Some((format!("0x{offset}"), format!("0x{length}")))
+    })
+}
+
+/// What was noticed in a run that ended right.
+fn class(summary: &Path) -> String {
+    let text = fs::read_to_string(summary).unwrap();
+    let row: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let notes: Vec<&str> =
+        row["notes"].as_array().unwrap().iter().filter_map(|it| it.as_str()).collect();
+    let noted = |words: &str| notes.iter().any(|it| it.contains(words));
+    let class = if 0 < row["restarts"].as_u64().unwrap() {
+        println!("{notes:?}");
+        "started again"
+    } else if ["differs in MPI_Finalize", "differs in its end", "printed something else"]
+        .into_iter()
+        .any(noted)
+    {
+        "detected at the final compare"
+    } else if noted("differs in") {
+        "detected at send"
+    } else if noted("makes other calls") || noted("without end") || noted("does not go on") {
+        "divergence"
+    } else if noted("changed on its way") {
+        "detected at receive"
+    } else if 0 < row["deaths"].as_u64().unwrap() {
+        "crash"
+    } else {
+        "dead value"
+    };
+    class.to_owned()
+}
+
+#[test]
+fn a_bit_flipped_anywhere_in_a_replica_changes_no_result() {
+    if !mpi::is_possible() {
+        return;
+    }
+    let (runs, seed) = mpi::proof(RUNS_SHORT);
+    let mut book = Book::open("stmr-flips", seed);
+    let bench = Bench::make(book.folder());
+    for number in 0..runs {
+        book.run(number, || bench.flip(seed, number));
+    }
+    let failed = |outcome: &str| outcome.starts_with("wrong") || outcome == "hang";
+    let classes = |number: u64| if number.is_multiple_of(2) { "aimed at data" } else { "any page" };
+    book.close(runs, classes, failed);
+}

@@ -1,0 +1,196 @@
+//! Programs that others wrote, unmodified and from Debian's packages, in replicas.
+//!
+//! Goal: what they print in replicas is what they print plain, and nothing is taken for an error.
+//! Method: both runs on four processes; numbers on lines that tell times are left out.  Without
+//! `SELVEDGE_PROOF=full`, which `cargo xtask prove stmr-programs` sets, only our own Fortran and
+//! Python programs and one quick example of each package are run.  What is not installed is named.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod mpi;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+/// A program and how it is run.
+struct Program {
+    /// What it is called in the table.
+    name: &'static str,
+    /// What is copied into the folder in which it runs.
+    files: Option<PathBuf>,
+    words: Vec<String>,
+    /// Numbers on lines that hold one of these are times.
+    clocks: &'static [&'static str],
+    is_quick: bool,
+}
+
+const LAMMPS_CLOCKS: &[&str] =
+    &["CPU", "Loop time", "Performance", "wall time", " | ", "timesteps", "Memory", "Per MPI"];
+
+const LAMMPS: [(&str, &str); 6] = [
+    ("melt", "in.melt"),
+    ("min", "in.min"),
+    ("crack", "in.crack"),
+    ("micelle", "in.micelle"),
+    ("rigid", "in.rigid"),
+    ("peptide", "in.peptide"),
+];
+
+const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "MFLOPS"];
+
+const SCALAPACK: [&str; 8] = ["xdlu", "xdqr", "xdllt", "xdinv", "xdls", "xdsep", "xdbrd", "xddblu"];
+
+fn programs(folder: &Path) -> Vec<Program> {
+    let words = |row: &[&str]| row.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let mut programs = Vec::new();
+    for (flag, name) in [("-DHEADER", "mpif.h"), ("-DMODULE", "use mpi"), ("-DNEW", "mpi_f08")] {
+        let path = folder.join(format!("fortran{flag}"));
+        let mut command = Command::new("mpif90");
+        command.args([flag, "-O1", "-o"]).arg(&path).arg(mpi::sources().join("fortran.F90"));
+        match command.output() {
+            Ok(out) if out.status.success() => programs.push(Program {
+                name,
+                files: None,
+                words: vec![path.to_str().unwrap().to_owned()],
+                clocks: &[],
+                is_quick: true,
+            }),
+            _ => println!("not run: {name}, for want of a working mpif90 (gfortran)"),
+        }
+    }
+    let python = mpi::sources().join("exchange.py");
+    programs.push(Program {
+        name: "mpi4py",
+        files: None,
+        words: words(&["/usr/bin/python3", python.to_str().unwrap()]),
+        clocks: &[],
+        is_quick: true,
+    });
+    for (name, input) in LAMMPS {
+        programs.push(Program {
+            name,
+            files: Some(Path::new("/usr/share/lammps/examples").join(name)),
+            words: words(&["/usr/bin/lmp", "-in", input, "-log", "none"]),
+            clocks: LAMMPS_CLOCKS,
+            is_quick: name == "melt",
+        });
+    }
+    let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests");
+    for name in SCALAPACK {
+        programs.push(Program {
+            name,
+            files: Some(tests.to_owned()),
+            words: vec![tests.join(name).to_str().unwrap().to_owned()],
+            clocks: SCALAPACK_CLOCKS,
+            is_quick: name == "xddblu",
+        });
+    }
+    programs
+}
+
+impl Program {
+    fn is_installed(&self) -> bool {
+        let exists = |it: &str| Path::new(it).exists();
+        let has_mpi4py = || {
+            let mut command = Command::new(&self.words[0]);
+            command.args(["-c", "import mpi4py"]).stderr(Stdio::null());
+            command.status().is_ok_and(|it| it.success())
+        };
+        exists(&self.words[0])
+            && self.files.as_ref().is_none_or(|it| it.is_dir())
+            && (self.name != "mpi4py" || has_mpi4py())
+    }
+
+    /// A folder with its inputs, of which each run has its own.
+    fn prepare(&self, folder: &Path) -> PathBuf {
+        let scratch = folder.join("run");
+        let _ = fs::remove_dir_all(&scratch);
+        fs::create_dir(&scratch).unwrap();
+        for entry in self.files.iter().flat_map(|it| fs::read_dir(it).unwrap().flatten()) {
+            let is_input =
+                fs::metadata(entry.path()).is_ok_and(|it| it.is_file() && it.len() < 1 << 20);
+            let to = scratch.join(entry.file_name());
+            if is_input {
+                fs::copy(entry.path(), &to).unwrap();
+            }
+            if to.extension().is_some_and(|it| it == "gz") {
+                let _ = Command::new("gunzip").arg(&to).status();
+            }
+        }
+        scratch
+    }
+
+    /// Its lines without times.
+    fn mask(&self, text: &str) -> Vec<String> {
+        // 1.25, 3e-7, 0:00:12, 99.8%
+        let is_word = |word: &&str| {
+            let in_number = |it: char| it.is_ascii_digit() || ".:,;%()+-*eE".contains(it);
+            !word.chars().all(in_number)
+        };
+        let mask = |line: &str| {
+            if self.clocks.iter().any(|it| line.contains(it)) {
+                line.split_whitespace().filter(is_word).collect::<Vec<_>>().join(" ")
+            } else {
+                line.to_owned()
+            }
+        };
+        text.lines().map(mask).collect()
+    }
+
+    /// What it came to.
+    fn run(&self, folder: &Path) -> Result<String, String> {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let plain = mpi::plain_command(&words).current_dir(self.prepare(folder)).output().unwrap();
+        if !plain.status.success() {
+            return Err(format!("plain: {}", mpi::told(&plain)));
+        }
+        let summary = folder.join("summary.json");
+        let mut command = mpi::tripled(&summary, &words);
+        let out = command.current_dir(self.prepare(folder)).output().unwrap();
+        if !out.status.success() {
+            return Err(mpi::told(&out));
+        }
+        let text = |bytes: &[u8]| self.mask(&String::from_utf8_lossy(bytes));
+        let (wanted, got) = (text(&plain.stdout), text(&out.stdout));
+        if let Some((a, b)) = wanted.iter().zip(&got).find(|(a, b)| a != b) {
+            return Err(format!("plain it prints `{a}`, in replicas `{b}`"));
+        }
+        if wanted.len() != got.len() {
+            return Err(format!("{} lines plain, {} in replicas", wanted.len(), got.len()));
+        }
+        for count in ["marks", "restarts", "deaths"] {
+            if mpi::count(&summary, count) != 0 {
+                return Err(format!("{count} without an error: {}", mpi::told(&out)));
+            }
+        }
+        Ok(format!("{} sends", mpi::count(&summary, "sends")))
+    }
+}
+
+#[test]
+fn programs_of_others_print_in_replicas_what_they_print_plain() {
+    if !mpi::is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let is_full = env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full");
+    let mut failed = Vec::new();
+    for program in programs(folder.path()) {
+        if !program.is_quick && !is_full {
+            continue;
+        }
+        if !program.is_installed() {
+            println!("not run: {}, which is not installed", program.name);
+            continue;
+        }
+        match program.run(folder.path()) {
+            Ok(told) => println!("{:10} the same, {told}", program.name),
+            Err(why) => {
+                println!("{:10} FAILED: {why}", program.name);
+                failed.push(program.name);
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
+}

@@ -1,0 +1,90 @@
+! Calls that differ between the three ways in which Fortran reaches MPI: -DHEADER (mpif.h), -DMODULE
+! (use mpi), or neither (use mpi_f08).
+program fortran
+#if defined(HEADER)
+  implicit none
+  include 'mpif.h'
+#elif defined(MODULE)
+  use mpi
+  implicit none
+#else
+  use mpi_f08
+  implicit none
+#endif
+#if defined(HEADER) || defined(MODULE)
+#define HANDLE(kind) integer
+#define SOURCE_OF(row) row(MPI_SOURCE)
+  integer :: state(MPI_STATUS_SIZE), states(MPI_STATUS_SIZE, 2)
+#else
+#define HANDLE(kind) type(kind)
+#define SOURCE_OF(row) row%MPI_SOURCE
+  type(MPI_Status) :: state, states(2)
+#endif
+  HANDLE(MPI_Request) :: requests(2), fixed(2)
+  HANDLE(MPI_Comm) :: half, ring
+  HANDLE(MPI_Datatype) :: column
+  integer :: rank, n, left, right, i, at, code, key, low, high, dims(1)
+  logical :: flag, closed(1)
+  double precision :: own(50), got(50), matrix(6, 6), total, sums(3), times
+
+  call MPI_Init(code)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, code)
+  call MPI_Comm_size(MPI_COMM_WORLD, n, code)
+  left = mod(rank + n - 1, n)
+  right = mod(rank + 1, n)
+  own = [(dble(rank * 100 + i), i = 1, 50)]
+  total = 0
+  do i = 1, 20
+    call MPI_Irecv(got, 50, MPI_DOUBLE_PRECISION, left, i, MPI_COMM_WORLD, requests(1), code)
+    call MPI_Isend(own, 50, MPI_DOUBLE_PRECISION, right, i, MPI_COMM_WORLD, requests(2), code)
+    if (mod(i, 2) == 0) then
+      call MPI_Waitall(2, requests, states, code)
+    else
+      call MPI_Waitany(2, requests, at, state, code)
+      call MPI_Wait(requests(3 - at), state, code)
+    end if
+    own = own * 0.5d0 + got * 0.25d0
+    call MPI_Allreduce(MPI_IN_PLACE, own, 3, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD, code)
+    total = total + sum(own)
+  end do
+  ! Persistent requests, and a status that tells who sent.
+  call MPI_Recv_init(got, 50, MPI_DOUBLE_PRECISION, MPI_ANY_SOURCE, 30, MPI_COMM_WORLD, fixed(1), code)
+  call MPI_Send_init(own, 50, MPI_DOUBLE_PRECISION, right, 30, MPI_COMM_WORLD, fixed(2), code)
+  do i = 1, 5
+    call MPI_Startall(2, fixed, code)
+    call MPI_Wait(fixed(1), state, code)
+    if (SOURCE_OF(state) /= left) call MPI_Abort(MPI_COMM_WORLD, 3, code)
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Test(fixed(2), flag, MPI_STATUS_IGNORE, code)
+    end do
+    total = total + got(i)
+  end do
+  call MPI_Request_free(fixed(1), code)
+  call MPI_Request_free(fixed(2), code)
+  ! A column of a matrix, and communicators made from others.
+  matrix = rank
+  call MPI_Type_vector(6, 1, 6, MPI_DOUBLE_PRECISION, column, code)
+  call MPI_Type_commit(column, code)
+  call MPI_Sendrecv(matrix(2, 1), 1, column, right, 40, matrix(4, 1), 1, column, left, 40, &
+                    MPI_COMM_WORLD, MPI_STATUS_IGNORE, code)
+  call MPI_Type_free(column, code)
+  total = total + sum(matrix)
+  call MPI_Comm_split(MPI_COMM_WORLD, mod(rank, 2), -rank, half, code)
+  call MPI_Comm_rank(half, key, code)
+  sums = [total, dble(key), 1d0]
+  call MPI_Reduce(sums, got, 3, MPI_DOUBLE_PRECISION, MPI_SUM, 0, half, code)
+  if (key == 0) total = total + got(1)
+  call MPI_Comm_free(half, code)
+  dims = n
+  closed = .false.
+  call MPI_Cart_create(MPI_COMM_WORLD, 1, dims, closed, .false., ring, code)
+  call MPI_Cart_shift(ring, 0, 1, low, high, code)
+  times = MPI_Wtime()
+  call MPI_Sendrecv(times, 1, MPI_DOUBLE_PRECISION, high, 50, got, 1, MPI_DOUBLE_PRECISION, low, 50, &
+                    ring, state, code)
+  call MPI_Comm_free(ring, code)
+  call MPI_Gather(total, 1, MPI_DOUBLE_PRECISION, got, 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, code)
+  if (rank == 0) print '(a, 8f20.8)', 'fortran:', got(1:min(n, 8))
+  call MPI_Finalize(code)
+end program

@@ -1,0 +1,113 @@
+//! Matched probes: what one finds is received at once, into a buffer of this library's, by the name
+//! that the meta's probe gave it; MPI_Mrecv takes it from there.
+
+use selvedge_stmr::message::EventKind;
+
+use crate::abi::{self, Status};
+use crate::p2p::{begin_receive, look};
+use crate::pack::{self, Part};
+use crate::real::{self, Call};
+use crate::request::Request;
+use crate::state::{Source, State};
+
+/// Handles of messages are addresses that nothing lies at.
+const BASE: usize = 0x5e21 << 32;
+const STEP: usize = 16;
+
+/// Where Fortran's numbers of them begin.
+const FORTRAN_BASE: i32 = 1 << 26;
+
+/// A message that a probe found: its receive, or nothing if it is from nobody.
+pub(crate) struct Matched(Option<u64>);
+
+pub(crate) fn mprobe(state: &mut State, call: Call, args: &[usize]) -> usize {
+    probe(state, call, args, None)
+}
+
+pub(crate) fn improbe(state: &mut State, call: Call, args: &[usize]) -> usize {
+    probe(state, call, &[args[0], args[1], args[2], args[4], args[5]], Some(args[3]))
+}
+
+fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) -> usize {
+    state.sources.insert(Source::Wildcard);
+    let wanted = args.to_vec();
+    let (row, did) = state.event(EventKind::Decision, |state| {
+        let found = look(state, &wanted).map(|it| it.to_bytes().to_vec());
+        if flag.is_some() { Some(found.unwrap_or_default()) } else { found }
+    });
+    if let Some(flag) = flag {
+        unsafe { *(flag as *mut i32) = i32::from(!row.is_empty()) };
+    }
+    if row.is_empty() {
+        if did {
+            state.spin();
+        }
+        return abi::SUCCESS as usize;
+    }
+    let status = Status::from_bytes(&row);
+    let whole = Part { at: 0, count: status.count as usize, datatype: state.handles().byte };
+    let id = begin_receive(state, whole, status.source, status.tag, args[2]);
+    let slot = state.matched.iter().position(Option::is_none).unwrap_or(state.matched.len());
+    if slot == state.matched.len() {
+        state.matched.push(None);
+    }
+    state.matched[slot] = Some(Matched(id));
+    unsafe {
+        *(args[3] as *mut usize) = BASE + slot * STEP;
+        status.write(args[4], false);
+    }
+    abi::SUCCESS as usize
+}
+
+/// Takes the message out of the program's handle, which becomes null.
+fn take(state: &mut State, at: usize) -> Option<u64> {
+    let at = at as *mut usize;
+    let slot = unsafe { *at }.wrapping_sub(BASE) / STEP;
+    let Some(Matched(id)) = state.matched.get_mut(slot).and_then(Option::take) else {
+        real::fail("MPI_Mrecv of a message that no probe found, or that was received already")
+    };
+    unsafe { *at = state.handles().message_null };
+    id
+}
+
+pub(crate) fn mrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let status = match take(state, args[3]) {
+        None => Status::NOBODY,
+        Some(id) => state.finish_receive(id, part),
+    };
+    unsafe { status.write(args[4], false) };
+    state.error(state.world, status.error, call)
+}
+
+pub(crate) fn imrecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let request = match take(state, args[3]) {
+        None => Request::Done(Status::NOBODY),
+        Some(id) => Request::Receive(id, part),
+    };
+    state.keep_request(request, args[4]);
+    abi::SUCCESS as usize
+}
+
+/// Contents as far as `part` has room for them, and whether it has.
+pub(crate) fn fit<'a>(contents: &'a [u8], part: &Part) -> (&'a [u8], bool) {
+    let room = part.count * pack::size_of(part.datatype);
+    (&contents[..contents.len().min(room)], contents.len() <= room)
+}
+
+pub(crate) fn message_c2f(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let slot = args[0].wrapping_sub(BASE) / STEP;
+    if slot < state.matched.len() {
+        return FORTRAN_BASE as usize + slot;
+    }
+    real::call(call, args)
+}
+
+pub(crate) fn message_f2c(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    let number = args[0] as i32;
+    if number < FORTRAN_BASE {
+        return real::call(call, args);
+    }
+    BASE + (number - FORTRAN_BASE) as usize * STEP
+}

@@ -1,0 +1,17 @@
+//! `prove stmr-programs`: programs that others wrote print in replicas what they print plain.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{ProofError, ProofOptions, within};
+
+/// Goal: unmodified programs run in replicas.  Method: the tests' own programs, all of them; those
+/// whose packages are missing are named.
+pub(super) fn prove(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(3600);
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "-p", "selvedge", "--test", "stmr_programs", "--"]);
+    test.arg("--nocapture").env("SELVEDGE_PROOF", "full").current_dir(root);
+    within(&mut test, LIMIT)
+}
