@@ -10,13 +10,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "real processes die in real time")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -29,8 +30,7 @@ use selvedge_model::unit::Ppm;
 use selvedge_sim::dice::Dice;
 use serde_json::{Value, json};
 
-/// How long anything here may take, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use support::{PATIENCE, end_left, program};
 
 /// What this run does.
 struct Measure {
@@ -83,24 +83,10 @@ impl House {
         self.dir.join("data")
     }
 
-    fn program(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-        command.current_dir(&self.dir).env("XDG_RUNTIME_DIR", &self.dir).env("USER", "ada");
-        command.stdin(Stdio::null());
-        command
-    }
-
     /// Starts the server; returns once it answers.
     fn up(&mut self) {
-        let mut up = self.program();
-        up.args(["up", "--json", "--listen", "127.0.0.1:0", "--data", "data"]);
-        let mut child = up.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.next().expect("`up` prints its address").unwrap();
-        let line: Value = serde_json::from_str(&line).unwrap();
-        let url = line["url"].as_str().unwrap().trim_start_matches("http://").to_owned();
-        *self.address.lock().unwrap() = url.parse().unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
+        let (child, url) = support::begin(&self.dir, &[]);
+        *self.address.lock().unwrap() = url.trim_start_matches("http://").parse().unwrap();
         self.child = Some(child);
     }
 
@@ -128,7 +114,8 @@ impl House {
 
     fn json(&self, args: &[&str]) -> Value {
         let url = format!("http://{}", self.address.lock().unwrap());
-        let done = self.program().args(["--server", &url, "--json"]).args(args).output().unwrap();
+        let done =
+            program(&self.dir).args(["--server", &url, "--json"]).args(args).output().unwrap();
         assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
         serde_json::from_slice(&done.stdout).unwrap()
     }
@@ -142,7 +129,7 @@ impl Drop for House {
         }
         // Whatever is left: the next server ends what it finds, in order.
         if std::thread::panicking() {
-            let _ = self.program().args(["down", "--data", "data"]).output();
+            end_left(&self.dir);
         }
     }
 }
@@ -302,8 +289,7 @@ fn work(client: &Client, nth: u64, seed: u64, stop: &AtomicBool, n_vain: &Atomic
 #[test]
 fn what_was_acknowledged_is_there_exactly_once_whoever_is_killed() {
     let measure = Measure::of_this_run();
-    let dir = tempfile::tempdir().unwrap();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let dir = support::dir();
     let mut house = House::new(dir.path());
     let client = house.client();
     let held = held_job(&house, &client);
@@ -414,7 +400,7 @@ fn compare(client: &Client, logs: &[Log]) {
 /// Ends everything in order, and sees to it that nothing is left.
 fn end(house: &mut House) {
     let plant = house.plant();
-    let down = house.program().args(["down", "--data", "data"]).output().unwrap();
+    let down = end_left(&house.dir);
     assert!(down.status.success(), "{}", String::from_utf8_lossy(&down.stderr));
     house.child.take().unwrap().wait().unwrap();
     assert!(!plant.lives());

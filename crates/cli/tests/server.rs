@@ -1,148 +1,37 @@
 //! The verbs that ask a server, against one of our own: `up` on port 0 with a data directory of
 //! its own, whose simulated hours pass in a moment.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
+mod support;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::Path;
+use std::time::Instant;
 
 use serde_json::Value;
 
-/// A server that ends with the test.
-struct Up {
-    child: Child,
-    url: String,
-    /// None once it has been handed on.
-    dir: Option<tempfile::TempDir>,
-}
+use support::{PATIENCE, Up, dir, end_left, lives, program, signal};
 
 impl Up {
-    fn start(speed: &str) -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), speed)
-    }
-
-    /// A server on the data of one that was there before, if any was.
-    fn start_in(dir: tempfile::TempDir, speed: &str) -> Self {
-        let mut child = program(dir.path())
-            .args(["up", "--json", "--listen", "127.0.0.1:0", "--speed", speed, "--data"])
-            .arg(dir.path().join("data"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let up = lines.next().expect("`up` prints its address").unwrap();
-        let up: Value = serde_json::from_str(&up).unwrap();
-        let url = up["url"].as_str().unwrap().to_owned();
-        // Whatever else it prints must find room.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, url, dir: Some(dir) }
-    }
-
-    fn dir(&self) -> &Path {
-        self.dir.as_ref().unwrap().path()
-    }
-
-    fn data(&self) -> PathBuf {
-        self.dir().join("data")
-    }
-
-    /// Ends it at once, and leaves its data and what it started.
-    fn kill(mut self) -> tempfile::TempDir {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.dir.take().unwrap()
-    }
-
-    /// Sends it a signal and waits for its end.
-    fn signal(mut self, name: &str) -> tempfile::TempDir {
-        signal(name, u64::from(self.child.id()));
-        assert!(self.child.wait().unwrap().success(), "{name}");
-        self.dir.take().unwrap()
-    }
-
     fn plant_pid(&self) -> u64 {
         self.json("status")["plant_pid"].as_u64().unwrap()
     }
-
-    fn run(&self, args: &str) -> Output {
-        let mut command = program(self.dir());
-        command.args(["--server", &self.url]).args(args.split_whitespace());
-        command.output().unwrap()
-    }
-
-    /// What `args` prints, which must work.
-    fn text(&self, args: &str) -> String {
-        let done = self.run(args);
-        assert!(done.status.success(), "{args}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    fn json(&self, args: &str) -> Value {
-        serde_json::from_str(&self.text(&format!("{args} --json"))).unwrap()
-    }
-
-    /// What `args` answers once `holds` holds of it.
-    fn until(&self, args: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..2000 {
-            let answer = self.json(args);
-            if holds(&answer) {
-                return answer;
-            }
-        }
-        panic!("{args} still answers {}", self.json(args));
-    }
-
-    /// The exit status and standard error of `args`.
-    fn refused(&self, args: &str) -> (i32, String) {
-        let done = self.run(args);
-        let code = done.status.code().unwrap();
-        (code, String::from_utf8(done.stderr).unwrap())
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        // Our own child, by its handle; it may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if let Some(dir) = &self.dir {
-            end_left(dir.path());
-        }
-    }
-}
-
-/// Ends the plant that a killed server has left, if it has.
-fn end_left(dir: &Path) -> Output {
-    program(dir).args(["down", "--data", "data"]).output().unwrap()
-}
-
-fn signal(name: &str, pid: u64) {
-    let done = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
-    assert!(done.success(), "{name} {pid}");
-}
-
-/// Whether a process runs, and not only waits for its parent to ask how it ended.
-fn lives(pid: u64) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|it| !it.is_empty() && !it.starts_with('Z'))
-}
-
-fn program(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
-    command
 }
 
 #[test]
 fn a_job_is_submitted_shown_waited_for_and_found_again() {
-    let up = Up::start("3600");
+    let up = Up::at("3600");
     let job = up.json("job submit --shape 8x8x8 --name bert --duration 2h --owner ada");
     let id = job["id"].as_u64().unwrap();
     up.text(&format!("job wait {id} --running --timeout 60"));
     let jobs = up.json("job list");
     assert_eq!(jobs["jobs"][0]["name"], "bert");
     assert!(jobs["jobs"][0]["generation"].is_u64(), "{jobs}");
+    let done = up.run("job submit --shape 8x4x4 --name turned --duration 1m");
+    assert!(String::from_utf8_lossy(&done.stderr).contains("8x4x4 is 4x4x8\n"));
     let small = up.json("job submit --shape 2x2x1 --name small --duration 1m");
     assert!(small["generation"].is_null());
     for args in ["job list", "job list --state running,queued", "pod show", "status", "cube show"] {
@@ -167,12 +56,12 @@ fn a_job_is_submitted_shown_waited_for_and_found_again() {
 
 #[test]
 fn a_running_job_outlives_its_server_with_its_generation() {
-    let up = Up::start("60");
+    let up = Up::start();
     let id = up.json("job submit --shape 4x4x8_twisted --name long --duration 30d")["id"].clone();
     up.text(&format!("job wait {id} --running --timeout 60"));
     let before = up.json(&format!("job show {id}"));
     assert!(before["generation"].is_u64(), "{before}");
-    let again = Up::start_in(up.kill(), "60");
+    let again = Up::start_with(up.kill(), &[]);
     let after = again.json(&format!("job show {id}"));
     for field in ["name", "state", "generation", "attempt", "cubes"] {
         assert_eq!(after[field], before[field], "{field}");
@@ -182,21 +71,21 @@ fn a_running_job_outlives_its_server_with_its_generation() {
 
 #[test]
 fn an_upgrade_leaves_the_plant_and_ctrl_c_ends_it() {
-    let up = Up::start("60");
+    let up = Up::start();
     let id = up.json("job submit --shape 4x4x8 --name long --duration 30d")["id"].clone();
     up.text(&format!("job wait {id} --running --timeout 60"));
     let (plant, before) = (up.plant_pid(), up.json("ocs show x3")["pairs"].clone());
     assert!(before[0]["moves"].is_u64(), "{before}");
     let dir = up.signal("TERM");
     assert!(lives(plant));
-    let up = Up::start_in(dir, "60");
+    let up = Up::start_with(dir, &[]);
     assert_eq!(up.plant_pid(), plant, "the same process is found again");
     up.until("ocs show x3", |it| it["known"] == true);
     assert_eq!(up.json("ocs show x3")["pairs"], before, "no mirror has moved");
     let dir = up.signal("INT");
     assert!(!lives(plant));
     // Killed, it leaves its plant, which `down` then ends.
-    let up = Up::start_in(dir, "60");
+    let up = Up::start_with(dir, &[]);
     let plant = up.plant_pid();
     let dir = up.kill();
     assert!(lives(plant));
@@ -210,7 +99,7 @@ fn an_upgrade_leaves_the_plant_and_ctrl_c_ends_it() {
 
 #[test]
 fn a_plant_that_is_killed_is_started_anew_with_its_mirrors() {
-    let up = Up::start("60");
+    let up = Up::start();
     let id = up.json("job submit --shape 4x4x8 --name long --duration 30d")["id"].clone();
     up.text(&format!("job wait {id} --running --timeout 60"));
     let before = up.json("ocs show x3")["pairs"].clone();
@@ -236,7 +125,7 @@ fn a_plant_that_is_killed_is_started_anew_with_its_mirrors() {
 
 #[test]
 fn a_backup_of_a_running_server_goes_on_elsewhere() {
-    let up = Up::start("60");
+    let up = Up::start();
     let id = up.json("job submit --shape 4x4x8 --name long --duration 30d")["id"].clone();
     up.text(&format!("job wait {id} --running --timeout 60"));
     let (before, pairs) =
@@ -248,7 +137,7 @@ fn a_backup_of_a_running_server_goes_on_elsewhere() {
     assert!(code == 2 && text.contains("not empty"), "{text}");
     // What comes after the backup is not in it.
     up.text("job submit --shape 2x2x1 --name later");
-    let other = tempfile::tempdir().unwrap();
+    let other = dir();
     let copy = up.dir().join("copy");
     let restore = |to: &Path| {
         let mut restore = program(other.path());
@@ -257,7 +146,7 @@ fn a_backup_of_a_running_server_goes_on_elsewhere() {
     let done = restore(&other.path().join("data"));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(restore(&other.path().join("data")).status.code(), Some(2), "it is not empty now");
-    let again = Up::start_in(other, "60");
+    let again = Up::start_with(other, &[]);
     assert_ne!(again.plant_pid(), plant);
     again.until("ocs show x3", |it| it["known"] == true);
     let after = again.json(&format!("job show {id}"));
@@ -272,7 +161,7 @@ fn a_backup_of_a_running_server_goes_on_elsewhere() {
 
 #[test]
 fn two_servers_do_not_share_a_data_directory() {
-    let up = Up::start("60");
+    let up = Up::start();
     let mut second = program(up.dir());
     second.args(["up", "--listen", "127.0.0.1:0", "--data", "data"]);
     let done = second.output().unwrap();
@@ -287,7 +176,7 @@ fn two_servers_do_not_share_a_data_directory() {
 
 #[test]
 fn a_key_makes_a_repeated_submit_the_same_job() {
-    let up = Up::start("60");
+    let up = Up::start();
     let submit = "job submit --shape 4x4x4 --name a --key once";
     assert_eq!(up.json(submit)["id"], up.json(submit)["id"]);
     assert_eq!(up.json("job list")["jobs"].as_array().unwrap().len(), 1);
@@ -295,7 +184,7 @@ fn a_key_makes_a_repeated_submit_the_same_job() {
 
 #[test]
 fn what_cannot_be_is_refused_with_a_reason_and_an_exit_status() {
-    let up = Up::start("60");
+    let up = Up::start();
     let (code, text) = up.refused("job submit --shape 8x9x8 --name a");
     assert_eq!(code, 2, "{text}");
     assert!(text.starts_with("error:") && text.contains("8x9x8"), "{text}");
@@ -315,7 +204,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_an_exit_status() {
 
 #[test]
 fn a_dry_run_accepts_nothing() {
-    let up = Up::start("60");
+    let up = Up::start();
     assert_eq!(up.json("job submit --shape 4x4x8 --name a --dry-run")["start"], "now");
     assert!(up.text("job submit --shape 4x4x8 --name a --dry-run").starts_with("starts now"));
     assert_eq!(up.json("job list")["jobs"], serde_json::json!([]));
@@ -323,7 +212,7 @@ fn a_dry_run_accepts_nothing() {
 
 #[test]
 fn a_drained_cube_is_left_alone_until_its_owner_returns_it() {
-    let up = Up::start("600");
+    let up = Up::at("600");
     up.text("cube drain cube0 --why new-fibre");
     assert!(up.text("cube show cube0").contains("new-fibre"));
     assert!(up.text("cube show").contains("drained"));
@@ -347,7 +236,7 @@ fn a_drained_cube_is_left_alone_until_its_owner_returns_it() {
 
 #[test]
 fn a_whole_pod_is_given_back_past_what_is_not_ones_own() {
-    let up = Up::start("600");
+    let up = Up::at("600");
     up.text("pod drain pod0");
     up.text("cube undrain cube1");
     up.text("pod undrain pod0");
@@ -356,7 +245,7 @@ fn a_whole_pod_is_given_back_past_what_is_not_ones_own() {
 
 #[test]
 fn a_job_that_waits_for_what_comes_back_by_itself_is_told_to_wait() {
-    let up = Up::start("60");
+    let up = Up::start();
     up.text("pod drain pod0");
     up.text("job submit --shape 4x4x4 --name late --duration 1h");
     up.text("cube undrain cube5");
@@ -367,7 +256,7 @@ fn a_job_that_waits_for_what_comes_back_by_itself_is_told_to_wait() {
 
 #[test]
 fn an_injected_fault_has_a_case_and_is_healed() {
-    let up = Up::start("3600");
+    let up = Up::at("3600");
     up.text("fault inject machine cube3/m01");
     assert!(up.text("fault list").contains("cube3/m01"));
     let seen = up.until("repair list --all", |it| it["cases"][0].is_object());
@@ -380,7 +269,7 @@ fn an_injected_fault_has_a_case_and_is_healed() {
 
 #[test]
 fn a_plant_is_applied_against_the_version_that_it_was_made_from() {
-    let up = Up::start("60");
+    let up = Up::start();
     let file = up.dir().join("plant.toml");
     fs::write(&file, up.json("plant get")["plant"].as_str().unwrap()).unwrap();
     assert!(up.text("plant apply plant.toml").contains("nothing"));
@@ -390,7 +279,7 @@ fn a_plant_is_applied_against_the_version_that_it_was_made_from() {
 
 #[test]
 fn a_picture_of_the_pod_is_drawn() {
-    let up = Up::start("60");
+    let up = Up::start();
     let id = up.json("job submit --shape 8x8x8 --name bert")["id"].as_u64().unwrap();
     up.text(&format!("job wait {id} --running --timeout 60"));
     up.text("pod show --svg pod.svg");
@@ -400,7 +289,7 @@ fn a_picture_of_the_pod_is_drawn() {
 
 #[test]
 fn down_ends_the_server_and_its_journal_is_whole() {
-    let mut up = Up::start("60");
+    let mut up = Up::start();
     up.text("job submit --shape 4x4x4 --name a");
     up.text("level set observe");
     assert_eq!(up.json("level show")["level"], "observe");
@@ -412,4 +301,220 @@ fn down_ends_the_server_and_its_journal_is_whole() {
     assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
     let (code, _) = up.refused("status");
     assert_eq!(code, 2);
+}
+
+/// The events of a server, as `events` prints them.
+fn events(up: &Up) -> String {
+    up.text("events -n 1000")
+}
+
+/// Goal: what people read is in words.  Method: what a reviewer did by hand.
+#[test]
+fn drains_cases_and_fibres_are_told_in_words_and_names() {
+    let up = Up::at("600");
+    let drained = up.text("cube drain cube40");
+    assert!(drained.contains("drained by hand\n"), "nobody leaves an empty cube: {drained}");
+    let returned = up.text("cube undrain cube40");
+    assert_eq!(returned, "cube40: given back; case 0 tests it before it is used again\n");
+    let id = up.json("job submit --shape 4x4x4 --name a --duration 30d")["id"].clone();
+    up.text(&format!("job wait {id} --running --timeout 60"));
+    let cube = up.json(&format!("job show {id}"))["cubes"][0].clone();
+    let cube = cube["cube"].as_str().or(cube.as_str()).unwrap().to_owned();
+    let drained = up.text(&format!("cube drain {cube}"));
+    assert!(drained.contains(&format!("; job {id} leaves")), "{drained}");
+
+    up.text("link drain cube41/x/out/3");
+    assert!(up.text("cube show cube41").contains("degraded, 1 link drained"));
+    assert!(up.text("cube show").contains("degraded, 1 link drained"));
+    assert!(up.text("ocs show x3").contains("ok, 1 port drained"));
+
+    up.text("fault inject machine cube42/m01");
+    up.until("repair list --all", |it| it["cases"][1].is_object());
+    up.text("maintain start cube43/m02 --work 30m");
+    let cases = up.text("repair list --all");
+    for text in ["machine down", "fatal", "returned", "planned"] {
+        assert!(cases.contains(text), "{text}: {cases}");
+    }
+    let planned = cases.lines().find(|it| it.contains("planned")).unwrap();
+    assert!(!planned.contains("critical"), "{planned}");
+    let drains = up.text("cube show cube42");
+    assert!(drains.contains("machine down") && !drains.contains("MachineDown"), "{drains}");
+
+    for words in ["ocs port move x5/n50 x5/n64", "ocs port move x5/n64 x5/n50"] {
+        up.text(words);
+    }
+    let events = events(&up);
+    assert!(events.contains("fibre moved from x5/n64 to x5/n50"), "{events}");
+    assert!(!up.json("plant get")["plant"].as_str().unwrap().contains("[[cable]]"));
+}
+
+#[test]
+fn two_servers_are_told_apart_and_a_killed_one_leaves_no_trace() {
+    let up = Up::start();
+    let servers = up.dir().join("selvedge/servers");
+    let files = || fs::read_dir(&servers).unwrap().count();
+    assert_eq!(files(), 1);
+    // A second one, by hand, for what it prints; its runtime files lie with the first one's.
+    let mut second = program(up.dir());
+    second.args(["up", "--listen", "127.0.0.1:0", "--data", "other"]);
+    let mut child = second.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut page = String::new();
+    while !page.ends_with(" down\n") {
+        page.push_str(&format!("{}\n", lines.next().expect("the hints end so").unwrap()));
+    }
+    let url = page.split_whitespace().find(|it| it.starts_with("http://")).unwrap();
+    for verb in ["job submit", "job list --watch", "fault inject", "down"] {
+        assert!(page.contains(&format!(" --server {url} {verb}")), "{page}");
+    }
+    assert_eq!(files(), 2);
+    let done = program(up.dir()).arg("status").output().unwrap();
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert!(text.contains("2 servers run") && text.contains("--server"), "{text}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Whoever looks clears away what the killed one has left.
+    assert!(program(up.dir()).arg("status").output().unwrap().status.success());
+    assert_eq!(files(), 1);
+    let left = program(up.dir()).args(["down", "--data", "other"]).output().unwrap();
+    assert!(left.status.success(), "{}", String::from_utf8_lossy(&left.stderr));
+}
+
+#[test]
+fn a_page_is_watched_until_its_reader_goes() {
+    let up = Up::start();
+    let watched = |args: &str, change: &str, text: &str| {
+        let mut child = up.command(args).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().expect("a page at once").unwrap();
+        assert!(!first.contains(text), "{args}: {first}");
+        up.text(change);
+        let since = Instant::now();
+        let is_shown = lines.by_ref().any(|it| {
+            assert!(since.elapsed() < PATIENCE, "{args}: {text} does not come");
+            it.unwrap().contains(text)
+        });
+        assert!(is_shown, "{args} ended before {text} came");
+        // A reader that goes ends it, as `| head` does, with the next that there is to print.
+        drop(lines);
+        up.text("job submit --shape 2x2x1 --name more");
+        assert!(child.wait().unwrap().success(), "{args}");
+    };
+    watched("job list --watch=0.1", "job submit --shape 2x2x1 --name seen", "seen");
+    watched("cube show --watch=0.1", "cube drain cube9", "drained");
+    watched("repair list --watch=0.1", "fault inject machine cube8/m01", "cube8/m01");
+    watched("pod show --watch=0.1", "link drain cube7/x/out/7", "1 link drained");
+    watched("events -n 0 --follow", "job submit --shape 2x2x1 --name again", "submitted");
+    let (code, text) = up.refused("job list --watch=never");
+    assert!(code == 2 && text.contains("seconds"), "{text}");
+}
+
+/// Goal: a proposal is reviewed and accepted by a person.  Method: two pods of four cubes; a job
+/// of four cubes waits where three and two are free, until one of one cube is moved away.
+#[test]
+fn moves_are_proposed_reviewed_and_accepted() {
+    let dir = dir();
+    let pods = "[[pod]]\nfamily = \"tpuv4\"\ncubes = 4\n".repeat(2);
+    fs::write(dir.path().join("two.toml"), format!("format = 1\nname = \"two\"\n{pods}")).unwrap();
+    let options = ["--plant", "two.toml", "--act", "drain", "--speed", "600"];
+    let up = Up::start_with(dir, &options);
+    assert!(up.text("moves show").contains("nothing is proposed"));
+    let submit = |name: &str, shape: &str, owner: &str, duration: &str| {
+        let args = format!(
+            "job submit --preemptible --shape {shape} --name {name} --owner {owner} \
+             --duration {duration}"
+        );
+        let id = up.json(&args)["id"].as_u64().unwrap();
+        if name != "big" {
+            up.text(&format!("job wait {id} --running --timeout 100"));
+        }
+        id
+    };
+    let first = submit("a", "4x4x12", "p", "30h");
+    submit("c", "4x4x8", "r", "30h");
+    let moved = submit("d", "4x4x4", "q", "30h");
+    up.text(&format!("job cancel {first}"));
+    up.until(&format!("job show {first}"), |it| it["state"] == "cancelled");
+    let big = submit("big", "4x4x16", "p", "10m");
+    let seen = up.until("moves show", |it| it["proposal"].is_object());
+    let proposal = &seen["proposal"];
+    assert_eq!((&proposal["job"], &proposal["moves"][0]["job"]), (&big.into(), &moved.into()));
+    assert!(0.0 < proposal["lost_chip_hours"].as_f64().unwrap(), "{seen}");
+    let page = up.text("moves show");
+    for text in [&*format!("for job {big}"), "chip-hours", "cube", &*format!("job {moved}")] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let plan = proposal["id"].as_u64().unwrap();
+    let (code, text) = up.refused(&format!("moves accept {}", plan + 7));
+    assert!(code == 2 && text.contains("moves"), "{text}");
+    up.text(&format!("moves accept {plan}"));
+    up.text(&format!("job wait {big} --running --timeout 200"));
+    assert_eq!(up.json(&format!("job show {moved}"))["attempt"], 2);
+    assert!(events(&up).contains("under way"), "{}", events(&up));
+    assert_eq!(up.json("check")["violations"], serde_json::json!([]));
+}
+
+/// What a raw request is answered: the status, then the rest.
+fn raw(address: &str, host: &str, token: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        stream,
+        "GET /v1/jobs HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+         Connection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Goal: a page elsewhere whose name comes to mean this machine reads nothing.  Method: what its
+/// browser would send, over TCP, with the right token even; and a name that does resolve to us.
+#[test]
+fn a_name_that_has_come_to_mean_this_machine_is_not_served() {
+    let up = Up::start();
+    let address = up.url.trim_start_matches("http://").to_owned();
+    let port = address.rsplit_once(':').unwrap().1;
+    let token = fs::read_to_string(up.data().join("token")).unwrap();
+    let token = token.trim();
+    let status = |host: &str| raw(&address, host, token).split(' ').nth(1).unwrap().to_owned();
+    for own in ["localhost", "127.0.0.1", "LocalHost"] {
+        assert_eq!(status(&format!("{own}:{port}")), "200", "{own}");
+    }
+    for other in
+        ["rebound.example", "localhost.example", "localhost.localdomain", "127.0.0.1.nip.io"]
+    {
+        assert_eq!(status(&format!("{other}:{port}")), "421", "{other}");
+    }
+    assert_eq!(status("localhost"), "421", "without its port");
+    assert_eq!(status("rebound.example"), "421");
+    let told = raw(&address, &format!("rebound.example:{port}"), token);
+    assert!(told.contains(&up.url) && !told.contains("jobs\":"), "{told}");
+    // A name of this machine that every resolver answers with loopback (RFC 6761, section 6.3).
+    let name = format!("rebound.localhost:{port}");
+    if let Ok(mut found) = name.to_socket_addrs()
+        && let Some(found) = found.find(|it| it.to_string() == address)
+    {
+        let answer = raw(&found.to_string(), &name, token);
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+    }
+    let localhost = raw(&format!("localhost:{port}"), &format!("localhost:{port}"), token);
+    assert!(localhost.starts_with("HTTP/1.1 200 "), "{localhost}");
+}
+
+#[test]
+fn a_journal_of_nothing_good_is_not_salvaged() {
+    let up = Up::start();
+    for (name, bytes) in [("empty", ""), ("garbage", "not a journal at all\n")] {
+        let dir = up.dir().join(name);
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("journal.db"), bytes.repeat(300)).unwrap();
+        let args = ["journal", "salvage", name, "--out", "saved"];
+        let done = program(up.dir()).args(args).output().unwrap();
+        let text = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{name}: {text}");
+        assert!(text.contains("not one row") && text.contains("backup"), "{name}: {text}");
+        assert!(!up.dir().join("saved").exists(), "{name}");
+    }
 }

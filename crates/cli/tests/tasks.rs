@@ -3,75 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
+mod support;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long anything here may take, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-struct Up {
-    child: Child,
-    url: String,
-    dir: Option<tempfile::TempDir>,
-}
+use support::{PATIENCE, Up, lives, signal};
 
 impl Up {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        Self::start_in(dir)
-    }
-
-    fn start_in(dir: tempfile::TempDir) -> Self {
-        let mut child = program(dir.path())
-            .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
-            .arg(dir.path().join("data"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let up = lines.next().expect("`up` prints its address").unwrap();
-        let up: Value = serde_json::from_str(&up).unwrap();
-        let url = up["url"].as_str().unwrap().to_owned();
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, url, dir: Some(dir) }
-    }
-
-    fn dir(&self) -> &Path {
-        self.dir.as_ref().unwrap().path()
-    }
-
-    /// Ends the server as a power failure would, and leaves its data.
-    fn kill(mut self) -> tempfile::TempDir {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.dir.take().unwrap()
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let mut command = program(self.dir());
-        command.args(["--server", &self.url]).args(args).output().unwrap()
-    }
-
-    fn text(&self, args: &[&str]) -> String {
-        let done = self.run(args);
-        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8_lossy(&done.stdout).into_owned()
-    }
-
-    fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.text(args)).unwrap()
-    }
-
     /// Submits a command; returns the job's number.
     fn submit(&self, options: &[&str], command: &[&str]) -> String {
-        let args = [&["job", "submit", "--json", "--name", "task"], options, &["--"], command];
+        let args = [&["job", "submit", "--name", "task"], options, &["--"], command];
         self.json(&args.concat())["id"].to_string()
     }
 
@@ -80,24 +25,8 @@ impl Up {
         self.submit(&["--shape", "2x2x1"], &["sh", "-c", script])
     }
 
-    fn job(&self, id: &str) -> Value {
-        self.json(&["job", "show", id, "--json"])
-    }
-
-    fn until(&self, id: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let since = Instant::now();
-        loop {
-            let job = self.job(id);
-            if holds(&job) {
-                return job;
-            }
-            assert!(since.elapsed() < PATIENCE, "not {what}: {job}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
     fn until_state(&self, id: &str, state: &str) -> Value {
-        self.until(id, state, |it| it["state"] == state)
+        self.until_job(id, state, |it| it["state"] == state)
     }
 
     fn logs(&self, id: &str) -> String {
@@ -105,34 +34,8 @@ impl Up {
     }
 
     fn until_logged(&self, id: &str, text: &str) {
-        self.until(id, text, |_| self.logs(id).contains(text));
+        self.until_job(id, text, |_| self.logs(id).contains(text));
     }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        if self.dir.is_some() {
-            // In order, so that no task outlives its test.
-            let _ = self.run(&["down"]);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn program(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
-    command
-}
-
-fn lives(pid: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, it)| !it.trim_start().starts_with(['Z', 'X']))
-}
-
-fn signal(signal: &str, pid: &str) {
-    assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
 }
 
 #[test]
@@ -165,13 +68,8 @@ fn a_command_runs_on_each_machine_and_is_told_its_place() {
     let all = up.text(&["job", "logs", &id]);
     assert!((0..4).all(|it| all.contains(&format!("[{it}] rank {it} of 4"))), "{all}");
     assert!(up.text(&["job", "show", &id]).contains("exit 0"));
-    let (code, refused) = refusal(&up, &["job", "logs", &id, "--task", "9"]);
+    let (code, refused) = up.refused(&["job", "logs", &id, "--task", "9"]);
     assert!(code == 2 && refused.contains("it has 4"), "{refused}");
-}
-
-fn refusal(up: &Up, args: &[&str]) -> (i32, String) {
-    let done = up.run(args);
-    (done.status.code().unwrap(), String::from_utf8(done.stderr).unwrap())
 }
 
 #[test]
@@ -181,7 +79,7 @@ fn a_task_is_the_same_process_after_its_server_was_killed_and_its_end_is_not_mis
     let ends = up.script("echo begun; while ! [ -e end ]; do sleep 0.05; done; exit 7");
     up.until_logged(&stays, "begun");
     up.until_logged(&ends, "begun");
-    let before = up.until(&ends, "known", |it| it["tasks"][0]["pid"].is_u64());
+    let before = up.until_job(&ends, "known", |it| it["tasks"][0]["pid"].is_u64());
     let tasks = up.job(&stays)["tasks"].clone();
     let dir = up.kill();
     // While nobody is there, one task ends.
@@ -192,11 +90,11 @@ fn a_task_is_the_same_process_after_its_server_was_killed_and_its_end_is_not_mis
         assert!(since.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(20));
     }
-    let up = Up::start_in(dir);
+    let up = Up::start_with(dir, &[]);
     let job = up.until_state(&ends, "failed");
     assert_eq!(job["tasks"][0]["exit"], 7, "{job}");
     assert_eq!(up.job(&stays)["tasks"], tasks);
-    assert!(lives(&tasks[0]["pid"].to_string()));
+    assert!(lives(tasks[0]["pid"].to_string()));
     fs::write(up.dir().join("go"), "").unwrap();
     up.until_state(&stays, "finished");
     assert_eq!(up.logs(&stays), "begun\nover\n", "what was written is kept once");
@@ -206,11 +104,12 @@ fn a_task_is_the_same_process_after_its_server_was_killed_and_its_end_is_not_mis
 fn a_supervisor_that_is_killed_takes_its_task_along_and_the_job_begins_again() {
     let up = Up::start();
     let id = up.script("echo $PPID; sleep 1000");
-    let job = up.until(&id, "running", |it| it["tasks"][0]["pid"].is_u64());
+    let job = up.until_job(&id, "running", |it| it["tasks"][0]["pid"].is_u64());
     let pid = job["tasks"][0]["pid"].to_string();
     up.until_logged(&id, "\n");
-    signal("-KILL", up.logs(&id).trim());
-    let again = up.until(&id, "again", |it| it["attempt"] == 2 && it["tasks"][0]["pid"].is_u64());
+    signal("KILL", up.logs(&id).trim());
+    let again =
+        up.until_job(&id, "again", |it| it["attempt"] == 2 && it["tasks"][0]["pid"].is_u64());
     assert!(!lives(&pid), "{again}");
     assert_eq!(again["n_failed"], 0, "a lost task is no failure of the job's own");
 }
@@ -240,7 +139,7 @@ fn a_drained_machine_gives_notice_and_the_job_goes_on_elsewhere() {
                   [ $SELVEDGE_ATTEMPT = 2 ] && exit 0; while :; do sleep 0.1; done";
     let id = up.script(script);
     up.until_logged(&id, "on 127.");
-    let job = up.until(&id, "known", |it| it["tasks"][0]["pid"].is_u64());
+    let job = up.until_job(&id, "known", |it| it["tasks"][0]["pid"].is_u64());
     let machine = job["tasks"][0]["machine"].as_str().unwrap().to_owned();
     up.text(&["machine", "drain", &machine, "--why", "a fan"]);
     let job = up.until_state(&id, "finished");
@@ -263,12 +162,12 @@ fn a_real_task_starts_within_ten_seconds_of_its_submit_on_an_idle_pod() {
         let id = up.submit(&["--shape", shape], &["sleep", "1000"]);
         up.until_state(&id, "running");
         assert!(since.elapsed() < Duration::from_secs(10), "{shape}: {:?}", since.elapsed());
-        let status = up.json(&["status", "--json"]);
+        let status = up.json(&["status"]);
         assert_eq!(status["speed"], 1.0, "plant time is real time while a real task runs");
         up.text(&["job", "cancel", &id]);
         let job = up.until_state(&id, "cancelled");
         assert!(job["tasks"].as_array().unwrap().iter().all(|it| it["signal"] == 15), "{job}");
-        assert_eq!(up.json(&["status", "--json"])["speed"], 60.0);
+        assert_eq!(up.json(&["status"])["speed"], 60.0);
     }
 }
 
@@ -276,11 +175,11 @@ fn a_real_task_starts_within_ten_seconds_of_its_submit_on_an_idle_pod() {
 fn a_machine_that_dies_under_a_real_task_or_a_requeue_starts_it_again_and_counts_no_failure() {
     let up = Up::start();
     let id = up.script("[ $SELVEDGE_ATTEMPT = 3 ] && exit 0; sleep 1000");
-    let job = up.until(&id, "running", |it| it["tasks"][0]["pid"].is_u64());
+    let job = up.until_job(&id, "running", |it| it["tasks"][0]["pid"].is_u64());
     let machine = job["tasks"][0]["machine"].as_str().unwrap().to_owned();
     up.text(&["fault", "inject", "machine", &machine]);
     let again = |n: u64| move |it: &Value| it["attempt"] == n && it["tasks"][0]["pid"].is_u64();
-    let job = up.until(&id, "elsewhere", again(2));
+    let job = up.until_job(&id, "elsewhere", again(2));
     assert_ne!(job["tasks"][0]["machine"], machine.as_str());
     assert_eq!((&job["n_failed"], &job["n_interrupted"]), (&0.into(), &1.into()), "{job}");
     up.text(&["job", "requeue", &id]);
@@ -313,7 +212,7 @@ fn a_command_that_ignores_sigterm_or_forks_away_is_ended_with_all_it_brought_for
                   while ! [ -s away ]; do sleep 0.05; done; echo ready; while :; do sleep 1; done";
     let id = up.script(script);
     up.until_logged(&id, "ready");
-    let job = up.until(&id, "known", |it| it["tasks"][0]["pid"].is_u64());
+    let job = up.until_job(&id, "known", |it| it["tasks"][0]["pid"].is_u64());
     let task = job["tasks"][0]["pid"].to_string();
     let away = pid_of(up.dir().join("away"));
     assert!(lives(&away) && lives(&task));
@@ -322,22 +221,16 @@ fn a_command_that_ignores_sigterm_or_forks_away_is_ended_with_all_it_brought_for
     up.until_state(&id, "stopping");
     std::thread::sleep(Duration::from_secs(1));
     assert!(lives(&task), "it has its grace");
-    up.text(&["down"]);
+    let dir = up.down();
     assert!(!lives(&task) && !lives(&away), "`down` ends everything");
-    let up = Up::start_in(kept(up));
+    let up = Up::start_with(dir, &[]);
     let left = up.script("(setsid sleep 1000 > /dev/null 2>&1 & echo $! > left); echo done");
     up.until_state(&left, "finished");
-    assert!(!lives(&pid_of(up.dir().join("left"))), "what a task leaves behind ends with it");
+    assert!(!lives(pid_of(up.dir().join("left"))), "what a task leaves behind ends with it");
 }
 
 fn pid_of(path: PathBuf) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
-}
-
-fn kept(mut up: Up) -> tempfile::TempDir {
-    let dir = up.dir.take().unwrap();
-    up.child.wait().unwrap();
-    dir
 }
 
 #[test]
@@ -364,7 +257,7 @@ fn a_task_whose_heart_stops_has_a_case_and_is_ended() {
     assert_eq!((&job["attempt"], &job["n_failed"]), (&2.into(), &1.into()), "{job}");
     let first = up.text(&["job", "logs", &id, "--task", "0", "--attempt", "1"]);
     assert_eq!(first, "hangs\n", "it lived as long as its heart beat");
-    let cases = up.json(&["repair", "list", "--json"]);
+    let cases = up.json(&["repair", "list"]);
     assert_eq!(cases["cases"][0]["symptom"], "task_hung", "{cases}");
 }
 
@@ -373,7 +266,7 @@ fn a_submit_that_cannot_be_is_refused_by_name() {
     let up = Up::start();
     let refused = |options: &[&str], command: &[&str], wanted: &str| {
         let args = [&["job", "submit", "--name", "n"], options, &["--"], command].concat();
-        let (code, text) = refusal(&up, &args);
+        let (code, text) = up.refused(&args);
         assert!(code == 2 && text.contains(wanted), "{options:?}: {code} {text}");
     };
     refused(&["--shape", "2x2x1", "--array", "10000"], &["true"], "there are no job arrays");
@@ -388,17 +281,17 @@ fn a_submit_that_cannot_be_is_refused_by_name() {
     assert_eq!(done.status.code(), Some(2), "a heartbeat belongs to a command");
     for name in ["a\nb", &"n".repeat(10_000), ""] {
         let args = ["job", "submit", "--shape", "2x2x1", "--name", name, "--", "true"];
-        let (code, text) = refusal(&up, &args);
+        let (code, text) = up.refused(&args);
         assert!(code == 2 && text.contains("printable characters") && text.len() < 1000, "{text}");
     }
-    assert!(up.json(&["job", "list", "--json"])["jobs"].as_array().unwrap().is_empty());
+    assert!(up.json(&["job", "list"])["jobs"].as_array().unwrap().is_empty());
 }
 
 #[test]
 fn a_hostile_name_is_shown_as_text_wherever_it_is_shown() {
     let up = Up::start();
     let name = "<script>alert(1)</script>'\"&;$(reboot)`x`";
-    let args = ["job", "submit", "--shape", "2x2x1", "--json", "--name", name, "--"];
+    let args = ["job", "submit", "--shape", "2x2x1", "--name", name, "--"];
     let command = ["sh", "-c", "echo \"$SELVEDGE_JOB_NAME\"; echo '<b>out</b>'"];
     let id = up.json(&[&args[..], &command].concat())["id"].to_string();
     let job = up.until_state(&id, "finished");

@@ -9,22 +9,20 @@
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 #![allow(clippy::print_stderr, reason = "what was not run is named, and what was measured is told")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use support::{Up, signal};
+
 /// Debian's own: another Python in the path does not know its packages.
 const PYTHON: &str = "/usr/bin/python3";
 const TORCH: &str = "/usr/lib/python3/dist-packages/torch/__init__.py";
-
-/// How long one training may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How much is trained: all of it when it is proved, less in the ordinary tests.
 struct Measure {
@@ -43,74 +41,28 @@ impl Measure {
     }
 }
 
-struct Up {
-    child: Child,
-    url: String,
-    dir: tempfile::TempDir,
-}
-
 impl Up {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let mut child = program(dir.path())
-            .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
-            .arg(dir.path().join("data"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let up: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, url: up["url"].as_str().unwrap().to_owned(), dir }
-    }
-
-    fn text(&self, args: &[&str]) -> String {
-        let done = program(self.dir.path()).args(["--server", &self.url]).args(args).output();
-        let done = done.unwrap();
-        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8_lossy(&done.stdout).into_owned()
-    }
-
-    fn job(&self, id: &str) -> Value {
-        serde_json::from_str(&self.text(&["job", "show", id, "--json"])).unwrap()
-    }
-
-    fn until(&self, id: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let since = Instant::now();
-        loop {
-            let job = self.job(id);
-            if holds(&job) {
-                return job;
-            }
-            let logs = || self.text(&["job", "logs", id]);
-            assert!(since.elapsed() < PATIENCE, "not {what}: {job}\n{}", logs());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
     /// Starts a training whose files lie in `out`.
     fn train(&self, measure: &Measure, out: &str) -> String {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ddp_checkpoint.py");
         let (steps, save_every) = (measure.steps.to_string(), measure.save_every.to_string());
         let args = [
-            &["job", "submit", "--shape", "2x2x4", "--retries", "1", "--json", "--name", out, "--"],
+            &["job", "submit", "--shape", "2x2x4", "--retries", "1", "--name", out, "--"],
             &[PYTHON, script.to_str().unwrap(), "--out", out, "--steps", &steps][..],
             &["--save-every", &save_every, "--pause", measure.pause],
         ];
-        let job: Value = serde_json::from_str(&self.text(&args.concat())).unwrap();
-        job["id"].to_string()
+        self.json(&args.concat())["id"].to_string()
     }
 
     fn out(&self, out: &str) -> PathBuf {
-        self.dir.path().join(out)
+        self.dir().join(out)
     }
 
     /// Waits until `n` steps have been trained in all.
     fn until_trained(&self, id: &str, out: &str, n: u32) {
         let path = self.out(out).join("losses.txt");
         let count = || fs::read_to_string(&path).unwrap_or_default().lines().count();
-        self.until(id, "trained", |_| n as usize <= count());
+        self.until_job(id, "trained", |_| n as usize <= count());
     }
 
     /// The loss of each step.  A step that was trained again must have lost the same.
@@ -124,20 +76,6 @@ impl Up {
         }
         losses
     }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let _ = program(self.dir.path()).args(["--server", &self.url, "down"]).output();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn program(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
-    command
 }
 
 /// Whether a training can be run here; says so if not.
@@ -156,7 +94,7 @@ fn a_training_that_is_drained_or_loses_a_rank_has_the_losses_of_an_undisturbed_o
     }
     let (up, measure) = (Up::start(), Measure::of_this_run());
     let id = up.train(&measure, "undisturbed");
-    let job = up.until(&id, "finished", |it| it["state"] == "finished");
+    let job = up.until_job(&id, "finished", |it| it["state"] == "finished");
     assert_eq!(job["attempt"], 1, "{job}");
     let undisturbed = up.losses("undisturbed");
     assert_eq!(undisturbed.len(), measure.steps as usize);
@@ -167,11 +105,11 @@ fn a_training_that_is_drained_or_loses_a_rank_has_the_losses_of_an_undisturbed_o
     let before = machines(&up.job(&id));
     let told = Instant::now();
     up.text(&["machine", "drain", &before[1], "--why", "a fan"]);
-    let job = up.until(&id, "stopped", |it| it["attempt"] == 2 || it["state"] == "queued");
+    let job = up.until_job(&id, "stopped", |it| it["attempt"] == 2 || it["state"] == "queued");
     let took = told.elapsed();
     eprintln!("(a) drained: all ranks had left after {:.1} s", took.as_secs_f64());
     assert!(took < Duration::from_secs(60), "its notice is a minute: {job}");
-    let job = up.until(&id, "finished", |it| it["state"] == "finished");
+    let job = up.until_job(&id, "finished", |it| it["state"] == "finished");
     assert!(!machines(&job).contains(&before[1]), "{job}");
     let first = up.text(&["job", "logs", &id, "--attempt", "1"]);
     assert_eq!(first.matches("was told to stop and has saved step").count(), 4, "{first}");
@@ -186,10 +124,10 @@ fn a_training_that_is_drained_or_loses_a_rank_has_the_losses_of_an_undisturbed_o
     up.until_trained(&id, "killed", measure.steps / 2 + measure.save_every / 2);
     let victim = up.job(&id)["tasks"][2]["pid"].to_string();
     let killed = Instant::now();
-    assert!(Command::new("kill").args(["-KILL", &victim]).status().unwrap().success());
-    up.until(&id, "stopped", |it| it["n_failed"] == 1);
+    signal("KILL", &victim);
+    up.until_job(&id, "stopped", |it| it["n_failed"] == 1);
     eprintln!("(b) killed: no rank was left after {:.1} s", killed.elapsed().as_secs_f64());
-    let job = up.until(&id, "finished", |it| it["state"] == "finished");
+    let job = up.until_job(&id, "finished", |it| it["state"] == "finished");
     assert_eq!((&job["n_failed"], &job["attempt"]), (&1.into(), &2.into()), "{job}");
     let again = up.text(&["job", "logs", &id]);
     let begun = again.lines().find_map(|it| it.split_once("begins at step ")).unwrap().1;

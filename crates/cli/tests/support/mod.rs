@@ -1,0 +1,231 @@
+//! What the tests of the program share: the program, a server of one's own that ends with its
+//! test, and processes by their numbers.
+#![allow(dead_code, reason = "each test of the program uses its part of it")]
+#![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long anything here may take, on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What the program is given: words, or a line of them without quotes.
+pub(crate) trait Words {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl Words for &str {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl Words for &String {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl Words for &[&str] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Words for &Vec<&str> {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Words for &[&str; N] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+/// A server that ends with its test, and all that it started with it.
+pub(crate) struct Up {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+    /// None once it has been handed on.
+    dir: Option<tempfile::TempDir>,
+}
+
+impl Up {
+    /// A server on a new directory, as `up` without options brings it up.
+    pub(crate) fn start() -> Self {
+        Self::start_with(dir(), &[])
+    }
+
+    /// The same at another speed.
+    pub(crate) fn at(speed: &str) -> Self {
+        Self::start_with(dir(), &["--speed", speed])
+    }
+
+    /// A server on the data of one that was there before, if any was.
+    pub(crate) fn start_with(dir: tempfile::TempDir, options: &[&str]) -> Self {
+        let (child, url) = begin(dir.path(), options);
+        Self { child, url, dir: Some(dir) }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.as_ref().expect("it has not been handed on").path()
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir().join("data")
+    }
+
+    /// Ends it as a power failure would, and leaves its data and what it started.
+    pub(crate) fn kill(mut self) -> tempfile::TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.dir.take().unwrap()
+    }
+
+    /// Sends it a signal and waits for its end.
+    pub(crate) fn signal(mut self, name: &str) -> tempfile::TempDir {
+        signal(name, self.child.id());
+        assert!(self.child.wait().unwrap().success(), "{name}");
+        self.dir.take().unwrap()
+    }
+
+    /// Ends it with `down`, and all that it started; its data stays.
+    pub(crate) fn down(mut self) -> tempfile::TempDir {
+        self.text("down");
+        self.child.wait().unwrap();
+        self.dir.take().unwrap()
+    }
+
+    /// The program with this server to ask.
+    pub(crate) fn command(&self, args: impl Words) -> Command {
+        let mut command = program(self.dir());
+        command.args(["--server", &self.url]).args(args.words());
+        command
+    }
+
+    pub(crate) fn run(&self, args: impl Words) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// What `args` prints, which must work.
+    pub(crate) fn text(&self, args: impl Words) -> String {
+        let words = args.words();
+        let done = self.run(&words);
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    pub(crate) fn json(&self, args: impl Words) -> Value {
+        let words = args.words();
+        // A command of the user's own stands behind `--`.
+        let words = [&["--json"], &words[..]].concat();
+        serde_json::from_str(&self.text(&words)).unwrap()
+    }
+
+    /// What `args` answers once `holds` holds of it.
+    pub(crate) fn until(&self, args: impl Words, holds: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        let words = args.words();
+        loop {
+            let answer = self.json(&words);
+            if holds(&answer) {
+                return answer;
+            }
+            assert!(since.elapsed() < PATIENCE, "{words:?} still answers {answer}");
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// The job `id` once `holds` holds of it; where it never does, its logs say why.
+    pub(crate) fn until_job(&self, id: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        loop {
+            let job = self.job(id);
+            if holds(&job) {
+                return job;
+            }
+            let logs = || self.run(&["job", "logs", id]).stdout;
+            let is_late = PATIENCE < since.elapsed();
+            assert!(!is_late, "not {what}: {job}\n{}", String::from_utf8_lossy(&logs()));
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    pub(crate) fn job(&self, id: &str) -> Value {
+        self.json(&["job", "show", id])
+    }
+
+    /// The exit status and standard error of `args`.
+    pub(crate) fn refused(&self, args: impl Words) -> (i32, String) {
+        let done = self.run(args);
+        let code = done.status.code().unwrap();
+        (code, String::from_utf8(done.stderr).unwrap())
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // Our own child, by its handle; it may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(dir) = &self.dir {
+            end_left(dir.path());
+        }
+    }
+}
+
+/// A directory that nobody else can look into.
+pub(crate) fn dir() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    dir
+}
+
+/// Starts a server on `DIR/data` at a free port; returns it with its address once it answers.
+pub(crate) fn begin(dir: &Path, options: &[&str]) -> (Child, String) {
+    let mut up = program(dir);
+    up.args(["up", "--json", "--listen", "127.0.0.1:0", "--data", "data"]).args(options);
+    let mut child = up.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let up = lines.next().expect("`up` prints its address").unwrap();
+    let up: Value = serde_json::from_str(&up).unwrap();
+    // Whatever else it prints must find room.
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, up["url"].as_str().unwrap().to_owned())
+}
+
+/// Ends the plant and the tasks that a killed server has left in `DIR/data`, if it has.
+pub(crate) fn end_left(dir: &Path) -> Output {
+    program(dir).args(["down", "--data", "data"]).output().unwrap()
+}
+
+/// The program in `dir`, which holds its runtime files too.
+pub(crate) fn program(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
+    command
+}
+
+/// Whether a process runs, and not only waits for its parent to ask how it ended.
+pub(crate) fn lives(pid: impl Display) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, it)| !it.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Sends a signal to a process of the test's own: `KILL`.
+pub(crate) fn signal(name: &str, pid: impl Display) {
+    let done = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    assert!(done.success(), "{name} {pid}");
+}
