@@ -168,7 +168,7 @@ fn bar(status: &StatusView) -> Markup {
             div { dt { "level" } dd { (status.level) } }
             div { dt { "chips used" } dd { (status.chips_used) " of " (status.chips)
                 " (" (format!("{share:.0}")) " %)" } }
-            div { dt { "out of use" } dd { (status.chips_out) " chips" } }
+            div { dt { "out of use" } dd { (words::counted(status.chips_out, "chip")) } }
             div { dt { "jobs" } dd { (status.jobs.get("running").unwrap_or(&0)) " running, "
                 (status.jobs.get("queued").unwrap_or(&0)) " queued" } }
             div { dt { "journal" } dd { "row " (status.journal) } }

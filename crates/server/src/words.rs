@@ -8,6 +8,14 @@ use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::{Severity, Symptom, Target};
 use selvedge_model::id::{JobId, PartId};
 
+/// `1 chip`, `4 chips`.
+pub(crate) fn counted(n: impl Into<u64>, what: &str) -> String {
+    match n.into() {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
 /// A level's word.
 pub(crate) fn level(level: Level) -> &'static str {
     match level {
@@ -192,9 +200,8 @@ pub(crate) fn kind(note: &Note) -> String {
 pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
     match note {
         Note::PlantApplied { version, n_parts, n_added, n_retired } => {
-            format!(
-                "plant version {version}: {n_parts} parts, {n_added} added, {n_retired} retired"
-            )
+            let parts = counted(*n_parts, "part");
+            format!("plant version {version}: {parts}, {n_added} added, {n_retired} retired")
         }
         Note::LevelSet { level: set, by } => format!("level {} set by {by}", level(*set)),
         Note::CaseOpened { case, target, symptom: seen, severity: how } => {
@@ -205,7 +212,7 @@ pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
             format!("{case} opened: {target}: {} ({})", seen.words(), severity(*how))
         }
         Note::CaseGrew { case, severity: how, n_seen } => {
-            format!("{case} seen {n_seen} times, {}", severity(*how))
+            format!("{case} seen {}, {}", counted(*n_seen, "time"), severity(*how))
         }
         Note::CaseMoved { case, state } => {
             format!("{case} {}", case_state(*state).replace('_', " "))
@@ -256,10 +263,11 @@ fn job_note(note: &Note, fabric: &Fabric) -> String {
     match note {
         Note::JobSubmitted { job } => format!("{job} submitted"),
         Note::JobPlaced { job, attempt, n_parts, kept_parts: 0 } => {
-            format!("{job} placed on {n_parts} parts, start {attempt}")
+            format!("{job} placed on {}, start {attempt}", counted(*n_parts, "part"))
         }
         Note::JobPlaced { job, attempt, n_parts, kept_parts } => {
-            format!("{job} placed on {n_parts} parts ({kept_parts} kept), start {attempt}")
+            let parts = counted(*n_parts, "part");
+            format!("{job} placed on {parts} ({kept_parts} kept), start {attempt}")
         }
         Note::JobStaged { job, attempt, stage: at } => {
             format!("{job} {}, start {attempt}", stage(*at))
@@ -271,7 +279,7 @@ fn job_note(note: &Note, fabric: &Fabric) -> String {
             format!("{job} told to stop because {}", stop_why(*why, fabric))
         }
         Note::JobStopped { job, attempt: _, exit: how, kept } => {
-            format!("{job} stopped: {}; {kept} steps kept", exit(*how))
+            format!("{job} stopped: {}; {} kept", exit(*how), counted(*kept, "step"))
         }
         Note::JobRequeued { job, why, not_before: _ } => {
             format!("{job} queued again because {}", stop_why(*why, fabric))
@@ -297,19 +305,24 @@ fn plan_note(note: &Note, fabric: &Fabric) -> String {
             n_added,
             parent: _,
         } => {
-            format!(
-                "{plan} ({generation}) for {job}: -{n_removed} +{n_added} on {n_switches} switches"
-            )
+            let on = match n_switches {
+                1 => "1 switch".to_owned(),
+                n => format!("{n} switches"),
+            };
+            format!("{plan} ({generation}) for {job}: -{n_removed} +{n_added} on {on}")
         }
         Note::BlueprintDone { plan, job } => format!("{plan} done for {job}"),
         Note::PlanRefused { job, n_violations } => {
-            format!("a plan for {job} broke {n_violations} rules and was not adopted")
+            let rules = counted(*n_violations, "rule");
+            format!("a plan for {job} broke {rules} and was not adopted")
         }
         Note::SwitchRefused { switch, plan, n_ports } => {
-            format!("{} refused {n_ports} ports of {plan}", part(fabric, *switch))
+            let ports = counted(*n_ports, "port");
+            format!("{} refused {ports} of {plan}", part(fabric, *switch))
         }
         Note::SwitchDiffered { switch, n_pairs } => {
-            format!("{} stood otherwise than believed at {n_pairs} pairs", part(fabric, *switch))
+            let pairs = counted(*n_pairs, "pair");
+            format!("{} stood otherwise than believed at {pairs}", part(fabric, *switch))
         }
         Note::SwitchStale { switch, newest } => {
             format!("{} has seen {newest}, newer than it was told", part(fabric, *switch))
@@ -320,17 +333,18 @@ fn plan_note(note: &Note, fabric: &Fabric) -> String {
                 part(fabric, *it)
             )
         }
-        Note::DiscoveryDiffered { job, n_ports, n_chips_lost } if *n_chips_lost != 0 => format!(
-            "{job}: {n_ports} ports lead elsewhere than asked for; \
-             {n_chips_lost} chips cannot be reached"
-        ),
-        Note::DiscoveryDiffered { job, n_ports, .. } => {
-            format!("{job}: {n_ports} ports lead elsewhere than asked for")
+        Note::DiscoveryDiffered { job, n_ports, n_chips_lost } => {
+            let verb = if *n_ports == 1 { "leads" } else { "lead" };
+            let lost = match n_chips_lost {
+                0 => String::new(),
+                n => format!("; {} cannot be reached", counted(*n, "chip")),
+            };
+            let ports = counted(*n_ports, "port");
+            format!("{job}: {ports} {verb} elsewhere than asked for{lost}")
         }
         Note::MovesProposed { plan, job, n_moved, lost_chip_hours } => {
-            format!(
-                "{plan} proposed: {n_moved} jobs moved for {job}, {lost_chip_hours} chip-hours lost"
-            )
+            let (jobs, hours) = (counted(*n_moved, "job"), counted(*lost_chip_hours, "chip-hour"));
+            format!("{plan} proposed: {jobs} moved for {job}, {hours} lost")
         }
         Note::MovesAdopted { plan, job } => format!("{plan} under way for {job}"),
         other => kind(other),

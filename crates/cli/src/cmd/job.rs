@@ -297,6 +297,10 @@ fn submit(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
     let job: JobRow = client.read("/v1/jobs", &text)?;
     let plain = format!("job {} {}: {}\n", job.id, job.name, state_word(&job));
     render::print(&plain)?;
+    // Sides may come in any order; everywhere else the job goes by the shape that they make.
+    if let Some(asked) = args.shape.as_ref().filter(|it| **it != job.shape) {
+        anstream::eprintln!("note: {asked} is {}", job.shape);
+    }
     anstream::eprintln!(
         "`selvedge job explain {0}` says why it waits, `selvedge job wait {0}` \
                          waits for its end",
@@ -615,8 +619,12 @@ fn wait(args: &Wait, client: &Client, globals: &Globals) -> Outcome {
         }
         if args.timeout.is_some_and(|it| Duration::from_secs(it) <= since.elapsed()) {
             let word = state_word(&job);
-            return Err(Failure::refusal(format!("job {} {} is still {word}", job.id, job.name))
-                .hint(format!("`selvedge job explain {}` says what it waits for", job.id)));
+            let refusal = Failure::refusal(format!("job {} {} is still {word}", job.id, job.name));
+            return Err(match job.state {
+                JobState::Queued => refusal
+                    .hint(format!("`selvedge job explain {}` says what it waits for", job.id)),
+                _ => refusal,
+            });
         }
         pause(ASK_EVERY);
     }

@@ -152,8 +152,8 @@ fn switch_table(switches: &[SwitchRow]) -> String {
             (false, _) => ("not read yet".to_owned(), style::WAIT),
             (true, 0) => ("ok".to_owned(), style::GOOD),
             (true, n) => {
-                let links = number::counted(u64::from(n), "link");
-                (format!("ok, {links} drained"), style::WAIT)
+                let ports = number::counted(u64::from(n), "port");
+                (format!("ok, {ports} drained"), style::WAIT)
             }
         };
         let differ = if switch.n_differ == 0 { style::PLAIN } else { style::WAIT };

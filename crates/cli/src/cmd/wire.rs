@@ -143,9 +143,9 @@ fn page(planned: &Planned) -> String {
     let n_switches = planned.xconnects.iter().map(|it| &it.ocs).collect::<BTreeSet<_>>().len();
     let title = style::TITLE;
     let head = format!(
-        "{title}{}{title:#}: {} chips, {}",
+        "{title}{}{title:#}: {}, {}",
         planned.shape,
-        number::grouped(u64::from(planned.chips)),
+        number::counted(u64::from(planned.chips), "chip"),
         number::counted(planned.cubes.len() as u64, "cube"),
     );
     let wires = match planned.xconnects.len() {

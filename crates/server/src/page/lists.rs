@@ -12,6 +12,7 @@ use crate::feed::Event;
 use crate::limits;
 use crate::page::{clock, colour};
 use crate::shell::Shell;
+use crate::words;
 
 /// Jobs that wait or hold hardware, as many as a page shows.
 pub(super) struct Jobs {
@@ -110,7 +111,7 @@ pub(super) fn job(detail: &JobDetail, why: &str) -> Markup {
         h1.name { (dot(job.id)) "Job " (job.id) ": " (job.name) }
         p { (job.state) ": " (why) }
         dl.bar {
-            div { dt { "shape" } dd { (job.shape) " · " (job.chips) " chips" } }
+            div { dt { "shape" } dd { (job.shape) " · " (words::counted(job.chips, "chip")) } }
             div { dt { "owner" } dd { (job.owner) " · " (job.project) } }
             div { dt { "priority" } dd { (job.priority)
                 @if job.preemptible { ", preemptible" } } }
@@ -180,7 +181,9 @@ pub(super) fn cases(cases: &[CaseView]) -> Markup {
                 tr data-case=(case.id) {
                     td { (case.id) } td { (case.target) }
                     td { (case.symptom.replace('_', " ")) " ×" (case.n_seen) }
-                    td class=(case.severity) { (case.severity) }
+                    // Planned work and what is given back are no faults, however they are graded.
+                    @if matches!(&*case.symptom, "planned" | "returned") { td { "–" } }
+                    @else { td class=(case.severity) { (case.severity) } }
                     td { (case.state.replace('_', " ")) }
                     td.name { (case.taken_by.as_deref().unwrap_or("")) }
                 }
