@@ -19,7 +19,7 @@ pub(crate) struct Moves {
 
 #[derive(Debug, Subcommand)]
 enum MovesVerb {
-    /// The proposal there is: which running jobs would go where, for which that waits, and the cost.
+    /// The proposal there is: which running jobs would go where, for which job, and the cost.
     Show(Show),
     /// Move running jobs as it is proposed, so that a large one fits.
     Accept(Accept),
