@@ -6,7 +6,8 @@
 //! log says.  [`matrix`] and [`picture`] show a server,
 //! [`lint`] says what is wrong with its file, [`widest`] what it could carry, [`fleet`] which of
 //! many is odd.  Files are made too: [`vm`] for a guest from its server's and what [`lspci`] shows,
-//! and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`] makes a file a host of a plant.
+//! and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`] makes a file a host of a plant,
+//! [`predict`] says how fast NCCL takes itself to be.
 
 pub mod hardware;
 
@@ -45,6 +46,8 @@ pub mod sysfs;
 pub mod hwloc;
 
 pub mod inside;
+
+pub mod predict;
 
 pub mod picture;
 

@@ -73,7 +73,7 @@ fn run_arguments(options: &FuzzOptions) -> Vec<String> {
     let words = ["+nightly", "fuzz", "run", "--sanitizer", "none", &options.target, "--"];
     let mut arguments: Vec<String> = words.into_iter().map(str::to_owned).collect();
     arguments.push("-dict=topology.dict".to_owned());
-    arguments.extend(["-max_len=4096", "-timeout=10", "-rss_limit_mb=1024"].map(str::to_owned));
+    arguments.extend(["-max_len=4096", "-timeout=60", "-rss_limit_mb=1024"].map(str::to_owned));
     arguments.push("-print_final_stats=1".to_owned());
     arguments.push(format!("-max_total_time={}", options.minutes * 60));
     arguments

@@ -8,6 +8,8 @@ mod lint;
 
 mod make;
 
+mod predict;
+
 mod show;
 
 mod what_if;
@@ -55,6 +57,8 @@ enum TopoVerb {
     Lint(lint::Lint),
     /// Many servers: those that NCCL decides about alike, and the odd ones.
     Fleet(lint::Fleet),
+    /// What NCCL would choose for each size, and how fast it takes itself to be.
+    Predict(predict::Predict),
     /// The topology file of this machine, of a recorded one, or from hwloc.
     Read(make::Read),
     /// A VM's topology file from its server's and from what the guest's lspci shows.
@@ -118,6 +122,7 @@ pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
         Some(TopoVerb::Explain(args)) => explain::run(args, globals),
         Some(TopoVerb::Lint(args)) => lint::run(args, globals),
         Some(TopoVerb::Fleet(args)) => lint::run_fleet(args, globals),
+        Some(TopoVerb::Predict(args)) => predict::run(args, globals),
         Some(TopoVerb::Read(args)) => make::run_read(args, globals),
         Some(TopoVerb::Vm(args)) => make::run_vm(args, globals),
         Some(TopoVerb::WhatIf(args)) => what_if::run(args, globals),

@@ -23,7 +23,9 @@ pub struct Picture {
     pub way: Option<(NodeIdx, NodeIdx)>,
 }
 
-const STYLE: &str = "\
+/// How a picture looks.  It stands in the picture itself; a page whose policy lets no style in
+/// serves it beside the picture.
+pub const STYLE: &str = "\
 svg{--bg:#ffffff;--ink:#1b2430;--mut:#5d6877;--cpu:#eaf1fc;--cpus:#8fadd9;--pci:#faf4e6;\
 --pcis:#d3b67c;--gpu:#e5f5e0;--gpus:#6fb556;--nic:#ecebfb;--nics:#958fde;--nvs:#dcf3ec;\
 --nvss:#3aa78d;--PCI:#b9832a;--NVL:#3d9a3f;--SYS:#cc4b4b;--NET:#6b62cf;--C2C:#118f9e;--hot:#e8590c}\
@@ -44,6 +46,15 @@ stroke-linecap:round;opacity:.2}";
 
 /// The picture as SVG.
 pub fn svg(view: &View, picture: &Picture) -> String {
+    drawn(view, picture, &format!("<style>{STYLE}</style>\n"))
+}
+
+/// The same without its style, for a page that has it.
+pub fn svg_without_style(view: &View, picture: &Picture) -> String {
+    drawn(view, picture, "")
+}
+
+fn drawn(view: &View, picture: &Picture, style: &str) -> String {
     let layout = Layout::of(view);
     let (width, height) = (layout.width.max(560.0), layout.height + 96.0);
     let mut out = String::new();
@@ -52,8 +63,8 @@ pub fn svg(view: &View, picture: &Picture) -> String {
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
          width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n<title>{title}</title>\n\
-         <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" rx=\"10\" \
-         style=\"fill:var(--bg);stroke:none\"/>\n<text class=\"h\" x=\"24\" y=\"34\">{title}</text>\n\
+         {style}<rect width=\"100%\" height=\"100%\" rx=\"10\" \
+         fill=\"var(--bg)\" stroke=\"none\"/>\n<text class=\"h\" x=\"24\" y=\"34\">{title}</text>\n\
          <text class=\"s\" x=\"24\" y=\"54\">{}</text>",
         escaped(&subtitle(view, picture)),
     );
@@ -107,7 +118,8 @@ fn draw_links(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
         );
         let _ = writeln!(
             out,
-            "<path class=\"l\" d=\"{}\" style=\"stroke:var(--{kind});stroke-width:{stroke:.1}\">\
+            "<path class=\"l\" d=\"{}\" stroke=\"var(--{kind})\" \
+             stroke-width=\"{stroke:.1}\">\
              <title>{}</title></path>",
             link.shape,
             escaped(&title)
@@ -233,7 +245,8 @@ fn legend(layout: &Layout, y: f32, out: &mut String) {
         let name = kind.name();
         let _ = writeln!(
             out,
-            "<path class=\"l\" d=\"M{x:.0} {:.1}h26\" style=\"stroke:var(--{name});stroke-width:3\"/>\
+            "<path class=\"l\" d=\"M{x:.0} {:.1}h26\" stroke=\"var(--{name})\" \
+             stroke-width=\"3\"/>\
              <text class=\"s\" x=\"{:.0}\" y=\"{y:.1}\">{text}</text>",
             y - 4.0,
             x + 33.0
