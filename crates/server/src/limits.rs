@@ -56,6 +56,12 @@ pub const SPEED_MAX: f64 = 1_000_000.0;
 /// The longest name of who asks, in bytes.
 pub const BY_MAX: usize = selvedge_model::limits::NAME_MAX;
 
+/// GPUs, ports and PCI devices of a topology file that a page draws; a rack of 72 GPUs has 450.
+pub const TOPO_DEVICES_MAX: usize = 600;
+
+/// Servers in a job that a page is asked about.
+pub const TOPO_NODES_MAX: u32 = 1024;
+
 /// One-use keys that wait for their use; the oldest are forgotten first.
 pub const KEYS_MAX: usize = 16;
 

@@ -10,6 +10,8 @@ mod panel;
 
 mod pod;
 
+mod topo;
+
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -40,6 +42,7 @@ pub(crate) fn routes() -> Router<House> {
             "/page.js",
             get(|| asset("text/javascript; charset=utf-8", include_str!("page/page.js"))),
         )
+        .merge(topo::routes())
         .route("/icon.svg", get(|| asset("image/svg+xml", include_str!("page/icon.svg"))))
 }
 
@@ -208,6 +211,7 @@ fn framed(live: &str, title: &str, content: Result<Markup, ApiError>) -> Respons
             body {
                 header {
                     a.brand href="/" { "Selvedge" }
+                    a href="/topo" { "topology" }
                     span #link.link role="status" { "live" }
                 }
                 main data-live=(live) { (content) }

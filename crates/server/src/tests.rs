@@ -6,6 +6,8 @@ mod durable;
 
 mod routes;
 
+mod topo;
+
 mod wear;
 
 mod whole;

@@ -1,0 +1,260 @@
+//! A server as NCCL sees it: drop a topology file or a log, and see matrix, picture and findings.
+//!
+//! Nothing of the pod is shown and nothing that is sent is kept: the answer is drawn from the
+//! request alone, so whoever may look may use it.  One file is worked on at a time, away from the
+//! threads that answer everybody else.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+
+use selvedge_family::host::change::{NoAnswer, Question};
+use selvedge_family::host::hwloc;
+use selvedge_family::host::lint::{Finding, lint};
+use selvedge_family::host::machine::topology;
+use selvedge_family::host::matrix::Matrix;
+use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::xml::{Element, Strictness, read, write};
+use selvedge_family::host::picture::{Picture, STYLE, svg_without_style};
+use selvedge_family::host::place::walk;
+
+use crate::api::body::Json;
+use crate::api::error::ApiError;
+use crate::house::House;
+use crate::limits;
+
+pub(super) fn routes() -> Router<House> {
+    Router::new()
+        .route("/topo", get(page))
+        .route("/topo/look", post(look))
+        .route("/topo.css", get(style))
+        .route("/topo.js", get(|| asset("text/javascript; charset=utf-8", include_str!("topo.js"))))
+}
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Look {
+    /// A topology file, an hwloc file or a log.
+    text: String,
+    /// What people call it.
+    #[serde(default)]
+    name: String,
+    /// The version of NCCL; the newest without it.
+    #[serde(default)]
+    nccl: Option<String>,
+    /// Equal servers in the job.
+    #[serde(default)]
+    nodes: Option<u32>,
+}
+
+async fn page() -> Response {
+    let newest = Profile::ALL.len() - 1;
+    let body = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "topology · Selvedge" }
+                link rel="icon" href="/icon.svg";
+                link rel="stylesheet" href="/page.css";
+                link rel="stylesheet" href="/topo.css";
+                script src="/topo.js" defer {}
+            }
+            body {
+                header { a.brand href="/" { "Selvedge" } span { "a server as NCCL sees it" } }
+                main {
+                    section aria-labelledby="h-drop" {
+                        h2 #h-drop { "Topology file or log" }
+                        p { "Drop what " code { "NCCL_TOPO_DUMP_FILE" } " wrote, an hwloc file, or a log \
+                             with " code { "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET" } ". \
+                             It is looked at and not kept." }
+                        form #ask {
+                            p { input #file type="file" accept=".xml,.log" aria-label="file"; " "
+                                label { "NCCL " select #nccl {
+                                    @for (idx, it) in Profile::ALL.iter().enumerate() {
+                                        option selected[idx == newest] { (it) }
+                                    }
+                                } } " "
+                                label { "servers "
+                                    input #nodes type="number" min="1" max="1024" value="2"; } " "
+                                button type="submit" { "look" } }
+                            textarea #text rows="10" spellcheck="false"
+                                aria-label="topology file or log" {}
+                        }
+                        p #state role="status" {}
+                    }
+                    div #answer aria-live="polite" {}
+                }
+            }
+        }
+    };
+    html_of(StatusCode::OK, body)
+}
+
+/// The picture's own style, for pictures in this page alone.
+async fn style() -> Response {
+    let text = format!(
+        ".picture{{{STYLE}}}\n.picture svg{{max-width:100%;height:auto}}\n#text{{width:100%;\
+         font-family:ui-monospace,monospace}}\n#text.over{{outline:2px dashed currentColor}}\n"
+    );
+    asset("text/css; charset=utf-8", text).await
+}
+
+async fn asset(kind: &'static str, body: impl IntoResponse) -> Response {
+    let keep = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "private, max-age=60")];
+    (keep, body).into_response()
+}
+
+fn html_of(status: StatusCode, body: Markup) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], body.into_string())
+        .into_response()
+}
+
+fn trouble(error: &ApiError) -> Markup {
+    html! {
+        p.alarm role="alert" { (error.body.error) }
+        @if let Some(hint) = &error.body.hint { p { (hint) } }
+    }
+}
+
+async fn look(Json(ask): Json<Look>) -> Response {
+    match looked_at(ask).await {
+        Ok(body) => html_of(StatusCode::OK, body),
+        Err(error) => html_of(error.status, trouble(&error)),
+    }
+}
+
+async fn looked_at(ask: Look) -> Result<Markup, ApiError> {
+    /// One search takes a core for up to a second.
+    static WORK: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
+    let stopped = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
+    let _turn = WORK.acquire().await.map_err(|_| stopped())?;
+    let drawn = tokio::task::spawn_blocking(move || draw(&ask)).await;
+    drawn.map_err(|_| stopped())?
+}
+
+fn draw(ask: &Look) -> Result<Markup, ApiError> {
+    let profile = match &ask.nccl {
+        None => Profile::ALL[Profile::ALL.len() - 1],
+        Some(text) => text.parse().map_err(|error| refused(&error))?,
+    };
+    let nodes = ask.nodes.unwrap_or(2);
+    if nodes == 0 || limits::TOPO_NODES_MAX < nodes {
+        let text = format!("{nodes} servers; a job has 1 to {}", limits::TOPO_NODES_MAX);
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, text));
+    }
+    let name = if ask.name.is_empty() { "the file" } else { &ask.name };
+    if ask.text.contains("<topology") && !ask.text.contains("<system") {
+        let machine = hwloc::machine(&ask.text, name).map_err(|error| refused(&error))?;
+        let root = topology(&machine);
+        let text = write(&root);
+        return server(&text, root, name, profile, nodes);
+    }
+    if !ask.text.contains("<system") {
+        return log(&ask.text);
+    }
+    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
+    let document = read(&ask.text, strictness).map_err(|error| refused(&error))?;
+    server(&ask.text, document.root, name, profile, nodes)
+}
+
+/// What cannot be looked at, in the words of whoever found out.
+fn refused(error: &dyn std::error::Error) -> ApiError {
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+}
+
+fn log(text: &str) -> Result<Markup, ApiError> {
+    let matrix = Matrix::in_log(text).ok_or_else(|| {
+        let what = "neither a topology file nor a log that spells paths out";
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, what)
+            .hint("a file begins with <system; a log needs NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET")
+    })?;
+    Ok(html! { (shown(&matrix)) })
+}
+
+fn server(
+    text: &str,
+    root: Element,
+    name: &str,
+    profile: Profile,
+    nodes: u32,
+) -> Result<Markup, ApiError> {
+    let is_end = |it: &&Element| matches!(it.name.as_str(), "gpu" | "net" | "pci");
+    let n_ends = walk(&root).into_iter().map(|it| it.1).filter(is_end).count();
+    if limits::TOPO_DEVICES_MAX < n_ends {
+        let (max, text) = (limits::TOPO_DEVICES_MAX, format!("{n_ends} devices"));
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+            .hint(format!("a page takes {max} at most; `selvedge topo show` takes more")));
+    }
+    let report = lint(text, profile).map_err(|error| refused(&error))?;
+    let mut question = Question::new(root, profile);
+    question.nodes = nodes;
+    let view = match question.view() {
+        Ok(view) => view,
+        Err(NoAnswer::Setting(error)) => return Err(refused(&error)),
+        Err(NoAnswer::Refused(error)) => {
+            return Ok(html! {
+                p.alarm role="alert" { "NCCL " (profile) " does not take it: " (error) }
+                (findings(&report.findings))
+            });
+        }
+    };
+    let matrix = Matrix::of(&view).map_err(|error| refused(&error))?;
+    let picture = Picture { title: name.to_owned(), way: None };
+    Ok(html! {
+        (findings(&report.findings))
+        section aria-labelledby="h-picture" {
+            h2 #h-picture { "Picture" }
+            // The picture escapes what stands in the file itself.
+            div.picture.wide { (PreEscaped(svg_without_style(&view, &picture))) }
+        }
+        (shown(&matrix))
+    })
+}
+
+fn shown(matrix: &Matrix) -> Markup {
+    html! {
+        section aria-labelledby="h-matrix" {
+            h2 #h-matrix { "Matrix" }
+            pre.wide { (matrix.text()) }
+        }
+    }
+}
+
+fn findings(findings: &[Finding]) -> Markup {
+    html! {
+        section aria-labelledby="h-findings" {
+            h2 #h-findings { "Findings" }
+            @if findings.is_empty() { p.none { "nothing is wrong or doubtful" } }
+            @else {
+                div.wide { table {
+                    thead { tr {
+                        @for it in ["severity", "rule", "place", "what, and what to do"] {
+                            th { (it) }
+                        }
+                    } }
+                    tbody { @for it in findings {
+                        tr {
+                            td class=(it.severity) { (it.severity) }
+                            td { (it.rule) }
+                            td { @if let Some(place) = it.place { (place) } }
+                            td { (it.what) "; " (it.advice)
+                                @if it.is_fixed {
+                                    " (" code { "selvedge topo lint --fix" } " does it)"
+                                } }
+                        }
+                    } }
+                } }
+            }
+        }
+    }
+}
