@@ -196,6 +196,8 @@ pub fn xconnects(
     place: &Place,
 ) -> Result<Vec<(PartId, Xconnect)>, WiringError> {
     match demand {
+        // Boards are joined by cables alone.
+        Demand::Shape(text) if is_boards(text) => Ok(Vec::new()),
         Demand::Shape(_) => wiring::xconnects(fabric, &shape(demand), place),
         Demand::Parts(_) | Demand::Load(_) => Ok(Vec::new()),
     }
