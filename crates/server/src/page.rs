@@ -4,6 +4,8 @@
 //! feed has something to say.  Everything that a person wrote is escaped by the templates; colours
 //! are presentation attributes and classes, because the policy lets no inline style in.
 
+mod grid;
+
 mod lists;
 
 mod panel;
@@ -104,12 +106,13 @@ async fn home_view(house: &House) -> Result<Markup, ApiError> {
             status,
             hardware::cube_views(shell),
             panel::Panel::of(shell),
+            grid::Grid::all(shell),
             jobs,
             case::views(shell, true),
             shell.feed().recent(limits::PAGE_EVENTS_MAX),
         )
     });
-    let (status, cubes, panel, jobs, cases, events) = scene.await?;
+    let (status, cubes, panel, grids, jobs, cases, events) = scene.await?;
     Ok(html! {
         (bar(&status))
         div.columns {
@@ -120,6 +123,12 @@ async fn home_view(house: &House) -> Result<Markup, ApiError> {
             section aria-labelledby="h-ocs" {
                 h2 #h-ocs { "Optical switches" }
                 (panel.draw())
+            }
+        }
+        @if !grids.is_empty() {
+            section aria-labelledby="h-grid" {
+                h2 #h-grid { "Boards by partition" }
+                @for grid in &grids { (grid.draw()) }
             }
         }
         section aria-labelledby="h-queue" { h2 #h-queue { "Queue" } (jobs.queue()) }

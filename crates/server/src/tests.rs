@@ -4,6 +4,8 @@ mod closed;
 
 mod durable;
 
+mod grids;
+
 mod routes;
 
 mod topo;

@@ -168,7 +168,10 @@ fn faces(ends: &[End]) -> Vec<String> {
             0 => "joined with nothing".to_owned(),
             _ => format!("to {}", peers.into_iter().collect::<Vec<_>>().join(" ")),
         };
-        lines.push(format!("{name}: {}, {to}", number::counted(ends.len() as u64, "fibre")));
+        // What leads to another part without a switch is copper.
+        let is_direct = ends.iter().all(|it| it.peer.as_ref() == Some(&it.to));
+        let word = if is_direct { "cable" } else { "fibre" };
+        lines.push(format!("{name}: {}, {to}", number::counted(ends.len() as u64, word)));
         for end in ends.iter().filter(|it| it.out) {
             lines.push(format!("  {} on {}, out of use", end.path, end.to));
         }

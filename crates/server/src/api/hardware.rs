@@ -103,7 +103,7 @@ pub struct EndView {
     pub path: String,
     /// The port that its cable leads to.
     pub to: Option<String>,
-    /// The end that a switch joins it to, as last read.
+    /// The end that a switch joins it to, as last read, or that its cable leads to directly.
     pub peer: Option<String>,
     /// Whether it is out of use.
     pub out: bool,
@@ -515,6 +515,9 @@ fn end_view(shell: &Shell, end: PortId) -> EndView {
     let to = fabric.peer_of(end);
     let beyond = to.and_then(|port| {
         let (switch, local) = fabric.port_local(port);
+        if fabric.template_of(switch).role == Role::Compute {
+            return Some(port);
+        }
         let pairs = &state.switches.get(&switch)?.pairs;
         let local = u16::try_from(local).ok()?;
         let other = pairs.iter().find_map(|(&north, &south)| match local {

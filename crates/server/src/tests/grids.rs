@@ -1,0 +1,39 @@
+//! A grid of boards on the dashboard and in "why pending".
+
+use super::*;
+use crate::up::PlantFile;
+
+/// Method: four boards of eight are held by a box, one is drained, and a job waits for a box that
+/// the other three do not make; where the largest free box lies is told and outlined.
+#[tokio::test]
+async fn the_largest_free_box_stands_on_the_dashboard_and_in_why_pending() {
+    let dir = tempdir();
+    let text = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"2x4\"\n";
+    let plant = PlantFile { name: "hs.toml".to_owned(), text: text.to_owned() };
+    let options = UpOptions { plant: Some(plant), ..options(dir.path()) };
+    let stand = Stand::try_up(&options).unwrap();
+    let held = stand.submit("held", "2x2").await;
+    let boards = stand.until_running(held).await["cubes"].clone();
+    let is_free = |it: &&str| !boards.as_array().unwrap().iter().any(|held| held == *it);
+    let all = ["board0.0", "board0.3", "board1.0", "board1.3"];
+    let corner = all.into_iter().find(is_free).unwrap();
+    stand.post("/v1/drain", json!({ "target": corner, "why": "by hand" })).await;
+    let waits = stand.submit("waits", "2x2").await;
+    let explained = stand.get(&format!("/v1/jobs/{waits}/explain")).await;
+    let room = &explained["room"][0];
+    assert_eq!((&room["n_free"], &room["n_parts"]), (&json!(3), &json!(8)), "{explained}");
+    assert_eq!((&room["largest_box"], &room["largest_set"]), (&json!("2x1"), &json!(3)));
+    let page = stand.request("GET", "/live").body(Body::empty()).unwrap();
+    let (status, _, page) = stand.send(page).await;
+    assert_eq!(status, 200);
+    assert!(
+        page.contains("3 of 8 boards free and sound; the largest box 2x1 from row 0"),
+        "{page}"
+    );
+    assert!(page.contains("the largest connected set 3"));
+    // One outline, four boards of the job, one board crossed out.
+    assert_eq!(page.matches("data-room=\"pod0\"").count(), 1);
+    assert_eq!(page.matches("class=\"board\"").count(), 7);
+    assert_eq!(page.matches("class=\"board out\"").count(), 1);
+    stand.down();
+}
