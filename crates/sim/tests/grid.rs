@@ -202,14 +202,15 @@ fn names(world: &World, job: JobId) -> Vec<String> {
     parts(world, job).into_iter().map(name).collect()
 }
 
-/// Method: three boxes of 4x2 fill a machine of 4x6 and the outer ones end, so that eight boards are
-/// free on each side of the third.  A box of 4x4 fits by count and not by shape, until the job
+/// Method: three boxes of 4x2 fill a machine of 4x6 and the outer ones end, so that eight boards
+/// are free on each side of the third.  A box of 4x4 fits by count and not by shape, until the job
 /// between moves aside; it goes on from its checkpoint.
 #[test]
 fn a_job_moves_aside_where_a_box_fits_by_count_and_not_by_shape() {
     let plants = [
         "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"4x6\"\n",
-        "format = 1\nname = \"v2\"\n[[pod]]\nfamily = \"tpuv2\"\ngrid = \"12x8\"\nwrap = \"none\"\n",
+        "format = 1\nname = \"v2\"\n[[pod]]\nfamily = \"tpuv2\"\ngrid = \"12x8\"\n\
+         wrap = \"none\"\n",
     ];
     for plant in plants {
         let mut scenario = ticking(plant);
@@ -251,8 +252,8 @@ fn a_job_moves_aside_where_a_box_fits_by_count_and_not_by_shape() {
     }
 }
 
-/// Method: as above, but the job between may not be preempted, or has ten minutes left by its limit,
-/// which is less than a move takes.
+/// Method: as above, but the job between may not be preempted, or has ten minutes left by its
+/// limit, which is less than a move takes.
 #[test]
 fn nobody_moves_who_may_not_or_who_is_gone_sooner() {
     let plant = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"1x6\"\n";
@@ -324,7 +325,8 @@ fn grids_longer_than_a_word_of_boards_take_jobs() {
         [("128x32", "16x40", 640), ("512x32", "200x16", 3200), ("32x512", "2x256", 512)]
     {
         let plant = format!(
-            "format = 1\nname = \"v3\"\n[[pod]]\nfamily = \"tpuv3\"\ngrid = \"{grid}\"\nwrap = \"none\"\n"
+            "format = 1\nname = \"v3\"\n[[pod]]\nfamily = \"tpuv3\"\ngrid = \"{grid}\"\n\
+             wrap = \"none\"\n"
         );
         let (mut world, [one, other]) = world(&plant, [Demand::Shape(wide.to_owned()), load(52)]);
         run_until(&mut world, |it| runs(it, one) && runs(it, other));
