@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use selvedge_family::host::change::{Change, Question};
 use selvedge_family::host::decision::port_keys;
+use selvedge_family::host::explain::ring::{explain_ring, outcome};
 use selvedge_family::host::explain::{Lab, Pair};
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::view::View;
@@ -94,5 +95,71 @@ fn what_is_said_to_flip_a_decision_flips_it() {
     }
     for (profile, [on, off, fixed]) in counts {
         println!("{profile}: {on} on, {off} off, of these {fixed} that nothing flips");
+    }
+}
+
+const PAIR: &str = "<system version=\"1\">
+  <cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">
+    <pci busid=\"0000:01:00.0\" class=\"0x060400\" link_speed=\"16 GT/s\" link_width=\"16\">
+      <pci busid=\"0000:03:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\">
+        <gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\">
+          <nvlink target=\"0000:04:00.0\" count=\"4\" tclass=\"0x030200\"/>
+        </gpu>
+      </pci>
+      <pci busid=\"0000:04:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\">
+        <gpu dev=\"1\" sm=\"80\" rank=\"1\" gdr=\"1\">
+          <nvlink target=\"0000:03:00.0\" count=\"4\" tclass=\"0x030200\"/>
+        </gpu>
+      </pci>
+      <pci busid=\"0000:05:00.0\" class=\"0x020000\" link_speed=\"16 GT/s\" link_width=\"16\">
+        <nic><net name=\"m\" dev=\"0\" speed=\"100000\" port=\"1\" guid=\"0x1\" gdr=\"1\"/></nic>
+      </pci>
+    </pci>
+  </cpu>
+</system>
+";
+
+/// Every change that is named is made again, and the rings carry what was said.
+fn check_ring(name: &str, question: &Question) -> usize {
+    let told = explain_ring(question).expect("there are rings");
+    let before = outcome(question).expect("there are rings");
+    assert_eq!((told.channels, told.gb_per_s), before, "{name}");
+    for flip in &told.flips {
+        let changed = question.with_all(flip.made()).expect("the parts are there");
+        let after = outcome(&changed).expect("it was found before");
+        assert_eq!(after, (flip.channels, flip.gb_per_s), "{name} {}", flip.change);
+        let total = |(channels, each): (usize, f32)| channels as f32 * each;
+        assert_ne!(total(after), total(before), "{name} {}", flip.change);
+        assert_eq!(flip.faster, total(after) > total(before), "{name} {}", flip.change);
+    }
+    told.flips.len()
+}
+
+#[test]
+fn what_is_said_to_make_rings_faster_or_slower_does() {
+    let document = read(PAIR, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+    for profile in Profile::ALL {
+        let mut question = Question::new(document.root.clone(), profile);
+        question.nodes = 2;
+        assert!(check_ring("pair", &question) > 0, "{profile}");
+        let told = explain_ring(&question).expect("there are rings");
+        // One port of 12.5 GB/s is what bounds them, and a faster one helps.
+        let faster: Vec<_> = told.flips.iter().filter(|it| it.faster).collect();
+        assert!(faster.iter().any(|it| it.change == "NET0.speed=200000"), "{profile} {told}");
+        assert!(told.stopped_by.contains("12.5GB/s") || told.stopped_by.contains("NET0"), "{told}");
+    }
+}
+
+#[test]
+fn rings_of_real_servers_are_explained_by_changes_that_change_them() {
+    let names = ["simllm-perlmutter_a100", "nccl-pr2202-gb10", "oci-H100-topology"];
+    for (name, text) in servers().into_iter().filter(|it| names.contains(&it.0.as_str())) {
+        let document = read(&text, Strictness::AsNccl { single_quotes: false });
+        let root = document.expect("well-formed").root;
+        for profile in [Profile::V2_21_5, Profile::V2_27_7, Profile::V2_30_7] {
+            let mut question = Question::new(root.clone(), profile);
+            question.nodes = 2;
+            check_ring(&name, &question);
+        }
     }
 }

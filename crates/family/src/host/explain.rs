@@ -6,6 +6,8 @@
 //! `TRIES` outcomes are computed for one explanation, each once for all explanations of one
 //! [`Lab`].
 
+pub mod ring;
+
 mod words;
 
 use std::cell::{OnceCell, RefCell};

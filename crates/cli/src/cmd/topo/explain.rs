@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::Subcommand;
 use selvedge_family::host::change::Question;
 use selvedge_family::host::decision::PortKey;
+use selvedge_family::host::explain::ring::explain_ring;
 use selvedge_family::host::explain::{Explanation, Lab, NoExplanation, Pair};
 use selvedge_family::host::level::Release;
 use selvedge_family::host::message::{read_line, version_in};
@@ -29,6 +30,8 @@ enum What {
     Gdr(Gdr),
     /// Why two GPUs reach each other's memory or do not.
     P2p(P2p),
+    /// Why there are so many rings of that width.
+    Ring(Ring),
     /// What a line of NCCL's log means, such as "distance 7 > 4".
     Log(Line),
 }
@@ -67,6 +70,18 @@ struct P2p {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Told: the walk of the search that found the rings and its conditions, what \
+                        stopped the next faster speed, the fullest link, and single changes that \
+                        make the rings carry more or less; each was made.\n\
+                        Exit status: 0 told, 1 NCCL refuses the file, 2 error."
+)]
+struct Ring {
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, clap::Args)]
 struct Line {
     /// The line, or a file of lines; - for standard input.
     #[arg(value_name = "LINE")]
@@ -80,6 +95,7 @@ pub(crate) fn run(args: &Explain, globals: &Globals) -> Outcome {
     match &args.what {
         What::Gdr(args) => explain_gdr(args, globals),
         What::P2p(args) => explain_p2p(args, globals),
+        What::Ring(args) => explain_rings(args, globals),
         What::Log(args) => explain_line(args, globals),
     }
 }
@@ -101,6 +117,18 @@ fn explain_p2p(args: &P2p, globals: &Globals) -> Outcome {
         return Err(Failure::new(format!("GPU{a} twice; a pair is two GPUs")));
     }
     print(question, &[Pair::P2p { a, b }], &args.server.file, globals)
+}
+
+fn explain_rings(args: &Ring, globals: &Globals) -> Outcome {
+    let question = args.server.question()?;
+    let told = explain_ring(&question)
+        .map_err(|error| unanswered(error, &name(&args.server.file), question.profile))?;
+    if globals.json {
+        render::print_json(&told)?;
+    } else {
+        render::print(&told.to_string())?;
+    }
+    Ok(Answer::Yes)
 }
 
 fn rank_of(question: &Question, place: &PlaceName, file: &Path) -> Outcome<i32> {

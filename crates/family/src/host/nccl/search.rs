@@ -146,6 +146,44 @@ pub struct Graphs {
     pub found: Vec<Found>,
     /// Calls of the walk, as NCCL's budget counts them.
     pub calls: u64,
+    /// The walks for the ring, in order.
+    pub attempts: Vec<Attempt>,
+}
+
+/// One walk: its conditions and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attempt {
+    /// 1 where conditions become laxer until there is a graph, 2 where it is tried faster.
+    pub pass: u8,
+    /// What was looked for.
+    pub pattern: Pattern,
+    /// What each channel was to carry between GPUs.
+    pub intra: Width,
+    /// And to a port.
+    pub inter: Width,
+    /// The farthest between GPUs.
+    pub kind_intra: PathKind,
+    /// The farthest to a port.
+    pub kind_inter: PathKind,
+    /// Whether channels might begin and end at different ports.
+    pub cross_nic: i32,
+    /// Whether all channels had to have the first one's order.
+    pub same_channels: bool,
+    /// Whether something better was found.
+    pub better: bool,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nothing better is possible under these conditions.
+    Perfect,
+    /// All was tried.
+    Exhausted,
+    /// The budget of calls was spent.
+    Budget,
 }
 
 /// Why NCCL gives up looking.
@@ -176,6 +214,7 @@ pub fn graphs(view: &View) -> Result<Graphs, RefusedSearch> {
     }
     let mut search = state::Search::new(view);
     let ring = search.find(drive::Goal::ring(profile))?;
+    let attempts = std::mem::take(&mut search.attempts);
     let channels = ring.channels.len();
     let tree = search.find(drive::Goal::tree(profile, channels))?;
     let third = if profile.is_seed() {
@@ -184,5 +223,5 @@ pub fn graphs(view: &View) -> Result<Graphs, RefusedSearch> {
         drive::Goal::nvls(profile)
     };
     let third = search.find(third)?;
-    Ok(Graphs { found: vec![ring, tree, third], calls: search.calls })
+    Ok(Graphs { found: vec![ring, tree, third], calls: search.calls, attempts })
 }

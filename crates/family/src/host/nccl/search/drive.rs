@@ -6,7 +6,8 @@ use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::speeds::speeds;
 use crate::host::nccl::search::state::{Draft, NO_PORTS, Port, Search, Tolls};
-use crate::host::nccl::search::{Found, GraphKind, Pattern, RefusedSearch};
+use crate::host::nccl::search::{Attempt, End, Found, GraphKind, Pattern, RefusedSearch};
+use crate::host::nccl::width::Width;
 
 /// Calls for all walks of one graph.
 fn budget(profile: Profile) -> i64 {
@@ -71,6 +72,8 @@ struct Limits {
     cross_nic_first: i32,
     try_same: bool,
     budget_left: i64,
+    /// Which pass it is.
+    pass: u8,
 }
 
 impl Search<'_> {
@@ -145,6 +148,7 @@ impl Search<'_> {
             },
             try_same: goal.pattern != Pattern::Nvls,
             budget_left: budget(self.profile),
+            pass: 1,
         }
     }
 
@@ -272,12 +276,35 @@ impl Search<'_> {
         );
         self.routes.open(self.profile, intra, inter, tree);
         self.recall.forget(self.draft.channels_max + 1, self.nets.len());
+        let better = self.n_best;
         self.walk();
+        self.note(limits.pass, better != self.n_best);
         if seed {
             return self.best.channels == self.best.channels_max
                 && self.best.inter == self.widest.0;
         }
         self.time == -1 || self.best.channels as f32 * self.best.inter >= self.widest.1
+    }
+
+    /// Keeps what this walk was and what came of it.
+    fn note(&mut self, pass: u8, better: bool) {
+        let draft = &self.draft;
+        self.attempts.push(Attempt {
+            pass,
+            pattern: draft.pattern,
+            intra: Width(draft.intra),
+            inter: Width(draft.inter),
+            kind_intra: draft.kind_intra,
+            kind_inter: draft.kind_inter,
+            cross_nic: draft.cross_nic,
+            same_channels: draft.same,
+            better,
+            end: match self.time {
+                -1 => End::Perfect,
+                0 => End::Budget,
+                _ => End::Exhausted,
+            },
+        });
     }
 
     /// Until there is a solution that laxer conditions cannot better.
@@ -409,6 +436,7 @@ impl Search<'_> {
     /// With what is found as the least that is good enough: is it to be had faster?
     fn second_pass(&mut self, limits: &mut Limits) {
         self.draft = self.best.clone();
+        limits.pass = 2;
         limits.speed = 0;
         while limits.speeds[limits.speed] > self.best.inter
             && limits.speed + 1 < limits.speeds.len()
