@@ -30,8 +30,21 @@ pub struct Record {
     pub version: String,
     /// What happened.
     pub input: Input,
+    /// What was said with it where somebody ordered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
     /// The plans that were adopted for it.
     pub plans: Vec<Adopted>,
+}
+
+/// What is kept with an order for the audit trail; no state follows from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// When, in seconds of the Unix clock of whoever wrote it down.
+    pub unix_s: u64,
+    /// Why, in the words of whoever ordered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A core whose outputs wait for the journal.
@@ -62,6 +75,19 @@ impl Commit {
     /// # Errors
     /// [`Refused`]: nothing has changed, nothing is to be written.
     pub fn offer(&mut self, now: Moment, input: Input) -> Result<(u64, Accepted), Refused> {
+        self.offer_said(now, input, None)
+    }
+
+    /// The same for an input that somebody ordered, with what is kept of that.
+    ///
+    /// # Errors
+    /// As [`Commit::offer`].
+    pub fn offer_said(
+        &mut self,
+        now: Moment,
+        input: Input,
+        said: Option<Said>,
+    ) -> Result<(u64, Accepted), Refused> {
         let recorded = input.clone();
         let accepted = self.core.handle(now, input)?;
         let number = self.next_number;
@@ -80,6 +106,7 @@ impl Commit {
             now: self.core.state().now,
             version: VERSION.to_owned(),
             input: recorded,
+            said,
             plans: self.core.take_adopted(),
         });
         Ok((number, accepted))

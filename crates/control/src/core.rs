@@ -294,6 +294,7 @@ impl Core {
                 if due { Ok(Accepted::Done) } else { Err(Refused::NothingDue) }
             }
             Input::Ask { by, what } => self.ask(by, what),
+            Input::Remark { .. } => Ok(Accepted::Done),
             Input::Answer(answer) => self.answer(answer),
             Input::Report { target, symptom, value } => self.report(target, symptom, value),
         }

@@ -43,6 +43,14 @@ pub enum Input {
         /// What.
         what: Ask,
     },
+    /// What a person or a program ordered outside the core, kept in its place among the inputs for
+    /// the audit trail: a backup, an account, a fault of a simulated plant.
+    Remark {
+        /// Who.
+        by: String,
+        /// What, in words.
+        what: String,
+    },
     /// What a device answers.
     Answer(Answer),
     /// What a health daemon saw.

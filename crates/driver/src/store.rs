@@ -46,7 +46,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 pub use chain::Chain;
 pub use error::{Damage, SnapshotFault, StoreError};
-pub use read::{Report, Rows, SnapshotReport};
+pub use read::{Page, Report, Rows, SnapshotReport, newest};
 pub use rescue::{Salvaged, backup, export, salvage, verify};
 
 use crate::files::{self, FILE_MODE};

@@ -166,7 +166,14 @@ mod tests {
 
     fn record(number: u64) -> Record {
         let now = Moment::from_nanos(number);
-        Record { number, now, version: "0".into(), input: Input::Tick, plans: Vec::new() }
+        Record {
+            number,
+            now,
+            version: "0".into(),
+            input: Input::Tick,
+            said: None,
+            plans: Vec::new(),
+        }
     }
 
     #[test]

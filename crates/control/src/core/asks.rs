@@ -75,6 +75,26 @@ impl Core {
         Ok((spec, need))
     }
 
+    /// What `n_jobs` submits of `spec` would be refused for, before the first of them is made.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn check_array(&self, spec: &JobSpec, n_jobs: u32) -> Result<(), Refused> {
+        let (spec, need) = self.acceptable(spec)?;
+        let n_waiting = self.state.queue.len();
+        if limits::QUEUE_MAX < n_waiting.saturating_add(n_jobs as usize) {
+            return Err(Refused::QueueFull { n: n_waiting });
+        }
+        if spec.work.program().is_some() {
+            let n = family::n_tasks(&spec.demand, &need).saturating_mul(n_jobs);
+            let (n_others, max) = (self.n_tasks(), limits::TASKS_MAX);
+            if max < n.saturating_add(n_others) {
+                return Err(Refused::TooManyTasks { demand: spec.demand, n, n_others, max });
+            }
+        }
+        Ok(())
+    }
+
     /// Real tasks of the jobs that are not over.
     fn n_tasks(&self) -> u32 {
         let jobs = self.state.jobs.pairs();

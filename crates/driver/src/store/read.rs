@@ -82,6 +82,55 @@ impl Iterator for Rows<'_> {
     }
 }
 
+/// Where and how far back [`newest`] looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page<'a> {
+    /// Only rows before this one.
+    pub before: u64,
+    /// How many rows to look through at most.
+    pub n_rows_max: u64,
+    /// How many to return at most.
+    pub n_max: usize,
+    /// Only rows whose body has one of these in it.
+    pub texts: [&'a str; 2],
+}
+
+/// What `pick` makes of the rows of the journal in `dir`, newest first, and the row before which
+/// older ones may follow.  Its owner may live; the chain is not walked.
+///
+/// # Errors
+/// If there is no journal, or it cannot be read.
+pub fn newest<T>(
+    dir: &Path,
+    page: Page<'_>,
+    mut pick: impl FnMut(Row) -> Option<T>,
+) -> Result<(Vec<T>, Option<u64>), StoreError> {
+    let reader = Reader::open(dir)?;
+    let mut read = || -> rusqlite::Result<(Vec<T>, Option<u64>)> {
+        let db = reader.connection();
+        let last = db.query_row("SELECT max(number) FROM journal", [], |it| it.get(0))?;
+        let before = page.before.min(Option::<u64>::unwrap_or(last, 0).saturating_add(1));
+        let from = before.saturating_sub(page.n_rows_max).max(1);
+        let mut query = db.prepare(
+            "SELECT number, at_ns, body FROM journal WHERE number >= ?1 AND number < ?2
+             AND (instr(body, ?3) OR instr(body, ?4)) ORDER BY number DESC",
+        )?;
+        let mut rows =
+            query.query(rusqlite::params![from, before, page.texts[0], page.texts[1]])?;
+        let mut picked = Vec::new();
+        while let Some(row) = rows.next()? {
+            let row = Row { number: row.get(0)?, at_ns: row.get(1)?, body: row.get(2)? };
+            let number = row.number;
+            picked.extend(pick(row));
+            if page.n_max <= picked.len() {
+                return Ok((picked, (1 < number).then_some(number)));
+            }
+        }
+        Ok((picked, (1 < from).then_some(from)))
+    };
+    read().map_err(|source| Fault::of(0, source).told(dir, 0))
+}
+
 /// How much of the chain a check walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
