@@ -15,6 +15,9 @@
 //! A frame is a length of four bytes, big end first, and so many bytes of JSON.  This interface
 //! is where the drivers of real devices stand; `extra` and `truth` are a simulated plant's own.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd as _;
