@@ -1,12 +1,16 @@
 //! How a running server is found and asked (docs/api.md).
 
+use std::fs;
 use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use selvedge_server::runtime::{self, Server};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::http;
+use ureq::tls::{Certificate, PemItem, RootCerts};
 
 use crate::Globals;
 use crate::failure::{Failure, Outcome, Within as _};
@@ -20,6 +24,8 @@ pub(crate) struct Client {
     token: String,
     /// Who asks, for the audit trail.
     by: String,
+    /// Why something is changed, for the same.
+    reason: Option<String>,
 }
 
 /// How a server says that something is wrong.
@@ -35,19 +41,59 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 impl Client {
     /// The server that `--server` names, else the only one that runs on this machine.
     pub(crate) fn connect(globals: &Globals) -> Outcome<Self> {
-        Self::of(&find(globals.server.as_deref())?)
+        let url = server_url(globals);
+        match token_file(globals) {
+            None => Self::of(&find(url.as_deref())?, url.as_deref(), globals),
+            Some(path) => {
+                let url = url.ok_or_else(|| {
+                    Failure::new("there is a token, but no server to give it to")
+                        .hint("say which: --server https://HOST:PORT")
+                })?;
+                Self::with_token(&url, &path, globals)
+            }
+        }
     }
 
-    /// A client of `server`.
-    pub(crate) fn of(server: &Server) -> Outcome<Self> {
+    /// A client of somebody else's server, with a token that `selvedge user add` made.
+    fn with_token(url: &str, path: &Path, globals: &Globals) -> Outcome<Self> {
+        let url = url.trim_end_matches('/').to_owned();
+        if !url.starts_with("https://") && !is_here(&url) {
+            let what = format!("{url} would be sent the token for everybody to read");
+            return Err(Failure::new(what).hint("write https:// before the host"));
+        }
+        let token =
+            fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
+        let token = token.trim().to_owned();
+        if !is_header_text(&token) {
+            return Err(Failure::new(format!("{} holds no token", path.display()))
+                .hint("`selvedge user add NAME` prints one"));
+        }
+        Self::new(url, token, globals)
+    }
+
+    /// A client of a server of this user on this machine, which was found by `url` if there is one.
+    pub(crate) fn of(server: &Server, url: Option<&str>, globals: &Globals) -> Outcome<Self> {
         let token = server.token()?;
-        let url = format!("http://{}", server.address);
+        // The name that somebody gives is the one that the certificate is held against.
+        let url = match url {
+            Some(url) if url.starts_with("https://") => url.trim_end_matches('/').to_owned(),
+            Some(_) | None => server.url(),
+        };
         // Whoever took the port of a dead server is not told its token.
         if !server.lives() {
             return Err(Failure::new(format!("the server at {url} has just ended"))
                 .hint("`selvedge up` starts one"));
         }
+        Self::new(url, token, globals)
+    }
+
+    fn new(url: String, token: String, globals: &Globals) -> Outcome<Self> {
+        let tls = ureq::tls::TlsConfig::builder().root_certs(match url.starts_with("https://") {
+            true => roots(globals)?,
+            false => RootCerts::Specific(Arc::new(Vec::new())),
+        });
         let agent = ureq::Agent::config_builder()
+            .tls_config(tls.build())
             // What went wrong is read from the answer's text.
             .http_status_as_error(false)
             // A proxy would be sent the token.
@@ -59,7 +105,8 @@ impl Client {
             .build()
             .new_agent();
         let by = std::env::var("USER").ok().filter(|it| is_header_text(it));
-        Ok(Self { agent, url, token, by: by.unwrap_or_else(|| "operator".to_owned()) })
+        let by = by.unwrap_or_else(|| "operator".to_owned());
+        Ok(Self { agent, url, token, by, reason: globals.reason.clone() })
     }
 
     /// The answer to a question, as the server wrote it.
@@ -126,11 +173,16 @@ impl Client {
     fn send(&self, method: &str, path: &str, body: &impl Serialize) -> Outcome<Response<'_>> {
         let url = format!("{}{path}", self.url);
         let request = if method == "PUT" { self.agent.put(url) } else { self.agent.post(url) };
-        let answer = request
+        let mut request = request
             .header("Authorization", format!("Bearer {}", self.token))
             .header("Selvedge-By", &self.by)
-            .header("Content-Type", "application/json")
-            .send(serde_json::to_vec(body)?);
+            .header("Content-Type", "application/json");
+        if let Some(reason) = &self.reason {
+            let value = http::HeaderValue::from_bytes(reason.as_bytes());
+            let value = value.within(|| format!("--reason {reason:?} is more than one line"))?;
+            request = request.header("Selvedge-Reason", value);
+        }
+        let answer = request.send(serde_json::to_vec(body)?);
         self.response(answer)
     }
 
@@ -142,7 +194,10 @@ impl Client {
             Ok(answer) => Ok(Response { answer, url: &self.url }),
             Err(error) => {
                 let failure = Failure::from(error).within(format!("cannot ask {}", self.url));
-                Err(failure.hint("`selvedge up` starts a server"))
+                Err(failure.hint(match self.url.starts_with("https://") {
+                    true => "--ca FILE says whom to believe about its certificate",
+                    false => "`selvedge up` starts a server",
+                }))
             }
         }
     }
@@ -200,12 +255,58 @@ pub(crate) fn find(url: Option<&str>) -> Outcome<Server> {
         [] => Err(Failure::new("no server of yours runs on this machine")
             .hint("`selvedge up` starts one")),
         [first, ..] => {
-            let one = |it: &Server| format!("http://{} ({})", it.address, it.data.display());
+            let one = |it: &Server| format!("{} ({})", it.url(), it.data.display());
             let all: Vec<String> = servers.iter().map(one).collect();
             Err(Failure::new(format!("{} servers run: {}", all.len(), all.join(", ")))
-                .hint(format!("say which, such as --server http://{}", first.address)))
+                .hint(format!("say which, such as --server {}", first.url())))
         }
     }
+}
+
+/// The server that `--server` or the environment names.
+pub(crate) fn server_url(globals: &Globals) -> Option<String> {
+    globals.server.clone().or_else(|| std::env::var("SELVEDGE_SERVER").ok())
+}
+
+/// The file with one's token for a server of somebody else.
+pub(crate) fn token_file(globals: &Globals) -> Option<PathBuf> {
+    file_of(globals.token_file.as_ref(), "SELVEDGE_TOKEN_FILE")
+}
+
+/// Whom to believe about a server's certificate.
+fn roots(globals: &Globals) -> Outcome<RootCerts> {
+    let Some(path) = file_of(globals.ca.as_ref(), "SELVEDGE_CA") else {
+        // What of this machine's store does not read is nobody's word.
+        let found = rustls_native_certs::load_native_certs();
+        let certs = found.certs.iter().map(|it| Certificate::from_der(it).to_owned());
+        return Ok(RootCerts::Specific(Arc::new(certs.collect())));
+    };
+    let what = || format!("cannot use {} as --ca", path.display());
+    let text = fs::read(&path).within(what)?;
+    let mut certs = Vec::new();
+    for item in ureq::tls::parse_pem(&text) {
+        if let PemItem::Certificate(cert) = item.within(what)? {
+            certs.push(cert);
+        }
+    }
+    if certs.is_empty() {
+        let what = format!("{} has no certificate in PEM form", path.display());
+        return Err(Failure::new(what).hint("name the certificate of who signed the server's"));
+    }
+    Ok(RootCerts::Specific(Arc::new(certs)))
+}
+
+fn file_of(given: Option<&PathBuf>, variable: &str) -> Option<PathBuf> {
+    given.cloned().or_else(|| std::env::var_os(variable).map(PathBuf::from))
+}
+
+/// Whether a URL leads to this machine.
+fn is_here(url: &str) -> bool {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let is_here = |it: &std::net::SocketAddr| it.ip().is_loopback();
+    authority.parse().as_ref().is_ok_and(is_here)
+        || authority.split(':').next() == Some("localhost")
 }
 
 /// A path of the plant or an id as a part of a URL; its slashes stay.
@@ -229,6 +330,15 @@ fn is_header_text(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_leaves_this_machine_by_tls_alone() {
+        let here = ["http://127.0.0.1:7070", "http://localhost:1/x", "http://[::1]:9", "localhost"];
+        assert!(here.iter().all(|it| is_here(it)));
+        let away =
+            ["http://10.0.0.1:7070", "http://localhost.example", "http://127.0.0.1.example:1"];
+        assert!(!away.iter().any(|it| is_here(it)));
+    }
 
     #[test]
     fn what_people_type_never_leaves_its_place_in_a_url() {

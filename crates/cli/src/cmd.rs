@@ -6,7 +6,11 @@ mod check;
 
 mod completions;
 
+mod config;
+
 mod cube;
+
+mod dashboard;
 
 mod down;
 
@@ -58,9 +62,13 @@ mod study;
 
 mod task;
 
+mod top;
+
 mod topo;
 
 mod up;
+
+mod user;
 
 mod watch;
 
@@ -80,6 +88,8 @@ pub(crate) enum Verb {
     Sim(sim::Sim),
     /// A running server and its plant on one page.
     Status(status::Status),
+    /// The pod, the queue and what happens, live on this terminal.
+    Top(top::Top),
     /// Submit, watch and steer jobs.
     Job(job::Job),
     /// Pods and who uses them.
@@ -104,6 +114,10 @@ pub(crate) enum Verb {
     Level(level::LevelArgs),
     /// What has happened, and what happens.
     Events(events::Events),
+    /// A link that opens the dashboard once.
+    Dashboard(dashboard::Dashboard),
+    /// People and programs with tokens of their own.
+    User(user::UserArgs),
     /// What an independent check finds wrong.
     Check(check::Check),
     /// The journal of a data directory, without a server.
@@ -148,6 +162,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Down(args) => down::run(&args, globals),
         Verb::Sim(args) => sim::run(&args, globals),
         Verb::Status(args) => status::run(&args, globals),
+        Verb::Top(args) => top::run(&args, globals),
         Verb::Job(args) => job::run(&args, globals),
         Verb::Pod(args) => pod::run(&args, globals),
         Verb::Cube(args) => cube::run(&args, globals),
@@ -160,6 +175,8 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Fault(args) => fault::run(&args, globals),
         Verb::Level(args) => level::run(&args, globals),
         Verb::Events(args) => events::run(&args, globals),
+        Verb::Dashboard(args) => dashboard::run(&args, globals),
+        Verb::User(args) => user::run(&args, globals),
         Verb::Check(args) => check::run(&args, globals),
         Verb::Journal(args) => journal::run(&args, globals),
         Verb::Plant(args) => plant::run(&args, globals),

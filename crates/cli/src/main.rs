@@ -13,6 +13,7 @@ mod render;
 
 mod cmd;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -33,10 +34,20 @@ const EVERYWHERE: &str = "Everywhere";
 /// What every verb takes.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Globals {
-    /// The server to ask, such as http://127.0.0.1:7070; without it, the one that runs on this
-    /// machine.
+    /// The server to ask, such as http://127.0.0.1:7070; without it $SELVEDGE_SERVER, or the one
+    /// that runs on this machine.
     #[arg(long, global = true, value_name = "URL", help_heading = EVERYWHERE)]
     server: Option<String>,
+    /// The file with your token for a server of somebody else; without it $SELVEDGE_TOKEN_FILE.
+    #[arg(long, global = true, value_name = "FILE", help_heading = EVERYWHERE)]
+    token_file: Option<PathBuf>,
+    /// Whom to believe about a server's certificate, as PEM; without it $SELVEDGE_CA, or whom this
+    /// machine believes.
+    #[arg(long, global = true, value_name = "FILE", help_heading = EVERYWHERE)]
+    ca: Option<PathBuf>,
+    /// Why you change something, for the audit trail.
+    #[arg(long, global = true, value_name = "TEXT", help_heading = EVERYWHERE)]
+    reason: Option<String>,
     /// Print JSON for programs.
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,

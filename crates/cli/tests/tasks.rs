@@ -269,7 +269,9 @@ fn a_submit_that_cannot_be_is_refused_by_name() {
         let (code, text) = up.refused(&args);
         assert!(code == 2 && text.contains(wanted), "{options:?}: {code} {text}");
     };
-    refused(&["--shape", "2x2x1", "--array", "10000"], &["true"], "there are no job arrays");
+    refused(&["--shape", "2x2x1", "--array", "10000"], &["true"], "256");
+    refused(&["--shape", "2x2x1", "--array", "10001"], &["true"], "from 1 to 10000");
+    refused(&["--shape", "2x2x1", "--array", "0"], &["true"], "from 1 to 10000");
     refused(&["--shape", "8x16x16"], &["true"], "at most 256");
     refused(&["--shape", "2x2x1", "--env", "RANK=1"], &["true"], "\"RANK\" cannot be set");
     refused(&["--shape", "2x2x1", "--env", "A-B=1"], &["true"], "\"A-B\" cannot be set");

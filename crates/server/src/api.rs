@@ -11,6 +11,8 @@ pub(crate) mod guard;
 
 pub mod job;
 
+pub mod array;
+
 pub(crate) mod explain;
 
 pub mod hardware;
@@ -24,6 +26,10 @@ pub mod plant;
 pub mod watch;
 
 pub(crate) mod metrics;
+
+pub mod user;
+
+pub mod audit;
 
 use std::sync::Arc;
 
@@ -102,6 +108,9 @@ fn routes() -> OpenApiRouter<House> {
         .routes(routes!(watch::backup))
         .routes(routes!(watch::new_key))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(user::list, user::add))
+        .routes(routes!(user::order))
+        .routes(routes!(audit::audit))
 }
 
 /// The document as it is served.

@@ -10,7 +10,7 @@ use axum::http::{StatusCode, request::Parts};
 use tokio::sync::{oneshot, watch};
 
 use selvedge_control::core::{Accepted, Refused};
-use selvedge_control::input::Ask;
+use selvedge_control::input::{Ask, Input};
 use selvedge_model::fault::Target;
 
 use crate::api::error::{ApiError, chain};
@@ -19,6 +19,7 @@ use crate::limits;
 use crate::plant::{Parting, Tamper};
 use crate::shell::{Request, Shell, Then, Trouble};
 use crate::tally::Tally;
+use crate::users::{Role, Who};
 
 /// What all routes share.
 #[derive(Clone, Debug)]
@@ -101,7 +102,16 @@ impl House {
         what: Ask,
         view: impl FnOnce(&Shell, Accepted) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        self.change(|then| Request::Ask { by: by.0, what, then }, view).await
+        let By { name: by, reason, .. } = by;
+        self.change(|then| Request::Ask { input: Input::Ask { by, what }, reason, then }, view)
+            .await
+    }
+
+    /// Keeps in the journal that something outside the core was ordered, before it is done.
+    pub(crate) async fn remark(&self, by: By, what: String) -> Result<(), ApiError> {
+        let By { name: by, reason, .. } = by;
+        let input = Input::Remark { by, what };
+        self.change(|then| Request::Ask { input, reason, then }, |_, _| ()).await
     }
 
     /// Does something to the simulated plant.
@@ -154,26 +164,52 @@ pub(crate) fn target_named(shell: &Shell, path: &str) -> Result<Target, ApiError
     })
 }
 
-/// Who asks, as the request says.
+/// Who asks, what they may do, and why they say that they ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct By(pub(crate) String);
+pub(crate) struct By {
+    /// By their token; whoever holds the data directory's own says it.
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) reason: Option<String>,
+}
+
+impl By {
+    /// Holds it against whose job is changed.
+    ///
+    /// # Errors
+    /// 403 where they may change their own only, and this is not.
+    pub(crate) fn may_change_job_of(&self, owner: &str) -> Result<(), ApiError> {
+        if self.role != Role::User || self.name == owner {
+            return Ok(());
+        }
+        let (name, role) = (&self.name, self.role);
+        let text = format!("the job is {owner}'s, and {name} is a {role}, who may {}", role.may());
+        Err(ApiError::new(StatusCode::FORBIDDEN, text).hint("its owner or an operator may"))
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for By {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let Some(value) = parts.headers.get("selvedge-by") else {
-            return Ok(By("operator".to_owned()));
-        };
-        let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
-        let fits = !name.is_empty() && name.len() <= limits::BY_MAX;
-        if !fits || name.chars().any(char::is_control) {
-            let max = limits::BY_MAX;
-            let text = format!("Selvedge-By must be 1 to {max} bytes of printable UTF-8");
-            return Err(ApiError::bad(text));
-        }
-        Ok(By(name.to_owned()))
+        let said = text_header(parts, "selvedge-by", limits::BY_MAX)?;
+        let reason = text_header(parts, "selvedge-reason", limits::REASON_MAX)?;
+        // The guard has let them in; a route outside it would be nobody's.
+        let who = parts.extensions.get::<Who>().ok_or_else(ApiError::nobody)?;
+        let name = who.name.clone().or(said).unwrap_or_else(|| "operator".to_owned());
+        Ok(By { name, role: who.role, reason })
     }
+}
+
+/// What a header says that people read.
+fn text_header(parts: &Parts, name: &str, bytes_max: usize) -> Result<Option<String>, ApiError> {
+    let Some(value) = parts.headers.get(name) else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
+    if text.is_empty() || bytes_max < text.len() || text.chars().any(char::is_control) {
+        let what = format!("{name} must be 1 to {bytes_max} bytes of printable UTF-8");
+        return Err(ApiError::bad(what));
+    }
+    Ok(Some(text.to_owned()))
 }
 
 impl From<Trouble> for ApiError {

@@ -2,7 +2,8 @@
 //!
 //! In reading order: the loop (`shell`) with what it owns (`clock`, `plant`, `journal`, `feed`,
 //! `meter`) and real tasks (`slice`, `runner`); how it begins (`start`, `up`) and how others find
-//! it (`runtime`); who may come in (`secret`, `api::guard`); the routes (`house`, `api`) and pages
+//! it (`runtime`, `tls`); who may come in (`users`, `secret`,
+//! `api::guard`); the routes (`house`, `api`) and pages
 //! (`page`).  No other crate knows HTTP.
 #![warn(missing_docs)]
 // The server owns the clock; everybody else is told the time.
@@ -12,9 +13,13 @@ pub mod limits;
 
 pub mod clock;
 
+pub mod users;
+
 pub mod secret;
 
 pub mod runtime;
+
+pub mod tls;
 
 mod words;
 
@@ -48,6 +53,7 @@ pub mod up;
 
 pub use plant::Parting;
 pub use runner::end_left as end_left_tasks;
+pub use tls::TlsFiles;
 pub use up::{PlantFile, Running, Stopper, UpError, UpOptions, up};
 
 #[cfg(test)]

@@ -62,6 +62,27 @@ pub const TOPO_DEVICES_MAX: usize = 600;
 /// Servers in a job that a page is asked about.
 pub const TOPO_NODES_MAX: u32 = 1024;
 
+/// People and programs with tokens of their own.
+pub const USERS_MAX: usize = 1000;
+
+/// The longest name of one of them, in bytes.
+pub const USER_NAME_MAX: usize = 64;
+
+/// Jobs of one array.
+pub const ARRAY_MAX: u32 = 10_000;
+
+/// Jobs of an array that are submitted in one go, so that others are served in between.
+pub const ARRAY_STRIDE: usize = 64;
+
+/// The longest reason for a change, in bytes.
+pub const REASON_MAX: usize = 1024;
+
+/// Entries of the audit trail in one answer.
+pub const AUDIT_MAX: usize = 1000;
+
+/// Rows of the journal that one answer of the audit trail looks through; it says where to go on.
+pub const AUDIT_ROWS_MAX: u64 = 200_000;
+
 /// One-use keys that wait for their use; the oldest are forgotten first.
 pub const KEYS_MAX: usize = 16;
 

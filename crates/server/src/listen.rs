@@ -1,4 +1,4 @@
-//! Connections: so many at once, each with a limit on how long its head may take.
+//! Connections: so many at once, each with a limit on how long its handshake and heads may take.
 
 use std::sync::Arc;
 
@@ -6,14 +6,23 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::limits;
 
-/// Serves `router` until `stop` turns true, then lets the answers under way be given.
-pub(crate) async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) {
+/// Serves `router`, by TLS if there is `tls`, until `stop` turns true, then lets the answers under
+/// way be given.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+) {
     let seats = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -23,9 +32,18 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, mut stop: watch
             accepted = accept(&listener, &seats) => accepted,
         };
         let Some((stream, seat)) = accepted else { continue };
-        let router = router.clone();
+        let (router, tls) = (router.clone(), tls.clone());
         connections.spawn(async move {
-            talk(stream, router, stopping).await;
+            // An answer is one write; waiting for more to send with it helps nobody.
+            let _ = stream.set_nodelay(true);
+            match tls {
+                None => talk(stream, router, stopping).await,
+                Some(tls) => {
+                    if let Some(stream) = shake(&tls, stream, stopping.clone()).await {
+                        talk(stream, router, stopping).await;
+                    }
+                }
+            }
             drop(seat);
         });
         // Those that have ended are forgotten as others come.
@@ -57,9 +75,31 @@ async fn accept(
     }
 }
 
-async fn talk(stream: TcpStream, router: Router, mut stop: watch::Receiver<bool>) {
-    // An answer is one write; waiting for more to send with it helps nobody.
-    let _ = stream.set_nodelay(true);
+/// The handshake, if the client brings it to its end in time.
+async fn shake(
+    tls: &TlsAcceptor,
+    stream: TcpStream,
+    mut stop: watch::Receiver<bool>,
+) -> Option<TlsStream<TcpStream>> {
+    let shaken = tokio::time::timeout(limits::HEAD_WAIT_MAX, tls.accept(stream));
+    tokio::select! {
+        () = stopped(&mut stop) => None,
+        shaken = shaken => match shaken {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+            Err(_) => None,
+        },
+    }
+}
+
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEAD_WAIT_MAX)

@@ -31,6 +31,9 @@ pub struct Server {
     pub pid: u32,
     /// When that process started, in clock ticks since the machine did.
     pub started: u64,
+    /// How it is reached by TLS, under the name in its certificate; none without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_url: Option<String>,
 }
 
 /// Why no token is known for an address.
@@ -43,7 +46,10 @@ pub enum FindError {
         url: String,
     },
     /// No live server of this user listens there.
-    #[error("no server of yours listens at {url}; start one with `selvedge up`")]
+    #[error(
+        "no server of yours listens at {url}; start one with `selvedge up`, or name your token for \
+         somebody else's with --token-file"
+    )]
     NotRunning {
         /// As given.
         url: String,
@@ -79,7 +85,12 @@ impl Server {
     /// If the system does not say when this process started.
     pub fn here(address: SocketAddr, data: &Path) -> io::Result<Self> {
         let Process { pid, started } = Process::here()?;
-        Ok(Self { address, data: data.to_owned(), pid, started })
+        Ok(Self { address, data: data.to_owned(), pid, started, tls_url: None })
+    }
+
+    /// Its address as a client writes it.
+    pub fn url(&self) -> String {
+        self.tls_url.clone().unwrap_or_else(|| format!("http://{}", self.address))
     }
 
     /// Whether the process that wrote it is the one that has its number.
@@ -127,10 +138,17 @@ pub fn write(server: &Server) -> io::Result<Presence> {
 pub fn find(url: &str) -> Result<Server, FindError> {
     let (host, port) = authority(url).ok_or_else(|| FindError::Url { url: url.to_owned() })?;
     let is_it = |server: &Server| {
+        let of_tls = server.tls_url.as_deref().and_then(authority);
+        if server.tls_url.is_some() != url.starts_with("https://") {
+            return false;
+        }
+        if of_tls == Some((host, port)) {
+            return true;
+        }
         let ip = server.address.ip();
         let same_host = match host.parse::<IpAddr>() {
-            Ok(asked) => asked == ip,
-            Err(_) => host == "localhost" && ip.is_loopback(),
+            Ok(asked) => asked == ip || (ip.is_unspecified() && asked.is_loopback()),
+            Err(_) => host == "localhost" && (ip.is_loopback() || ip.is_unspecified()),
         };
         same_host && server.address.port() == port
     };
@@ -154,11 +172,14 @@ pub fn all() -> Vec<Server> {
 
 /// Host and port of an address like `http://127.0.0.1:7070/`.
 fn authority(url: &str) -> Option<(&str, u16)> {
-    let rest = url.strip_prefix("http://").unwrap_or(url);
+    let (rest, usual) = match url.strip_prefix("https://") {
+        Some(rest) => (rest, 443),
+        None => (url.strip_prefix("http://").unwrap_or(url), 80),
+    };
     let rest = rest.split(['/', '?', '#']).next()?;
     let (host, port) = match rest.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().ok()?),
-        None => (rest, 80),
+        None => (rest, usual),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     (!host.is_empty()).then_some((host, port))
@@ -174,6 +195,8 @@ fn homes() -> Vec<PathBuf> {
     }
     let of_login = PathBuf::from(format!("/run/user/{uid}"));
     homes.push(of_login);
+    // Where packaging/selvedge.service keeps it, for a shell of the same user.
+    homes.push(PathBuf::from("/run/selvedge"));
     homes.retain(|it| it.is_absolute() && it.is_dir());
     // A machine without logins (a container) has neither.
     homes.push(PathBuf::from(format!("/tmp/selvedge-{uid}")));
@@ -233,6 +256,7 @@ mod tests {
             ("http://localhost:1/x?y", Some(("localhost", 1))),
             ("http://[::1]:9/", Some(("::1", 9))),
             ("127.0.0.1:80", Some(("127.0.0.1", 80))),
+            ("https://pod.example", Some(("pod.example", 443))),
             ("http://host:port", None),
             ("http://:80", None),
         ] {

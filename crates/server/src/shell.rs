@@ -19,9 +19,9 @@ mod steps;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use selvedge_control::commit::{Commit, Record};
+use selvedge_control::commit::{Commit, Record, Said};
 use selvedge_control::core::{Accepted, Core, Refused, VERSION};
 use selvedge_control::input::{Ask, Input};
 use selvedge_control::note::Note;
@@ -78,10 +78,10 @@ pub(crate) type Look = Box<dyn FnOnce(Result<&Shell, Trouble>) + Send>;
 pub(crate) enum Request {
     /// Change something.
     Ask {
-        /// Who.
-        by: String,
-        /// What.
-        what: Ask,
+        /// What, and who asks.
+        input: Input,
+        /// Why, in words.
+        reason: Option<String>,
         /// What then.
         then: Then,
     },
@@ -344,8 +344,8 @@ impl Shell {
             self.advance();
             self.hear_tasks();
         }
-        for (by, what, then) in round.asks.drain(..) {
-            let outcome = self.ask(by, what);
+        for (input, reason, then) in round.asks.drain(..) {
+            let outcome = self.ask(input, reason);
             outcomes.push((then, outcome));
         }
         for (tamper, then) in round.tampers.drain(..) {
@@ -389,7 +389,7 @@ impl Shell {
         let mut next = Some(first);
         while let Some(request) = next {
             match request {
-                Request::Ask { by, what, then } => round.asks.push((by, what, then)),
+                Request::Ask { input, reason, then } => round.asks.push((input, reason, then)),
                 Request::Heard(input) => self.heard.push_back(input),
                 Request::Tamper { tamper, then } => round.tampers.push((tamper, then)),
                 Request::Look(look) => round.looks.push(look),
@@ -585,11 +585,13 @@ impl Shell {
         None
     }
 
-    fn ask(&mut self, by: String, what: Ask) -> Result<Accepted, Trouble> {
+    fn ask(&mut self, input: Input, reason: Option<String>) -> Result<Accepted, Trouble> {
         if let Some(trouble) = self.not_writable() {
             return Err(trouble);
         }
-        let accepted = self.commit.offer(self.last, Input::Ask { by, what });
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
+        let said = Some(Said { unix_s, reason });
+        let accepted = self.commit.offer_said(self.last, input, said);
         accepted.map(|(_, accepted)| accepted).map_err(Trouble::Refused)
     }
 
@@ -718,7 +720,7 @@ pub(crate) struct First<'a> {
 #[derive(Default)]
 struct Round {
     news: Vec<News>,
-    asks: Vec<(String, Ask, Then)>,
+    asks: Vec<(Input, Option<String>, Then)>,
     tampers: Vec<(Tamper, Then)>,
     looks: Vec<Look>,
 }

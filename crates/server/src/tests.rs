@@ -6,6 +6,8 @@ mod durable;
 
 mod grids;
 
+mod roles;
+
 mod routes;
 
 mod topo;
@@ -31,7 +33,7 @@ use crate::clock::Speed;
 use crate::journal::chaos::Chaos;
 use crate::plant::Parting;
 use crate::secret::TOKEN_FILE;
-use crate::up::{Raised, UpError, UpOptions, raise};
+use crate::up::{Door, Raised, UpError, UpOptions, raise};
 
 /// The address that the tests' servers believe to listen at.
 const HOST: &str = "127.0.0.1:7070";
@@ -54,7 +56,8 @@ impl Stand {
         let full = Arc::new(AtomicBool::new(false));
         let switch = Arc::clone(&full);
         let address: SocketAddr = HOST.parse().unwrap();
-        let raised = raise(options, address, move |store| {
+        let door = Door { address, tls_url: None };
+        let raised = raise(options, door, move |store| {
             Box::new(Chaos { store: Box::new(store), full: switch })
         })?;
         let token = std::fs::read_to_string(options.data.join(TOKEN_FILE)).unwrap();

@@ -33,9 +33,11 @@ use crate::meter::Meter;
 use crate::plant::{LinkError, Nature, Parting};
 use crate::runner::Runner;
 use crate::runtime::{self, Presence, Server};
-use crate::secret::{Secrets, TOKEN_FILE};
+use crate::secret::Secrets;
 use crate::shell::{First, Parts, Request, Shell, Trouble};
 use crate::start::{self, StartError};
+use crate::tls::{Tls, TlsError, TlsFiles};
+use crate::users::{UserError, Who};
 
 /// A plant file as it was read.
 #[derive(Clone, Debug)]
@@ -55,6 +57,8 @@ pub struct UpOptions {
     pub plant: Option<PlantFile>,
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// The certificate and key to serve by TLS with; needed beyond loopback.
+    pub tls: Option<TlsFiles>,
     /// How fast plant time runs.
     pub speed: Speed,
     /// What may be done without being asked; where absent what the plant suggests.
@@ -79,6 +83,7 @@ impl UpOptions {
             data: data.into(),
             plant: None,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
             speed: Speed::DEFAULT,
             level: None,
             seed: 1,
@@ -105,10 +110,10 @@ impl UpOptions {
 /// Why it does not come up.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
-    /// Anything wider than loopback needs more than a token.
+    /// A token must not pass through a network that others can listen to.
     #[error(
-        "{listen} can be reached from other machines, which needs TLS and roles; \
-         listen on 127.0.0.1"
+        "{listen} can be reached from other machines, which takes TLS; \
+         give --tls-cert and --tls-key, or listen on 127.0.0.1"
     )]
     NotLoopback {
         /// The address asked for.
@@ -123,6 +128,9 @@ pub enum UpError {
         #[source]
         source: io::Error,
     },
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The data directory or its journal cannot be used.
     #[error(transparent)]
     Store(Box<StoreError>),
@@ -141,6 +149,9 @@ pub enum UpError {
         #[source]
         source: io::Error,
     },
+    /// The token or the list of users cannot be used.
+    #[error(transparent)]
+    Users(#[from] UserError),
     /// The plant file is wrong; the text says where.
     #[error("{text}")]
     Plant {
@@ -193,8 +204,8 @@ impl Running {
     }
 
     /// Its address as a client writes it.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+    pub fn url(&self) -> &str {
+        self.raised.house.guard().url()
     }
 
     /// A link that opens the dashboard once.
@@ -258,21 +269,33 @@ impl Stopper {
 /// [`UpError`]; nothing then runs, and the data directory is as it was or as a crash leaves it.
 pub async fn up(options: UpOptions) -> Result<Running, UpError> {
     let listen = options.listen;
-    if !listen.ip().is_loopback() {
+    if !listen.ip().is_loopback() && options.tls.is_none() {
         return Err(UpError::NotLoopback { listen });
     }
+    let tls = options.tls.as_ref().map(Tls::read).transpose()?;
     let bound = TcpListener::bind(listen).await.and_then(|it| Ok((it.local_addr()?, it)));
     let (address, listener) = bound.map_err(|source| not_bound(&options, source))?;
-    let raised = raise(&options, address, |store| Box::new(store))?;
-    let link = raised.house.guard().link();
+    let tls_url = tls.as_ref().map(|it| it.url(address));
+    let door = Door { address, tls_url: tls_url.clone() };
+    let raised = raise(&options, door, |store| Box::new(store))?;
+    let link = raised.house.guard().link(Who::KEEPER);
     let link =
         link.map_err(|source| UpError::File { path: PathBuf::from("/dev/urandom"), source })?;
     let presence = Server::here(address, raised.house.data())
-        .and_then(|server| runtime::write(&server))
+        .and_then(|server| runtime::write(&Server { tls_url, ..server }))
         .map_err(|source| UpError::File { path: PathBuf::from("selvedge/servers"), source })?;
     let stop = raised.house.stopping();
-    let serving = tokio::spawn(listen::serve(listener, api::router(raised.house.clone()), stop));
+    let (tls, router) = (tls.map(|it| it.acceptor), api::router(raised.house.clone()));
+    let serving = tokio::spawn(listen::serve(listener, tls, router, stop));
     Ok(Running { address, link, raised, serving, _presence: presence })
+}
+
+/// Where clients come in.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    /// How it is reached by TLS.
+    pub(crate) tls_url: Option<String>,
 }
 
 /// Everything but the sockets: the loop in its thread, and the door to it.
@@ -311,14 +334,13 @@ impl Raised {
 /// [`UpError`].
 pub(crate) fn raise(
     options: &UpOptions,
-    address: SocketAddr,
+    door: Door,
     wrap: impl FnOnce(Store) -> Box<dyn Journal>,
 ) -> Result<Raised, UpError> {
     let plant = options.plant.as_ref().map(read_plant).transpose()?;
     let (store, opened) = Store::open(&options.data)?;
     let data = canonical(&options.data)?;
-    let secrets = Secrets::of(&data)
-        .map_err(|source| UpError::File { path: data.join(TOKEN_FILE), source })?;
+    let secrets = Secrets::of(&data)?;
     let started = start::start(&store, opened, &data)?;
     let is_new = started.last == 0;
     let (inputs, text) = first_inputs(options, plant, &started)?;
@@ -347,7 +369,10 @@ pub(crate) fn raise(
     let level = shell.core().state().settings.level;
 
     let stop = watch::Sender::new(false);
-    let guard = Arc::new(Guard::new(secrets, address));
+    let guard = Arc::new(match door.tls_url {
+        None => Guard::plain(secrets, door.address),
+        Some(url) => Guard::tls(secrets, door.address, url),
+    });
     let house = House::new(requests.clone(), stop.clone(), guard, data);
     let has_died = Arc::new(AtomicBool::new(false));
     let ending = Ending { stop, has_died: Arc::clone(&has_died) };

@@ -25,14 +25,16 @@ const END_MAX: Duration = Duration::from_secs(30);
 
 #[allow(clippy::disallowed_methods, reason = "a real process ends in real time")]
 pub(crate) fn run(args: &Down, globals: &Globals) -> Outcome {
+    let url = client::server_url(globals).filter(|_| args.data.is_none());
     let server = match &args.data {
-        None => client::find(globals.server.as_deref())?,
+        None if client::token_file(globals).is_some() => return end_elsewhere(globals),
+        None => client::find(url.as_deref())?,
         Some(data) => match runtime::find_by_data(data) {
             Some(server) => server,
             None => return end_left(data, globals),
         },
     };
-    let client = Client::of(&server)?;
+    let client = Client::of(&server, url.as_deref(), globals)?;
     client.post_text("/v1/shutdown", &json!({}))?;
     let since = Instant::now();
     while server.lives() {
@@ -46,6 +48,18 @@ pub(crate) fn run(args: &Down, globals: &Globals) -> Outcome {
         render::print_json(&json!({"ended": client.url(), "data": server.data}))?;
     } else {
         render::print(&format!("the server at {} has ended\n", client.url()))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Tells a server of somebody else to end; its process cannot be looked at from here.
+fn end_elsewhere(globals: &Globals) -> Outcome {
+    let client = Client::connect(globals)?;
+    client.post_text("/v1/shutdown", &json!({}))?;
+    if globals.json {
+        render::print_json(&json!({"ending": client.url()}))?;
+    } else {
+        render::print(&format!("the server at {} is ending\n", client.url()))?;
     }
     Ok(Answer::Yes)
 }

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use crate::Globals;
-use crate::client::Client;
+use crate::client::{Client, path_text};
 use crate::failure::{Answer, Outcome, Within as _};
+use crate::render::table::{Cell, Table};
 use crate::render::{self, number, style};
 
 #[derive(Debug, clap::Args)]
@@ -15,6 +16,31 @@ pub(crate) struct Events {
     /// Go on with each one as it happens, until Ctrl-C; with --json, one event a line.
     #[arg(short, long)]
     follow: bool,
+    /// Who ordered what and why, as the journal keeps it, instead.
+    #[arg(long, conflicts_with = "follow")]
+    audit: bool,
+    /// Only what this person or program ordered.
+    #[arg(long, value_name = "NAME", requires = "audit")]
+    by: Option<String>,
+    /// Only what stands before this row of the journal.
+    #[arg(long, value_name = "ROW", requires = "audit")]
+    before: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Trail {
+    orders: Vec<Order>,
+    next_before: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Order {
+    row: u64,
+    at_s: f64,
+    unix_s: Option<u64>,
+    by: String,
+    what: String,
+    reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,6 +58,9 @@ struct Event {
 
 pub(crate) fn run(args: &Events, globals: &Globals) -> Outcome {
     let client = Client::connect(globals)?;
+    if args.audit {
+        return audit(args, &client, globals);
+    }
     let path = format!("/v1/events/recent?n={}", args.count);
     let text = client.get_text(&path)?;
     if globals.json && !args.follow {
@@ -46,6 +75,38 @@ pub(crate) fn run(args: &Events, globals: &Globals) -> Outcome {
     render::print(&page)?;
     if args.follow {
         follow(recent.newest, &client, globals)?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn audit(args: &Events, client: &Client, globals: &Globals) -> Outcome {
+    let mut path = format!("/v1/audit?n={}", args.count);
+    if let Some(name) = &args.by {
+        path.push_str(&format!("&by={}", path_text(name)));
+    }
+    if let Some(row) = args.before {
+        path.push_str(&format!("&before={row}"));
+    }
+    let text = client.get_text(&path)?;
+    if globals.json {
+        render::print_raw(&text)?;
+        return Ok(Answer::Yes);
+    }
+    let trail: Trail = client.read(&path, &text)?;
+    let mut table = Table::new(&[">row", "when", "plant time", "who", "what", "why"]);
+    for it in trail.orders.iter().rev() {
+        table.row([
+            Cell::from(it.row),
+            Cell::from(it.unix_s.map_or("-".to_owned(), number::utc)),
+            Cell::from(number::clock(it.at_s)),
+            Cell::from(&it.by),
+            Cell::from(&it.what),
+            Cell::from(it.reason.as_deref().unwrap_or("-")),
+        ]);
+    }
+    render::print(&table.to_string())?;
+    if let Some(row) = trail.next_before {
+        anstream::eprintln!("what is older: selvedge events --audit --before {row}");
     }
     Ok(Answer::Yes)
 }

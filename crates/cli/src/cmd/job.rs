@@ -109,9 +109,10 @@ struct Submit {
     /// How long a task may go without touching its heartbeat file before it counts as hung.
     #[arg(long, value_name = "SECONDS", requires = "command")]
     heartbeat: Option<u32>,
-    /// Not supported: submit each job by itself.
-    #[arg(long, value_name = "N", hide = true)]
-    array: Option<String>,
+    /// Submit so many jobs, called NAME[0], NAME[1], …; a command finds its number in
+    /// $JOB_ARRAY_INDEX.
+    #[arg(long, value_name = "N", conflicts_with = "dry_run")]
+    array: Option<u32>,
     /// A text that makes a repeated submit the same job.
     #[arg(long)]
     key: Option<String>,
@@ -239,6 +240,11 @@ struct Line {
 }
 
 #[derive(Debug, Deserialize)]
+struct Array {
+    ids: Vec<u32>,
+}
+
+#[derive(Debug, Deserialize)]
 struct Forecast {
     start: String,
     at_s: Option<f64>,
@@ -294,6 +300,13 @@ fn submit(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
         render::print_raw(&text)?;
         return Ok(Answer::Yes);
     }
+    if args.array.is_some() {
+        let Array { ids } = client.read("/v1/jobs", &text)?;
+        let (first, last) = (ids.first().unwrap_or(&0), ids.last().unwrap_or(&0));
+        let n = number::counted(ids.len() as u64, "job");
+        render::print(&format!("{n}, {first} to {last}\n"))?;
+        return Ok(Answer::Yes);
+    }
     let job: JobRow = client.read("/v1/jobs", &text)?;
     let plain = format!("job {} {}: {}\n", job.id, job.name, state_word(&job));
     render::print(&plain)?;
@@ -310,11 +323,10 @@ fn submit(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
 }
 
 fn new_job(args: &Submit) -> Outcome<NewJob<'_>> {
-    if args.array.is_some() {
-        return Err(Failure::new("--array: there are no job arrays")
-            .hint("submit each job by itself; --key makes a repeated submit the same job"));
-    }
     let mut given = serde_json::Map::new();
+    if let Some(n_jobs) = args.array {
+        given.insert("array".to_owned(), n_jobs.into());
+    }
     let texts = [
         ("shape", &args.shape),
         ("limit", &args.limit),

@@ -1,13 +1,15 @@
 //! `selvedge repair list|show|take|done`.
 
+use std::time::{Duration, Instant};
+
 use clap::Subcommand;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Globals;
 use crate::client::Client;
-use crate::cmd::watch::Watch;
-use crate::failure::{Answer, Outcome};
+use crate::cmd::watch::{Watch, pause};
+use crate::failure::{Answer, Failure, Outcome};
 use crate::render::facts::Facts;
 use crate::render::table::{Cell, Table};
 use crate::render::{self, number, style};
@@ -24,6 +26,8 @@ enum RepairVerb {
     List(List),
     /// One case with its evidence.
     Show(Id),
+    /// Wait until a case is closed and its part is back in use.
+    Wait(Wait),
     /// Take a repair upon yourself.
     Take(Id),
     /// Say that a repair is done; the part is tested again before it returns.
@@ -44,6 +48,16 @@ struct Id {
     /// The case's number, as `repair list` shows it.
     #[arg(value_name = "CASE")]
     id: u32,
+}
+
+#[derive(Debug, clap::Args)]
+struct Wait {
+    /// The case's number, as `repair list` shows it.
+    #[arg(value_name = "CASE")]
+    id: u32,
+    /// Give up after so many seconds of real time, and answer no.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +103,7 @@ pub(crate) fn run(args: &Repair, globals: &Globals) -> Outcome {
             let text = client.get_text(&format!("/v1/cases/{id}"))?;
             tell(&text, &client, globals)
         }
+        RepairVerb::Wait(args) => wait(args, &client, globals),
         RepairVerb::Take(Id { id }) => {
             let text = client.post_text(&format!("/v1/cases/{id}/take"), &json!({}))?;
             tell(&text, &client, globals)
@@ -134,6 +149,39 @@ fn list(args: &List, client: &Client, globals: &Globals) -> Outcome {
         Ok(table.to_string())
     })?;
     Ok(Answer::Yes)
+}
+
+/// Between two questions of `repair wait`.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+/// How long a fault may take to have a case.
+const SEEN_MAX: Duration = Duration::from_secs(10);
+
+#[allow(clippy::disallowed_methods, reason = "a person's patience is counted in real time")]
+fn wait(args: &Wait, client: &Client, globals: &Globals) -> Outcome {
+    let since = Instant::now();
+    loop {
+        let Cases { cases } = client.get("/v1/cases")?;
+        let Some(case) = cases.into_iter().find(|it| it.id == args.id) else {
+            // What has just broken is seen in a moment.
+            if SEEN_MAX < since.elapsed() {
+                return Err(Failure::new(format!("there is no case {}", args.id))
+                    .hint("`selvedge repair list --all` shows all there were"));
+            }
+            pause(ASK_EVERY);
+            continue;
+        };
+        if case.state == "closed" {
+            let text = client.get_text(&format!("/v1/cases/{}", args.id))?;
+            return tell(&text, client, globals);
+        }
+        if args.timeout.is_some_and(|it| Duration::from_secs(it) <= since.elapsed()) {
+            let what = format!("case {} is still {}", case.id, words(&case.state));
+            return Err(Failure::refusal(what)
+                .hint(format!("`selvedge repair show {}` says how far it has come", case.id)));
+        }
+        pause(ASK_EVERY);
+    }
 }
 
 fn tell(text: &str, client: &Client, globals: &Globals) -> Outcome {

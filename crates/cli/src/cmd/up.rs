@@ -3,17 +3,20 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as SocketAddrUnix, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use selvedge_server::clock::Speed;
 use selvedge_server::runtime;
-use selvedge_server::{Parting, PlantFile, Running, Stopper, UpError, UpOptions};
+use selvedge_server::{Parting, PlantFile, Running, Stopper, TlsFiles, UpError, UpOptions};
 use selvedge_sim::scenario;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Globals;
+use crate::cmd::config::Config;
 use crate::cmd::level::Level;
 use crate::cmd::plant;
 use crate::cmd::sim::read_scenario;
@@ -25,24 +28,37 @@ use crate::render::{self, style};
 #[command(
     after_help = "Without a plant: a simulated pod of 64 cubes (4,096 chips), or whatever the \
                         data directory already runs.\nIt is reached from this machine only, with a \
-                        token in the data directory that the other verbs find by themselves.\n\
+                        token in the data directory that the other verbs find by themselves;\n\
+                        from others with --listen, --tls-cert and --tls-key, and with tokens that \
+                        `selvedge user add` makes.\n\
                         Ctrl-C and `selvedge down` end all that it has started; SIGTERM ends the \
                         server alone, for an upgrade:\nthe next `up` on the same data goes on with \
                         the plant and the jobs as they are."
 )]
 pub(crate) struct Up {
+    /// A file that says the same as the options below; those that are given go before it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The plant file of a new data directory.
     #[arg(long, value_name = "FILE")]
     plant: Option<PathBuf>,
     /// Where everything is kept; ~/.local/share/selvedge without.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where to listen, on loopback; without, 127.0.0.1:7070 or a free port if that is taken.
+    /// Where to listen, beyond loopback with a certificate alone; without, 127.0.0.1:7070 or a
+    /// free port if that is taken.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Seconds of plant time that pass in a real second, on simulated plants.
-    #[arg(long, value_name = "X", default_value_t = 60.0)]
-    speed: f64,
+    /// The certificate to serve by TLS with, as PEM, then those that lead to its root; needed
+    /// beyond loopback.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Seconds of plant time that pass in a real second, on simulated plants; without, 60.
+    #[arg(long, value_name = "X")]
+    speed: Option<f64>,
     /// A scenario: its plant, settings, seed, fault rates, jobs and events.
     #[arg(long, value_name = "FILE", conflicts_with = "plant")]
     scenario: Option<PathBuf>,
@@ -60,25 +76,34 @@ const LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
 
 pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
-    let mut options = UpOptions::of(match &args.data {
-        Some(data) => data.clone(),
+    let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
+    let mut options = UpOptions::of(match args.data.clone().or(config.data) {
+        Some(data) => data,
         None => data_home()?,
     });
-    options.plant = args.plant.as_ref().map(|it| plant_file(it)).transpose()?;
+    // A scenario brings its own plant.
+    let plant = args.plant.clone().or(config.plant.filter(|_| args.scenario.is_none()));
+    options.plant = plant.map(|it| plant_file(&it)).transpose()?;
     if let Some(path) = &args.scenario {
         let scenario = read_scenario(path)?;
         options.scenario = Some(scenario::setup(&scenario)?);
     }
-    options.speed = Speed::new(args.speed)?;
+    let speed = args.speed.or(config.speed).unwrap_or(Speed::DEFAULT.factor());
+    options.speed = Speed::new(speed)?;
     options.supervisor = Some(PathBuf::from("/proc/self/exe"));
-    options.level = args.act.map(Level::to_control);
+    options.tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.clone(), key: key.clone() }),
+        _ => config.tls.map(|it| TlsFiles { cert: it.cert, key: it.key }),
+    };
+    options.level = args.act.or(config.act).map(Level::to_control);
     options.new_plant = args.new_plant;
     let data = options.data.clone();
     let runtime = Runtime::new().within(|| "cannot start the event loop")?;
-    let running = up(&runtime, options, args.listen)?;
+    let running = up(&runtime, options, args.listen.or(config.listen))?;
     listen_to_signals(&runtime, &running.stopper())?;
-    tell(&running, &data, args.speed, globals)?;
-    let url = running.url();
+    tell(&running, &data, speed, globals)?;
+    tell_systemd();
+    let url = running.url().to_owned();
     runtime.block_on(running.ended())?;
     let left = selvedge_server::plant::left_in(&data);
     let left = left.map_or_else(String::new, |it| {
@@ -86,6 +111,22 @@ pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
     });
     anstream::eprintln!("the server at {url} has ended{left}");
     Ok(Answer::Yes)
+}
+
+/// Tells the service manager that started us, if one did, that we answer.
+fn tell_systemd() {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let told = UnixDatagram::unbound().and_then(|socket| {
+        // A name that begins with @ is no file.
+        let address = match path.as_encoded_bytes().strip_prefix(b"@") {
+            Some(name) => SocketAddrUnix::from_abstract_name(name)?,
+            None => SocketAddrUnix::from_pathname(&path)?,
+        };
+        socket.send_to_addr(b"READY=1", &address)
+    });
+    if let Err(error) = told {
+        anstream::eprintln!("cannot tell the service manager at {path:?}: {error}");
+    }
 }
 
 /// SIGTERM ends the server alone; Ctrl-C and the end of the terminal end what it started too.

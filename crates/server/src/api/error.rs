@@ -51,6 +51,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, format!("there is no {what} {name}"))
     }
 
+    /// A route that nobody was let in to.
+    pub(crate) fn nobody() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "nobody asks")
+    }
+
     /// The loop has more to do than it may put off.
     pub(crate) fn busy() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait")

@@ -1,13 +1,13 @@
 //! Who may come in: everything that is held against a request before a route sees it.
 //!
 //! In this order: `Host` (a page elsewhere whose name resolves to loopback is not us), `Origin`
-//! (a page elsewhere that posts to us), the body's type and length, then the token or the
-//! dashboard's cookie.  Only `/openapi.json` is for everyone.
+//! (a page elsewhere that posts to us), the token or the dashboard's cookie and what its owner may
+//! do, then the body's type and length.  Only `/openapi.json` is for everyone.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -17,18 +17,22 @@ use crate::api::error::ApiError;
 use crate::limits;
 use crate::page;
 use crate::secret::Secrets;
+use crate::users::{Role, Users, Who};
 
 /// What the guard knows.
 #[derive(Debug)]
 pub(crate) struct Guard {
     secrets: Secrets,
-    address: SocketAddr,
-    hosts: Vec<String>,
+    /// As a client writes it, without a slash behind it.
+    url: String,
+    /// What `Host` may say; with TLS anything.
+    hosts: Option<Vec<String>>,
     cookie_name: String,
 }
 
 impl Guard {
-    pub(crate) fn new(secrets: Secrets, address: SocketAddr) -> Self {
+    /// A guard of a server that listens at `address` without TLS.
+    pub(crate) fn plain(secrets: Secrets, address: SocketAddr) -> Self {
         let port = address.port();
         let mut hosts = vec![address.to_string(), format!("localhost:{port}")];
         if address.ip().is_ipv4() {
@@ -39,70 +43,93 @@ impl Guard {
             let bare = hosts.iter().filter_map(|it| it.strip_suffix(":80").map(str::to_owned));
             hosts = bare.chain(hosts.iter().cloned()).collect();
         }
-        // Cookies are shared by all ports of a host, so the name tells servers apart.
-        Self { secrets, address, hosts, cookie_name: format!("selvedge_{port}") }
+        let url = format!("http://{address}");
+        Self { secrets, url, hosts: Some(hosts), cookie_name: format!("selvedge_{port}") }
     }
 
-    /// A link that opens the dashboard once.
+    /// A guard of a server that is reached by TLS as `url`.
+    ///
+    /// A browser that was led here under another name has refused the certificate, so that the
+    /// name in `Host` need not be held against anything.
+    pub(crate) fn tls(secrets: Secrets, address: SocketAddr, url: String) -> Self {
+        Self { secrets, url, hosts: None, cookie_name: format!("selvedge_{}", address.port()) }
+    }
+
+    /// The server's address as a client writes it.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A link that opens the dashboard once, for `who`.
     ///
     /// # Errors
     /// If the system has no randomness.
-    pub(crate) fn link(&self) -> std::io::Result<String> {
-        Ok(format!("http://{}/?key={}", self.address, self.secrets.new_key()?))
+    pub(crate) fn link(&self, who: Who) -> std::io::Result<String> {
+        Ok(format!("{}/?key={}", self.url, self.secrets.new_key(who)?))
+    }
+
+    /// People and programs with tokens of their own.
+    pub(crate) fn users(&self) -> &Users {
+        self.secrets.users()
     }
 
     fn check_host(&self, request: &Request) -> Result<(), ApiError> {
-        let named = match request.uri().authority() {
-            Some(authority) => Some(authority.as_str()),
-            None => single(request.headers(), header::HOST)?,
-        };
-        let known =
-            named.is_some_and(|it| self.hosts.iter().any(|host| host.eq_ignore_ascii_case(it)));
-        if known {
+        let named = host_of(request)?;
+        let Some(hosts) = &self.hosts else { return Ok(()) };
+        if named.is_some_and(|it| hosts.iter().any(|host| host.eq_ignore_ascii_case(it))) {
             return Ok(());
         }
         Err(ApiError::new(
             StatusCode::MISDIRECTED_REQUEST,
             "the Host header does not name this server",
         )
-        .hint(format!("use http://{}", self.address)))
+        .hint(format!("use {}", self.url)))
     }
 
-    fn is_own_origin(&self, origin: &str) -> bool {
-        origin.strip_prefix("http://").is_some_and(|it| self.hosts.iter().any(|host| host == it))
+    fn is_own_origin(&self, origin: &str, named: Option<&str>) -> bool {
+        match &self.hosts {
+            Some(hosts) => {
+                let origin = origin.strip_prefix("http://");
+                origin.is_some_and(|it| hosts.iter().any(|host| host == it))
+            }
+            None => {
+                let origin = origin.strip_prefix("https://");
+                origin.is_some_and(|it| named.is_some_and(|host| host.eq_ignore_ascii_case(it)))
+            }
+        }
     }
 
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        match single(headers, header::ORIGIN)? {
-            Some(origin) if !self.is_own_origin(origin) => {
+    fn check_origin(&self, request: &Request) -> Result<(), ApiError> {
+        match single(request.headers(), header::ORIGIN)? {
+            Some(origin) if !self.is_own_origin(origin, host_of(request)?) => {
                 Err(ApiError::new(StatusCode::FORBIDDEN, "pages of another origin are not served"))
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    fn check_who(&self, request: &Request) -> Result<(), ApiError> {
+    fn check_who(&self, request: &Request) -> Result<Who, ApiError> {
         let headers = request.headers();
         if let Some(authorization) = single(headers, header::AUTHORIZATION)? {
             let token = authorization.strip_prefix("Bearer ").unwrap_or_default();
-            return if self.secrets.is_token(token) { Ok(()) } else { Err(wrong_token()) };
+            return self.secrets.who_has_token(token).ok_or_else(wrong_token);
         }
-        if !self.has_cookie(headers) {
-            return Err(no_token());
-        }
+        let who = self.who_has_cookie(headers).ok_or_else(no_token)?;
         // A browser says by itself whose page it was that sent a change.
         let from_page = headers.get(header::ORIGIN).is_some();
         if is_change(request.method()) && !from_page {
             return Err(ApiError::new(StatusCode::FORBIDDEN, "a change by cookie needs an Origin"));
         }
-        Ok(())
+        Ok(who)
     }
 
-    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+    fn who_has_cookie(&self, headers: &HeaderMap) -> Option<Who> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok());
         let mut pairs =
             cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
-        pairs.any(|(name, value)| name == self.cookie_name && self.secrets.is_cookie(value))
+        pairs.find_map(|(name, value)| {
+            if name == self.cookie_name { self.secrets.who_has_cookie(value) } else { None }
+        })
     }
 
     /// Trades a one-use key for the cookie, and the address with the key for one without.
@@ -112,16 +139,15 @@ impl Guard {
         }
         let query = request.uri().query()?;
         let key = query.split('&').find_map(|it| it.strip_prefix("key="))?;
-        if !self.secrets.use_key(key) {
+        let Some(cookie) = self.secrets.use_key(key).and_then(|it| self.secrets.cookie_of(&it))
+        else {
             // A link opened a second time in the same browser still leads to the dashboard.
-            let home = self.has_cookie(request.headers());
+            let home = self.who_has_cookie(request.headers()).is_some();
             return Some(if home { redirect(None) } else { page::closed().into_response() });
-        }
-        let cookie = format!(
-            "{}={}; Path=/; HttpOnly; SameSite=Strict",
-            self.cookie_name,
-            self.secrets.cookie()
-        );
+        };
+        let secure = if self.hosts.is_none() { "; Secure" } else { "" };
+        let name = &self.cookie_name;
+        let cookie = format!("{name}={cookie}; Path=/; HttpOnly; SameSite=Strict{secure}");
         Some(redirect(HeaderValue::try_from(cookie).ok()))
     }
 }
@@ -129,16 +155,22 @@ impl Guard {
 /// Holds every request against the rules above.
 pub(crate) async fn check(
     State(guard): State<Arc<Guard>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     match admit(&guard, &request) {
-        Ok(None) => {
+        Ok(Admitted::Somebody(who)) => {
+            request.extensions_mut().insert(who);
             let mut response = next.run(request).await;
             seal(response.headers_mut());
             response
         }
-        Ok(Some(response)) => response,
+        Ok(Admitted::Anybody) => {
+            let mut response = next.run(request).await;
+            seal(response.headers_mut());
+            response
+        }
+        Ok(Admitted::Answered(response)) => response,
         Err(error) => {
             let mut response = error.into_response();
             seal(response.headers_mut());
@@ -147,23 +179,61 @@ pub(crate) async fn check(
     }
 }
 
-fn admit(guard: &Guard, request: &Request) -> Result<Option<Response>, ApiError> {
+/// What becomes of a request that nothing is held against.
+enum Admitted {
+    /// It is for everyone.
+    Anybody,
+    /// It is theirs.
+    Somebody(Who),
+    /// It has its answer already.
+    Answered(Response),
+}
+
+fn admit(guard: &Guard, request: &Request) -> Result<Admitted, ApiError> {
     guard.check_host(request)?;
-    guard.check_origin(request.headers())?;
+    guard.check_origin(request)?;
     if request.uri().path() == "/openapi.json" && request.method() == Method::GET {
-        return Ok(None);
+        return Ok(Admitted::Anybody);
     }
     if let Some(response) = guard.redeem(request) {
-        return Ok(Some(response));
+        return Ok(Admitted::Answered(response));
     }
-    if let Err(error) = guard.check_who(request) {
-        let for_people = wants_html(request.headers()) && request.method() == Method::GET;
-        return if for_people { Ok(Some(page::closed().into_response())) } else { Err(error) };
-    }
+    let who = match guard.check_who(request) {
+        Ok(who) => who,
+        Err(error) => {
+            let for_people = wants_html(request.headers()) && request.method() == Method::GET;
+            let closed = || Admitted::Answered(page::closed().into_response());
+            return if for_people { Ok(closed()) } else { Err(error) };
+        }
+    };
+    check_role(&who, request)?;
     if takes_body(request.method()) {
         check_body(request.headers())?;
     }
-    Ok(None)
+    Ok(Admitted::Somebody(who))
+}
+
+fn check_role(who: &Who, request: &Request) -> Result<(), ApiError> {
+    let route = request.extensions().get::<MatchedPath>().map_or("", |it| it.as_str());
+    let needed = role_for(request.method(), route);
+    if needed <= who.role {
+        return Ok(());
+    }
+    let (name, role) = (who.name.as_deref().unwrap_or("whoever asks"), who.role);
+    let text = format!("{name} is a {role}, who may {}; this takes a {needed}", role.may());
+    Err(ApiError::new(StatusCode::FORBIDDEN, text)
+        .hint("an operator gives roles: `selvedge user list`"))
+}
+
+/// The least role that a request takes.  A route that is not named here takes the most.
+fn role_for(method: &Method, route: &str) -> Role {
+    match (is_change(method), route) {
+        (false, "/v1/users") => Role::Operator,
+        (false, _) => Role::Viewer,
+        // Whose job it is the route looks at.
+        (true, "/v1/jobs" | "/v1/jobs/{id}/{order}" | "/v1/keys") => Role::User,
+        (true, _) => Role::Operator,
+    }
 }
 
 fn check_body(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -190,6 +260,14 @@ fn check_body(headers: &HeaderMap) -> Result<(), ApiError> {
 /// What somebody sent, short enough to be sent back.
 fn shortened(text: &str) -> String {
     text.chars().take(limits::ECHO_MAX).collect()
+}
+
+/// The host that a request names.
+fn host_of(request: &Request) -> Result<Option<&str>, ApiError> {
+    match request.uri().authority() {
+        Some(authority) => Ok(Some(authority.as_str())),
+        None => single(request.headers(), header::HOST),
+    }
 }
 
 /// The one value of a header; two are an attempt to be read in two ways.

@@ -18,6 +18,7 @@ use selvedge_model::id::JobId;
 use selvedge_model::job::{Collective, Demand, JobSpec, Load, Program, Work};
 use selvedge_model::unit::{Moment, Ppm, Span};
 
+use crate::api::array;
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody, chain};
 use crate::house::{By, House};
@@ -95,6 +96,10 @@ pub struct JobForm {
     /// Makes a repeated submit the same job; the header `Idempotency-Key` says the same.
     #[serde(default)]
     pub key: Option<String>,
+    /// So many jobs that differ by their number alone, 1 to 10,000: they are called `name[0]`,
+    /// `name[1]`, …, and programs find it in `JOB_ARRAY_INDEX` and `JOB_ARRAY_SIZE`.
+    #[serde(default)]
+    pub array: Option<u32>,
 }
 
 /// A job as it is shown.
@@ -336,7 +341,9 @@ pub(crate) async fn submit(
 ) -> Result<axum::response::Response, ApiError> {
     use axum::response::IntoResponse as _;
     let key = key_of(&headers, form.key.clone())?;
+    let array = form.array;
     let spec = spec_of(form, &by)?;
+    by.may_change_job_of(&spec.owner)?;
     if spec.work.program().is_some() && !house.look(Shell::runs_tasks).await? {
         return Err(ApiError::unprocessable("this server runs no programs").hint(
             "programs run on the machines of simulated plants; real ones have no agent yet",
@@ -345,6 +352,10 @@ pub(crate) async fn submit(
     if params.dry_run {
         let forecast = house.look(move |shell| super::explain::forecast(shell, &spec)).await??;
         return Ok(Answer(forecast).into_response());
+    }
+    if let Some(n_jobs) = array {
+        let ids = array::submit(&house, &by, key, spec, n_jobs).await?;
+        return Ok((StatusCode::CREATED, Answer(array::ArrayView { ids })).into_response());
     }
     let wanted = spec.clone();
     let submitted = house
@@ -500,6 +511,9 @@ pub(crate) async fn order(
                 .hint("jobs take cancel, hold, release and requeue"));
         }
     };
+    // A job's owner never changes, so that looking first is soon enough.
+    let owner = house.look(move |shell| find(shell, job).map(|it| it.spec.owner.clone()));
+    by.may_change_job_of(&owner.await??)?;
     let what = Ask::Job { job, order };
     let job =
         house.ask(by, what, move |shell, _| view(shell, job, &shell.core().state().jobs[job]));
@@ -661,7 +675,7 @@ fn spec_of(mut form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
     };
     Ok(JobSpec {
         name: form.name,
-        owner: form.owner.unwrap_or_else(|| by.0.clone()),
+        owner: form.owner.unwrap_or_else(|| by.name.clone()),
         project: form.project.unwrap_or_else(|| "default".to_owned()),
         demand,
         priority: form.priority.unwrap_or(3),

@@ -210,6 +210,7 @@ pub(crate) async fn faults(State(house): State<House>) -> Result<Answer<FaultLis
     responses((status = 200, body = FaultAnswer), (status = "default", body = ErrorBody)))]
 pub(crate) async fn tamper(
     State(house): State<House>,
+    by: By,
     Json(form): Json<FaultForm>,
 ) -> Result<Answer<FaultAnswer>, ApiError> {
     let path = form.target.clone();
@@ -231,8 +232,10 @@ pub(crate) async fn tamper(
                 .hint("faults take inject and clear"));
         }
     };
-    house.tamper(tamper).await?;
     let kind = kind.map(|it| it.word().to_owned());
+    let kind_word = kind.as_deref().unwrap_or("all");
+    house.remark(by, format!("fault {}: {kind_word} at {}", form.action, form.target)).await?;
+    house.tamper(tamper).await?;
     Ok(Answer(FaultAnswer { target: form.target, kind, action: form.action }))
 }
 

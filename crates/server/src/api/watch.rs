@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json as Answer;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use futures_util::Stream;
@@ -23,11 +23,12 @@ use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody};
 use crate::api::job::Empty;
 use crate::feed::{Event, Subscription};
-use crate::house::House;
+use crate::house::{By, House};
 use crate::limits;
 use crate::listen;
 use crate::plant::{Parting, Remote};
 use crate::shell::Shell;
+use crate::users::{Role, Who};
 use crate::words;
 
 /// One event.
@@ -128,6 +129,15 @@ pub struct BackupForm {
     pub to: String,
 }
 
+/// Whom a link to the dashboard is for.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyForm {
+    /// A user; whoever asks where absent.
+    #[serde(default)]
+    pub user: Option<String>,
+}
+
 /// A link for a person.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct KeyAnswer {
@@ -214,6 +224,7 @@ pub(crate) async fn status(State(house): State<House>) -> Result<Answer<StatusVi
     responses((status = 200, body = BackupForm), (status = "default", body = ErrorBody)))]
 pub(crate) async fn backup(
     State(house): State<House>,
+    by: By,
     Json(form): Json<BackupForm>,
 ) -> Result<Answer<BackupForm>, ApiError> {
     let to = PathBuf::from(&form.to);
@@ -221,6 +232,7 @@ pub(crate) async fn backup(
         let text = format!("{:?} is not a whole path", form.to);
         return Err(ApiError::unprocessable(text).hint("begin it with a slash"));
     }
+    house.remark(by, format!("backup to {:?}", form.to)).await?;
     house.back_up(to).await?;
     Ok(Answer(form))
 }
@@ -228,19 +240,43 @@ pub(crate) async fn backup(
 /// Ends the server and all that it started.
 #[utoipa::path(post, path = "/v1/shutdown", tag = "watching",
     responses((status = 200, body = Stopping), (status = "default", body = ErrorBody)))]
-pub(crate) async fn shutdown(State(house): State<House>, Json(_): Json<Empty>) -> Answer<Stopping> {
+pub(crate) async fn shutdown(
+    State(house): State<House>,
+    by: By,
+    Json(_): Json<Empty>,
+) -> Answer<Stopping> {
+    // A server whose disk is full can still be ended.
+    if let Err(error) = house.remark(by, "shutdown".to_owned()).await {
+        tracing::warn!(error = error.body.error, "a shutdown is not in the audit trail");
+    }
     house.stop(Parting::End);
     Answer(Stopping { stopping: true })
 }
 
-/// A link that opens the dashboard once.
-#[utoipa::path(post, path = "/v1/keys", tag = "watching",
+/// A link that opens the dashboard once, for oneself or, if an operator asks, for another.
+#[utoipa::path(post, path = "/v1/keys", tag = "watching", request_body = KeyForm,
     responses((status = 200, body = KeyAnswer), (status = "default", body = ErrorBody)))]
 pub(crate) async fn new_key(
     State(house): State<House>,
-    Json(_): Json<Empty>,
+    Extension(asks): Extension<Who>,
+    by: By,
+    Json(form): Json<KeyForm>,
 ) -> Result<Answer<KeyAnswer>, ApiError> {
-    let url = house.guard().link().map_err(|error| {
+    let who = match form.user {
+        None => asks,
+        Some(name) => {
+            let user = house.guard().users().find(|it| it.name == name);
+            let user = user.ok_or_else(|| ApiError::no_such("user", &name))?;
+            if asks.role != Role::Operator && asks.name.as_ref() != Some(&name) {
+                let text = format!("a link for {name} takes an operator");
+                return Err(ApiError::new(StatusCode::FORBIDDEN, text));
+            }
+            Who { name: Some(name), role: user.role }
+        }
+    };
+    let whose = who.name.as_deref().unwrap_or("the operator");
+    house.remark(by, format!("link to the dashboard for {whose}")).await?;
+    let url = house.guard().link(who).map_err(|error| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, format!("no key can be made: {error}"))
     })?;
     Ok(Answer(KeyAnswer { url }))

@@ -29,7 +29,7 @@ fn ask(address: SocketAddr, token: &str, line: &str, body: &str) -> (u16, String
 async fn a_server_comes_up_is_found_answers_and_goes_when_told() {
     let dir = tempdir();
     let running = crate::up(options(dir.path())).await.unwrap();
-    let (address, url) = (running.address(), running.url());
+    let (address, url) = (running.address(), running.url().to_owned());
     assert!(running.is_new() && running.is_simulated());
     assert!(running.link().starts_with(&format!("{url}/?key=")));
     let server = runtime::find(&url).unwrap();

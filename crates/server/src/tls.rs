@@ -1,0 +1,213 @@
+//! TLS with a certificate that the operator gives.
+//!
+//! Both files are read once, when the server comes up: a renewed certificate is taken by a restart,
+//! which leaves plant and jobs running.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Where the certificate and its key are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// PEM: the server's certificate, then those that lead to its root.
+    pub cert: PathBuf,
+    /// PEM: its private key.
+    pub key: PathBuf,
+}
+
+/// Why a certificate or key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The file cannot be read.
+    #[error("cannot read {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// Anybody on the machine can read the key.
+    #[error("{path} has mode {mode:03o}, so that every user can read the key; chmod 600 {path}")]
+    Open {
+        /// The key.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// There is nothing of that sort in the file.
+    #[error("{path} has no {what} in PEM form")]
+    Missing {
+        /// Which.
+        path: PathBuf,
+        /// What was looked for.
+        what: &'static str,
+    },
+    /// The file is not PEM.
+    #[error("{path} does not read as PEM")]
+    Pem {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: pem::Error,
+    },
+    /// The two do not belong together, or are of a kind that is not served.
+    #[error("the certificate {cert} and the key {key} cannot be served")]
+    Pair {
+        /// The certificate.
+        cert: PathBuf,
+        /// The key.
+        key: PathBuf,
+        /// What is wrong with them.
+        #[source]
+        source: tokio_rustls::rustls::Error,
+    },
+}
+
+/// A certificate that serves.
+pub(crate) struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// The names that it is for, but for those that stand for many.
+    names: Vec<String>,
+}
+
+impl Tls {
+    /// Reads the certificate and its key.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub(crate) fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let TlsFiles { cert, key } = files;
+        let mode = fs::metadata(key)
+            .map_err(|source| TlsError::File { path: key.clone(), source })?
+            .permissions()
+            .mode()
+            & 0o777;
+        if mode & 0o007 != 0 {
+            return Err(TlsError::Open { path: key.clone(), mode });
+        }
+        let certs: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&bytes_of(cert)?)
+            .collect::<Result<_, _>>()
+            .map_err(|source| TlsError::Pem { path: cert.clone(), source })?;
+        let Some(own) = certs.first() else {
+            return Err(TlsError::Missing { path: cert.clone(), what: "certificate" });
+        };
+        let names = names_in(own);
+        let secret = PrivateKeyDer::from_pem_slice(&bytes_of(key)?).map_err(|source| {
+            let path = key.clone();
+            match source {
+                pem::Error::NoItemsFound => TlsError::Missing { path, what: "private key" },
+                source => TlsError::Pem { path, source },
+            }
+        })?;
+        let pair = |source| TlsError::Pair { cert: cert.clone(), key: key.clone(), source };
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(pair)?
+            .with_no_client_auth()
+            .with_single_cert(certs, secret)
+            .map_err(pair)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), names })
+    }
+
+    /// How a server at `address` is reached under a name of the certificate.
+    pub(crate) fn url(&self, address: SocketAddr) -> String {
+        let (ip, port) = (address.ip(), address.port());
+        let here = if ip.is_loopback() { Some("localhost") } else { None };
+        let name = match here {
+            Some(here) => self.names.iter().find(|it| *it == here),
+            None => self.names.first(),
+        };
+        let host = match (name, ip) {
+            (Some(name), _) => name.clone(),
+            (None, ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
+            (None, IpAddr::V4(ip)) => ip.to_string(),
+            (None, IpAddr::V6(ip)) => format!("[{ip}]"),
+        };
+        format!("https://{host}:{port}")
+    }
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|source| TlsError::File { path: path.to_owned(), source })
+}
+
+fn names_in(cert: &CertificateDer<'_>) -> Vec<String> {
+    // One that does not read is refused, with its reason, where it is to be served.
+    let Ok(cert) = webpki::EndEntityCert::try_from(cert) else { return Vec::new() };
+    cert.valid_dns_names().filter(|it| !it.contains('*')).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A certificate for `names` and its key, in `dir`.
+    fn files(dir: &Path, names: &[&str]) -> TlsFiles {
+        let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let files = TlsFiles { cert: dir.join("cert.pem"), key: dir.join("key.pem") };
+        fs::write(&files.cert, made.cert.pem()).unwrap();
+        fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        close(&files.key, 0o600);
+        files
+    }
+
+    fn close(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn refused(files: &TlsFiles) -> String {
+        crate::api::error::chain(&Tls::read(files).err().expect("it is refused"))
+    }
+
+    #[test]
+    fn a_server_is_reached_under_a_name_of_its_certificate() {
+        let dir = tempfile::tempdir().unwrap();
+        let tls =
+            Tls::read(&files(dir.path(), &["*.example", "pod.example", "localhost"])).unwrap();
+        for (address, url) in [
+            ("0.0.0.0:7070", "https://pod.example:7070"),
+            ("192.0.2.1:1", "https://pod.example:1"),
+            ("127.0.0.1:7070", "https://localhost:7070"),
+        ] {
+            assert_eq!(tls.url(address.parse().unwrap()), url);
+        }
+        let tls = Tls::read(&files(dir.path(), &["192.0.2.1"])).unwrap();
+        assert_eq!(tls.url("192.0.2.1:7070".parse().unwrap()), "https://192.0.2.1:7070");
+        assert_eq!(tls.url("[::]:7070".parse().unwrap()), "https://127.0.0.1:7070");
+    }
+
+    #[test]
+    fn files_that_cannot_be_served_are_named_with_what_is_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = files(dir.path(), &["a.example"]);
+        close(&good.key, 0o644);
+        assert!(refused(&good).contains("chmod 600"), "{}", refused(&good));
+        close(&good.key, 0o640);
+        assert!(Tls::read(&good).is_ok(), "a group may hold the key");
+        let swapped = TlsFiles { cert: good.key.clone(), key: good.key.clone() };
+        assert!(refused(&swapped).contains("no certificate"), "{}", refused(&swapped));
+        close(&good.cert, 0o600);
+        let swapped = TlsFiles { cert: good.cert.clone(), key: good.cert.clone() };
+        assert!(refused(&swapped).contains("no private key"), "{}", refused(&swapped));
+        let other = tempfile::tempdir().unwrap();
+        let other = files(other.path(), &["a.example"]);
+        let mixed = TlsFiles { cert: good.cert.clone(), key: other.key };
+        assert!(refused(&mixed).contains("cannot be served"), "{}", refused(&mixed));
+        let gone = TlsFiles { cert: dir.path().join("gone"), key: good.key };
+        assert!(refused(&gone).contains("gone"), "{}", refused(&gone));
+    }
+}
