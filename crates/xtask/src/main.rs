@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, ci, fuzz, prove, soak, tidy, tree};
+use xtask::{bench, ci, fuzz, package, prove, soak, tidy, tree};
 
 /// Everything a developer or CI runs.
 #[derive(Parser)]
@@ -27,6 +27,8 @@ enum Verb {
     },
     /// Holds the rules that the compiler does not.
     Tidy,
+    /// Builds the Debian package, which takes cargo-deb (`cargo install cargo-deb`).
+    Deb,
     /// Compares instructions, memory and counts of the scenarios with bench/baseline.json.
     Bench {
         /// Writes what was measured as the new baseline.
@@ -80,6 +82,13 @@ fn main() -> ExitCode {
             ci::test(&xtask::root(), ci::TestOptions { install, keep_going })
         }
         Verb::Tidy => run_tidy(),
+        Verb::Deb => match package::build(&xtask::root()) {
+            Ok(deb) => {
+                println!("{}", deb.display());
+                true
+            }
+            Err(e) => failed(&e),
+        },
         Verb::Bench { update, wall, only } => {
             let options = bench::BenchOptions { update, wall, only };
             bench::run(&xtask::root(), &options).unwrap_or_else(|e| failed(&e))

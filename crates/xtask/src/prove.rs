@@ -15,6 +15,7 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::package;
 use crate::setup::PACKAGES;
 
 /// Something that is shown by doing it.
@@ -73,6 +74,16 @@ pub const PROOFS: &[Proof] = &[
         what: "LAMMPS, ScaLAPACK's testers, mpi4py and Fortran print in replicas what they print \
                plain",
         run: stmr_programs::prove,
+    },
+    Proof {
+        name: "load",
+        what: "64 clients, 10,000 jobs and a restart with 100,000 inputs behind it, in figures",
+        run: load,
+    },
+    Proof {
+        name: "package",
+        what: "the Debian package holds what it promises, and its program runs",
+        run: |root, _| package::prove(root),
     },
 ];
 
@@ -169,13 +180,23 @@ fn kill(root: &Path, options: &ProofOptions) -> Result<(), ProofError> {
     within(&mut test, LIMIT)
 }
 
+/// Goal: figures of a server under load.  Method: the tests' own load, at its full size, in the
+/// build that people run.
+fn load(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(3600);
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "--release", "-p", "selvedge", "--test", "operate"]);
+    test.args(["--", "--nocapture", "load::"]).env("SELVEDGE_PROOF", "full").current_dir(root);
+    within(&mut test, LIMIT)
+}
+
 /// A folder that is gone when the proof ends.
-struct Scratch {
-    path: PathBuf,
+pub(crate) struct Scratch {
+    pub(crate) path: PathBuf,
 }
 
 impl Scratch {
-    fn new() -> Result<Self, ProofError> {
+    pub(crate) fn new() -> Result<Self, ProofError> {
         let path = std::env::temp_dir().join(format!("selvedge-prove-{}", std::process::id()));
         fs::create_dir(&path).map_err(|source| {
             let what = format!("to create {}", path.display());
@@ -194,7 +215,7 @@ impl Drop for Scratch {
 }
 
 /// Runs `command`, and stops it when `limit` has passed.
-fn within(command: &mut Command, limit: Duration) -> Result<(), ProofError> {
+pub(crate) fn within(command: &mut Command, limit: Duration) -> Result<(), ProofError> {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let shown: Vec<_> = words.map(|it| it.to_string_lossy().into_owned()).collect();
     let shown = shown.join(" ");

@@ -16,10 +16,20 @@ pub struct Package {
 
 /// All packages that `cargo xtask test --install` installs.
 pub const PACKAGES: &[Package] = &[
+    Package {
+        name: "faketime",
+        program: "faketime",
+        wanted_by: "the test of a clock that was set back",
+    },
     Package { name: "gcc", program: "cc", wanted_by: "linking, and the bundled SQLite's C" },
     Package { name: "libopenmpi-dev", program: "mpicc", wanted_by: "programs of selvedge mpirun" },
     Package { name: "openmpi-bin", program: "mpirun", wanted_by: "selvedge mpirun" },
     Package { name: "gfortran", program: "gfortran", wanted_by: "Fortran under selvedge mpirun" },
+    Package {
+        name: "prometheus",
+        program: "promtool",
+        wanted_by: "the tests of packaging/prometheus and packaging/grafana",
+    },
     Package { name: "valgrind", program: "valgrind", wanted_by: "cargo xtask bench" },
     Package {
         name: "python3-torch",
@@ -171,9 +181,9 @@ mod tests {
             components: COMPONENTS.iter().collect(),
         };
         let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
-        let packages = "apt-get install -y --no-install-recommends gcc libopenmpi-dev openmpi-bin \
-                        gfortran valgrind python3-torch python3-mpi4py lammps lammps-examples \
-                        scalapack-mpi-test";
+        let packages = "apt-get install -y --no-install-recommends faketime gcc libopenmpi-dev \
+                        openmpi-bin gfortran prometheus valgrind python3-torch python3-mpi4py \
+                        lammps lammps-examples scalapack-mpi-test";
         let components = "rustup component add rustfmt clippy";
         assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
         let sudo = format!("sudo {packages}");

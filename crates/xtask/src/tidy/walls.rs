@@ -52,10 +52,12 @@ const HTTP: [&str; 11] = [
     "ureq",
 ];
 
-/// Who may name which of them: the server all, the command line's client what it asks with.
-const MAY_NAME_HTTP: [(&str, &[&str]); 3] = [
+/// Who may name which of them: the server all, the command line's client what it asks with, and the
+/// tests that ask as programs of others do.
+const MAY_NAME_HTTP: [(&str, &[&str]); 4] = [
     ("crates/server/", &HTTP),
     ("crates/cli/src/client", &["ureq", "http"]),
+    ("crates/cli/tests/operate/", &["ureq"]),
     ("crates/cli/Cargo.toml", &["ureq"]),
 ];
 

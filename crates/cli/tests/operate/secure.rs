@@ -1,0 +1,101 @@
+//! A server that others reach: TLS, tokens of their own, and the audit trail.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+use crate::Up;
+
+/// A server by TLS on every address of this machine.
+fn up() -> Up {
+    let dir = tempfile::tempdir().unwrap();
+    certify(dir.path());
+    let tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    Up::start(dir, &[&["--listen", "0.0.0.0:0"], &tls[..]].concat())
+}
+
+/// Adds a user, whose token is then in a file of that name.
+fn add(up: &Up, name: &str, role: &str) {
+    let token = up.text(&["--ca", "ca.pem", "user", "add", name, "--role", role]);
+    fs::write(up.dir().join(name), token).unwrap();
+}
+
+/// An authority, and a certificate that it has signed for this machine.
+fn certify(dir: &Path) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).unwrap();
+    fs::write(dir.join("ca.pem"), authority.pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let own = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+    fs::write(dir.join("cert.pem"), own.pem()).unwrap();
+    fs::write(dir.join("key.pem"), key.serialize_pem()).unwrap();
+    fs::set_permissions(dir.join("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
+    let other = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    fs::write(dir.join("other.pem"), params.self_signed(&other).unwrap().pem()).unwrap();
+}
+
+#[test]
+fn whoever_reaches_a_server_by_tls_is_known_by_a_token_of_their_own() {
+    let up = up();
+    assert!(up.url.starts_with("https://localhost:"), "{}", up.url);
+    // Nobody whom this machine believes has signed the certificate.
+    let text = up.refused(&["status"]);
+    assert!(text.contains("UnknownIssuer") && text.contains("--ca"), "{text}");
+    assert!(up.refused(&["--ca", "other.pem", "status"]).contains("certificate"));
+    assert!(up.refused(&["--ca", "key.pem", "status"]).contains("no certificate"));
+    assert!(up.text(&["--ca", "ca.pem", "status"]).contains(&up.url));
+
+    add(&up, "ada", "user");
+    add(&up, "vi", "viewer");
+    let of = |name: &'static str| {
+        ["--server", &*up.url, "--ca", "ca.pem", "--token-file", name].map(str::to_owned)
+    };
+    let by = |name: &'static str, args: &[&str]| {
+        let all: Vec<String> =
+            of(name).into_iter().chain(args.iter().map(|it| (*it).into())).collect();
+        up.run(&all.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let submit =
+        ["job", "submit", "--shape", "4x4x4", "--name", "n", "--reason", "to test ünïcode"];
+    let done = by("ada", &submit);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let done = by("vi", &submit);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("vi is a viewer"));
+    assert!(by("vi", &["job", "list"]).status.success());
+    assert!(!by("ada", &["down"]).status.success(), "ending a server takes an operator");
+    let trail = up.text(&["--ca", "ca.pem", "events", "--audit"]);
+    let line = trail.lines().last().unwrap();
+    assert!(line.contains("ada") && line.contains("submit job0"), "{trail}");
+    assert!(line.ends_with("to test ünïcode"), "{trail}");
+    let users = up.text(&["--ca", "ca.pem", "user", "list"]);
+    assert!(users.contains("ada") && users.contains("viewer"), "{users}");
+    up.text(&["--ca", "ca.pem", "user", "remove", "vi"]);
+    assert!(!by("vi", &["job", "list"]).status.success());
+}
+
+#[test]
+fn a_token_is_not_sent_in_the_clear_and_nobody_listens_widely_without_tls() {
+    let up = up();
+    let port = up.url.rsplit(':').next().unwrap();
+    let plain = format!("http://example.org:{port}");
+    fs::write(up.dir().join("token"), "0".repeat(64)).unwrap();
+    let text = up.refused(&["--server", &plain, "--token-file", "token", "status"]);
+    assert!(text.contains("for everybody to read") && text.contains("https://"), "{text}");
+    // Whoever speaks plain HTTP to a server of TLS is not answered.
+    let here = format!("http://127.0.0.1:{port}");
+    up.refused(&["--server", &here, "--token-file", "token", "status"]);
+    let wide = up.refused(&["up", "--listen", "0.0.0.0:0", "--data", "other"]);
+    assert!(wide.contains("--tls-cert") && wide.contains("127.0.0.1"), "{wide}");
+    assert!(!up.dir().join("other").exists());
+    let half = up.refused(&["up", "--listen", "0.0.0.0:0", "--tls-cert", "cert.pem"]);
+    assert!(half.contains("--tls-key"), "{half}");
+}
