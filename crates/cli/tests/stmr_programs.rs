@@ -37,7 +37,7 @@ const LAMMPS: [(&str, &str); 6] = [
     ("peptide", "in.peptide"),
 ];
 
-const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "MFLOPS"];
+const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "MFLOPS", "PASSED"];
 
 const SCALAPACK: [&str; 8] = ["xdlu", "xdqr", "xdllt", "xdinv", "xdls", "xdsep", "xdbrd", "xddblu"];
 

@@ -10,8 +10,10 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Instant, UNIX_EPOCH};
 use std::{env, fs};
 
-/// No run here takes longer than this, in seconds.
-pub(crate) const LIMIT_S: &str = "120";
+/// No run takes longer than this, in seconds; the long programs of full proofs have more.
+fn limit_s() -> &'static str {
+    if env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full") { "900" } else { "120" }
+}
 
 /// Whether the machine can compile and run MPI programs.
 pub(crate) fn is_possible() -> bool {
@@ -52,7 +54,7 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
 pub(crate) fn plain_command(program: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command
-        .arg(LIMIT_S)
+        .arg(limit_s())
         .args(["mpirun", "--oversubscribe", "--bind-to", "none"])
         .args(["--mca", "mpi_yield_when_idle", "1", "-n", "4"])
         .args(program)
@@ -72,7 +74,7 @@ pub(crate) fn plain(program: &Path, args: &[&str]) -> String {
 pub(crate) fn tripled(summary: &Path, program: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command
-        .args([LIMIT_S, env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
+        .args([limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
         .arg("--json-summary")
         .arg(summary)
         .args(program)
