@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use selvedge_family::host::nccl::dump::dump;
 use selvedge_family::host::nccl::graph::{Arch, LinkKind, NodeKind};
 use selvedge_family::host::nccl::path::PathKind;
 use selvedge_family::host::nccl::profile::Profile;
@@ -423,4 +424,64 @@ fn with_a_chip_to_chip_link_the_bus_is_a_way_of_its_own() {
     };
     // The port is behind the GPU's own switch.
     assert_eq!(Profile::ALL.map(mode), [1, 1, 1, 2, 2, 2]);
+}
+
+#[test]
+fn the_port_s_own_gpu_sends_as_far_as_the_level_says() {
+    let linked = server(INTEL, 1, 80, |it| nvlink(1 - it));
+    let outlet = |profile, env: &[(&str, &str)]| {
+        let view = view(&linked, profile, env);
+        let outlet = view.outlet(view.gpus()[0], view.gpus()[1], 0).expect("there are ports");
+        (view.graph.net(outlet.net).dev, view.graph.gpu(outlet.proxy).rank)
+    };
+    for profile in Profile::ALL.into_iter().filter(|it| *it != V2_7_8) {
+        assert_eq!(outlet(profile, &[]), (1, 1), "{profile}");
+        assert_eq!(outlet(profile, &[("NCCL_P2P_PXN_LEVEL", "1")]), (1, 1), "{profile}");
+        assert_eq!(outlet(profile, &[("NCCL_P2P_PXN_LEVEL", "0")]), (0, 0), "{profile}");
+        assert_eq!(outlet(profile, &[("NCCL_PXN_DISABLE", "1")]), (0, 0), "{profile}");
+        let rail = [("NCCL_PXN_DISABLE", "1"), ("NCCL_CROSS_NIC", "0")];
+        assert_eq!(outlet(profile, &rail), (1, 0), "{profile}");
+    }
+}
+
+#[test]
+fn a_flush_is_saved_on_hopper_unless_it_is_forced() {
+    let flush = |profile, sm, env: &[(&str, &str)]| {
+        let view = view(&server(INTEL, 1, sm, no_links), profile, env);
+        view.needs_flush(view.gpus()[0], view.nets()[0])
+    };
+    for profile in Profile::ALL {
+        assert!(flush(profile, 80, &[]), "{profile}");
+        assert_eq!(flush(profile, 90, &[]), profile == V2_7_8, "{profile}");
+        assert!(flush(profile, 90, &[("NCCL_NET_FORCE_FLUSH", "1")]), "{profile}");
+    }
+    let c2c = |_| "<c2c bw=\"44712\" count=\"10\"/>".to_owned();
+    let view = view(&server(ARM, 1, 90, c2c), V2_30_7, &[]);
+    assert!(view.needs_flush(view.gpus()[0], view.nets()[0]));
+}
+
+#[test]
+fn variables_bound_the_channels_of_sends_and_receives() {
+    for profile in Profile::ALL {
+        let channels = |env: &[(&str, &str)]| {
+            view(&server(INTEL, 1, 80, no_links), profile, env).p2p_channels(6)
+        };
+        assert_eq!(channels(&[]), 8, "{profile}");
+        assert_eq!(channels(&[("NCCL_MAX_P2P_NCHANNELS", "3")]), 4, "{profile}");
+        assert_eq!(channels(&[("NCCL_MIN_P2P_NCHANNELS", "12")]), 16, "{profile}");
+    }
+}
+
+#[test]
+fn two_nvlink_domains_are_told_and_double_the_rings() {
+    let pairs = server(INTEL, 2, 80, |it| nvlink(it ^ 1));
+    for (profile, least) in [(V2_21_5, 1), (V2_27_7, 2), (V2_29_7, 2), (V2_30_7, 2)] {
+        let view = view(&pairs, profile, &[]);
+        assert_eq!(graphs(&view).expect("there are ports").found[0].channels_min, least);
+        let text = dump(&view, "pairs").expect("nothing is broken");
+        let told = text.contains("\"splitNvlink\":1");
+        assert_eq!(told, profile >= V2_29_7, "{profile}");
+        // The slower of two ports: in 2.29 of all, in 2.30 of the asking rank's own.
+        assert_eq!(text.contains("\"minNetBw\":5,"), profile >= V2_29_7, "{profile}");
+    }
 }

@@ -29,6 +29,8 @@ pub mod settings;
 
 mod summary;
 
+pub mod transfer;
+
 pub mod verdict;
 
 pub mod view;

@@ -34,6 +34,12 @@ pub struct Settings {
     pub cross_nic: i64,
     /// `NCCL_MIN_NCHANNELS` and `NCCL_MAX_NCHANNELS`, or the same under the older `NRINGS`.
     pub channels: (Option<i64>, Option<i64>),
+    /// `NCCL_P2P_PXN_LEVEL`: 0 never, 1 where it is needed, 2 wherever it can be.
+    pub p2p_pxn_level: i64,
+    /// `NCCL_NET_FORCE_FLUSH`.
+    pub force_flush: bool,
+    /// `NCCL_MIN_P2P_NCHANNELS` and `NCCL_MAX_P2P_NCHANNELS`.
+    pub p2p_channels: (Option<i64>, Option<i64>),
     /// Variables that were set and that this version does not read.
     pub unread: Vec<String>,
 }
@@ -94,6 +100,9 @@ impl Settings {
             p2p_per_channel_net: 14,
             cross_nic: 2,
             channels: (None, None),
+            p2p_pxn_level: 2,
+            force_flush: false,
+            p2p_channels: (None, None),
             unread: Vec::new(),
         }
     }
@@ -130,6 +139,10 @@ impl Settings {
                 "NCCL_PXN_C2C" => settings.pxn_c2c = number()? != 0,
                 "NCCL_P2P_PER_CHANNEL_NET_BW" => settings.p2p_per_channel_net = number()?.max(1),
                 "NCCL_CROSS_NIC" => settings.cross_nic = number()?,
+                "NCCL_P2P_PXN_LEVEL" => settings.p2p_pxn_level = number()?,
+                "NCCL_NET_FORCE_FLUSH" => settings.force_flush = number()? != 0,
+                "NCCL_MIN_P2P_NCHANNELS" => settings.p2p_channels.0 = Some(number()?),
+                "NCCL_MAX_P2P_NCHANNELS" => settings.p2p_channels.1 = Some(number()?),
                 "NCCL_MIN_NRINGS" => rings.0 = Some(number()?),
                 "NCCL_MAX_NRINGS" => rings.1 = Some(number()?),
                 "NCCL_MIN_NCHANNELS" => settings.channels.0 = Some(number()?),
