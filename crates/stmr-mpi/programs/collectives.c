@@ -91,6 +91,18 @@ static void grid(MPI_Comm comm, int round) {
         MPI_Sendrecv(&word, 1, MPI_INT, high, along, &got, 1, MPI_INT, low, along, cart, MPI_STATUS_IGNORE);
         add(&got, sizeof got), add(&low, sizeof low), add(&high, sizeof high);
     }
+    int around[4] = {-1, -1, -1, -1}, given[4], one[4] = {1, 1, 1, 1}, where[4] = {0, 1, 2, 3};
+    for (int i = 0; i < 4; i++) given[i] = rank * 100 + i + round;
+    MPI_Neighbor_allgather(given, 1, MPI_INT, around, 1, MPI_INT, cart);
+    add(around, sizeof around);
+    MPI_Neighbor_alltoallv(given, one, where, MPI_INT, around, one, where, MPI_INT, cart);
+    add(around, sizeof around);
+    MPI_Request request;
+    MPI_Status status;
+    MPI_Ineighbor_alltoall(given, 1, MPI_INT, around, 1, MPI_INT, cart, &request);
+    for (flag = 0; !flag;) MPI_Request_get_status(request, &flag, &status);
+    MPI_Wait(&request, &status);
+    add(around, sizeof around);
     MPI_Cart_sub(cart, (int[2]){0, 1}, &row);
     run(row, round);
     MPI_Comm_compare(row, cart, &flag);

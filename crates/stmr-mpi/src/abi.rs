@@ -16,6 +16,8 @@ pub(crate) const THREAD_SERIALIZED: i32 = 2;
 pub(crate) const COMBINER_NAMED: i32 = 0;
 /// A grid, among the kinds of topology.
 pub(crate) const CART: i32 = 1;
+/// Edges by number, among them.
+pub(crate) const GRAPH: i32 = 2;
 /// The number of processes that the launcher could start, among attributes.
 pub(crate) const UNIVERSE_SIZE: i32 = 6;
 /// Attributes below this are MPI's own of communicators; all hang on that of all processes.

@@ -45,17 +45,22 @@ impl State {
             }
             Some(bytes)
         });
-        let (code, mut rest) = bytes.split_first_chunk().expect("an event begins with its code");
-        let code = i32::from_le_bytes(*code);
-        if !did {
-            for part in &running.gets {
-                let length = (part.count * pack::size_of(part.datatype)).min(rest.len());
-                pack::unpack(self, &rest[..length], *part);
-                rest = &rest[length..];
-            }
-        }
-        Status { error: code, ..Status::EMPTY }
+        take_gets(self, &bytes, did, &running.gets)
     }
+}
+
+/// Puts what a twin got where it belongs, unless this process got it itself.
+fn take_gets(state: &State, bytes: &[u8], did: bool, gets: &[Part]) -> Status {
+    let (code, mut rest) = bytes.split_first_chunk().expect("an event begins with its code");
+    let code = i32::from_le_bytes(*code);
+    if !did {
+        for part in gets {
+            let length = (part.count * pack::size_of(part.datatype)).min(rest.len());
+            pack::unpack(state, &rest[..length], *part);
+            rest = &rest[length..];
+        }
+    }
+    Status { error: code, ..Status::EMPTY }
 }
 
 pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -72,8 +77,45 @@ pub(crate) fn nonblocking(state: &mut State, call: Call, args: &[usize]) -> usiz
     0
 }
 
+/// Collectives of neighbours.  Open MPI 4's forms that do not block take the two sides of a ring of
+/// two the other way round, so these are made as they are.
+pub(crate) fn neighbors_blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let Prepared { behind, gets, .. } = prepare(state, call, args);
+    let mut to = args.to_vec();
+    *to.last_mut().expect("each of these calls has arguments") = behind;
+    let (bytes, did) = state.event(EventKind::Data, |state| {
+        let code = state.block(call, &to)? as i32;
+        let mut bytes = code.to_le_bytes().to_vec();
+        gets.iter().for_each(|it| pack::pack(state, *it, &mut bytes));
+        Some(bytes)
+    });
+    let status = take_gets(state, &bytes, did, &gets);
+    state.error(args[args.len() - 1], status.error, call)
+}
+
+/// A collective whose contribution was compared.
+struct Prepared {
+    starts: Call,
+    behind: usize,
+    gets: Vec<Part>,
+}
+
 /// Compares what this process gives, and starts the collective in the form that does not block.
 fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
+    let Prepared { starts, behind, gets } = prepare(state, call, args);
+    if state.replica.has_left() {
+        return Running { real: None, done: false, code: 0, gets };
+    }
+    let mut real = 0_usize;
+    let mut to = args.to_vec();
+    *to.last_mut().expect("each of these calls has arguments") = behind;
+    to.push(&raw mut real as usize);
+    let code = real::code(starts, &to);
+    Running { real: Some(real), done: code != abi::SUCCESS, code, gets }
+}
+
+/// Compares what this process gives.
+fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
     let Some((kind, starts)) = ROWS.iter().find_map(|(blocking, starts, kind)| {
         (call == *blocking || call == *starts).then_some((*kind, *starts))
     }) else {
@@ -83,7 +125,10 @@ fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
     let known = state.comm(comm);
     let behind = state.behind(comm);
     state.mix(&[known.number]);
-    let Parts { gives, gets } = parts(kind, args, &known);
+    let Parts { gives, gets } = match kind {
+        Kind::Neighbors(kind) => neighbor_parts(kind, args, degrees(state, behind, &known)),
+        kind => parts(kind, args, &known),
+    };
     if !gives.is_empty() {
         state.counts.sends += 1;
         let mut bytes = Vec::new();
@@ -101,15 +146,7 @@ fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
             }
         }
     }
-    if state.replica.has_left() {
-        return Running { real: None, done: false, code: 0, gets };
-    }
-    let mut real = 0_usize;
-    let mut to = args.to_vec();
-    *to.last_mut().expect("each of these calls has arguments") = behind;
-    to.push(&raw mut real as usize);
-    let code = real::code(starts, &to);
-    Running { real: Some(real), done: code != abi::SUCCESS, code, gets }
+    Prepared { starts, behind, gets }
 }
 
 /// What a process gives to a collective, and what it gets.
@@ -138,9 +175,20 @@ enum Kind {
     ReduceScatterBlock,
     Scan,
     Exscan,
+    Neighbors(Neighbors),
 }
 
-const ROWS: [(Call, Call, Kind); 17] = [
+/// Those among the neighbours in a topology.
+#[derive(Clone, Copy)]
+enum Neighbors {
+    Allgather,
+    Allgatherv,
+    Alltoall,
+    Alltoallv,
+    Alltoallw,
+}
+
+const ROWS: [(Call, Call, Kind); 22] = [
     (calls::BARRIER, calls::IBARRIER, Kind::Barrier),
     (calls::BCAST, calls::IBCAST, Kind::Bcast),
     (calls::REDUCE, calls::IREDUCE, Kind::Reduce),
@@ -158,6 +206,15 @@ const ROWS: [(Call, Call, Kind); 17] = [
     (calls::REDUCE_SCATTER_BLOCK, calls::IREDUCE_SCATTER_BLOCK, Kind::ReduceScatterBlock),
     (calls::SCAN, calls::ISCAN, Kind::Scan),
     (calls::EXSCAN, calls::IEXSCAN, Kind::Exscan),
+    (calls::NEIGHBOR_ALLGATHER, calls::INEIGHBOR_ALLGATHER, Kind::Neighbors(Neighbors::Allgather)),
+    (
+        calls::NEIGHBOR_ALLGATHERV,
+        calls::INEIGHBOR_ALLGATHERV,
+        Kind::Neighbors(Neighbors::Allgatherv),
+    ),
+    (calls::NEIGHBOR_ALLTOALL, calls::INEIGHBOR_ALLTOALL, Kind::Neighbors(Neighbors::Alltoall)),
+    (calls::NEIGHBOR_ALLTOALLV, calls::INEIGHBOR_ALLTOALLV, Kind::Neighbors(Neighbors::Alltoallv)),
+    (calls::NEIGHBOR_ALLTOALLW, calls::INEIGHBOR_ALLTOALLW, Kind::Neighbors(Neighbors::Alltoallw)),
 ];
 
 /// Arrays of C ints that the program passes.
@@ -266,7 +323,81 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
                 if in_place { gets.clone() } else { spread_types(a[0], a[1], a[2], a[3], n) };
             Parts { gives, gets }
         }
+        Kind::Neighbors(_) => unreachable!("they go by their neighbours"),
     }
+}
+
+/// How many neighbours a process gets from and gives to.
+#[derive(Clone, Copy)]
+struct Degrees {
+    sources: usize,
+    targets: usize,
+}
+
+/// The neighbours of this process in a topology.
+fn degrees(state: &State, comm: usize, known: &Comm) -> Degrees {
+    let even = |n: usize| Degrees { sources: n, targets: n };
+    if let Some(made) = &known.made {
+        return even(made.n_neighbors().unwrap_or_else(|| {
+            let (rank, set) = (state.told.rank, state.told.set);
+            real::fail(&format!("rank {rank} set {set}: neighbours in a graph made after a death"))
+        }));
+    }
+    let mut kind = 0_i32;
+    real::call(calls::TOPO_TEST, &[comm, &raw mut kind as usize]);
+    let mut n = [0_i32; 3];
+    let at = n.as_mut_ptr() as usize;
+    match kind {
+        abi::CART => {
+            real::call(calls::CARTDIM_GET, &[comm, at]);
+            even(2 * n[0] as usize)
+        }
+        abi::GRAPH => {
+            real::call(calls::GRAPH_NEIGHBORS_COUNT, &[comm, known.rank as usize, at]);
+            even(n[0] as usize)
+        }
+        _ => {
+            real::call(calls::DIST_GRAPH_NEIGHBORS_COUNT, &[comm, at, at + 4, at + 8]);
+            Degrees { sources: n[0] as usize, targets: n[1] as usize }
+        }
+    }
+}
+
+fn neighbor_parts(kind: Neighbors, a: &[usize], degrees: Degrees) -> Parts {
+    let Degrees { sources, targets } = degrees;
+    match kind {
+        Neighbors::Allgather => Parts {
+            gives: vec![part(a[0], a[1], a[2])],
+            gets: vec![part(a[3], a[4] * sources, a[5])],
+        },
+        Neighbors::Allgatherv => Parts {
+            gives: vec![part(a[0], a[1], a[2])],
+            gets: spread(a[3], a[4], a[5], a[6], sources),
+        },
+        Neighbors::Alltoall => Parts {
+            gives: vec![part(a[0], a[1] * targets, a[2])],
+            gets: vec![part(a[3], a[4] * sources, a[5])],
+        },
+        Neighbors::Alltoallv => Parts {
+            gives: spread(a[0], a[1], a[2], a[3], targets),
+            gets: spread(a[4], a[5], a[6], a[7], sources),
+        },
+        // Displacements are in bytes here, and of the width of an address.
+        Neighbors::Alltoallw => Parts {
+            gives: spread_far(a[0], a[1], a[2], a[3], targets),
+            gets: spread_far(a[4], a[5], a[6], a[7], sources),
+        },
+    }
+}
+
+/// One part for each neighbour, at displacements in bytes that are addresses wide.
+fn spread_far(at: usize, counts: usize, offsets: usize, datatypes: usize, n: usize) -> Vec<Part> {
+    let one = |idx: usize| Part {
+        at: at.wrapping_add_signed(unsafe { *(offsets as *const isize).add(idx) }),
+        count: Ints(counts).at(idx) as usize,
+        datatype: unsafe { *(datatypes as *const usize).add(idx) },
+    };
+    (0..n).map(one).collect()
 }
 
 /// Collectives with one process at one side.

@@ -72,6 +72,11 @@ impl Made {
         words.iter().flat_map(|it| it.to_le_bytes()).collect()
     }
 
+    /// How many neighbours each process has, if that is known.
+    pub(crate) fn n_neighbors(&self) -> Option<usize> {
+        self.is_grid.then_some(2 * self.grid.len())
+    }
+
     /// Where a process stands in the grid, row by row.
     fn coords(&self, rank: i32) -> Vec<i32> {
         let mut rest = rank;

@@ -354,6 +354,42 @@ pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
     state.error(state.world, status.error, call)
 }
 
+/// Whether a request is complete.  One that is found so has its data and its status from here on,
+/// and is still the program's to complete.
+pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = args[0];
+    let flag = args[1] as *mut i32;
+    if !state.is_active(handle) {
+        unsafe {
+            *flag = 1;
+            Status::EMPTY.write(args[2], false);
+        }
+        return abi::SUCCESS as usize;
+    }
+    let done = !state.ready(&[handle], true, |ready, _| ready == 1).is_empty();
+    unsafe { *flag = i32::from(done) };
+    if !done {
+        return abi::SUCCESS as usize;
+    }
+    let slot = state.slot(handle);
+    let request = state.requests[slot].replace(Request::Done(Status::EMPTY));
+    let (kept, status) = match request.expect("a slot in use is not empty") {
+        Request::Persistent { call, args, active } => {
+            let active = active.expect("only active requests are completed");
+            let status = state.complete_request(*active);
+            let active = Some(Box::new(Request::Done(status)));
+            (Request::Persistent { call, args, active }, status)
+        }
+        request => {
+            let status = state.complete_request(request);
+            (Request::Done(status), status)
+        }
+    };
+    state.requests[slot] = Some(kept);
+    unsafe { status.write(args[2], false) };
+    state.error(state.world, status.error, call)
+}
+
 pub(crate) fn request_free(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let at = args[0] as *mut usize;
     let slot = state.slot(unsafe { *at });
