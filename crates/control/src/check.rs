@@ -11,7 +11,9 @@ use selvedge_model::fabric::{Fabric, Role, Side};
 use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, NodeId, PartId, PortId};
 use selvedge_model::job::{Hold, Place};
+use selvedge_model::unit::Span;
 
+use crate::planted::Defect;
 use crate::schedule::Plan;
 use crate::schedule::swap::Swap;
 use crate::state::{Blueprint, JobState, Moves, State};
@@ -36,6 +38,9 @@ pub enum Violation {
     /// A move of a job that does not run, moves already, or would get another size.
     #[error("{job} cannot be moved as planned")]
     NotMovable { job: JobId },
+    /// Moves that cost an owner more than its share within the window.
+    #[error("{owner} would lose {lost} of chip time to moves, where its share is {may}")]
+    ShareOverdrawn { owner: String, lost: Span, may: Span },
     /// A blueprint touches a port of a part that its job does not hold and that is not free.
     #[error("a blueprint for {job} touches {port} of {holder}'s {part}")]
     PortOfAnother { job: JobId, port: PortId, part: PartId, holder: JobId },
@@ -83,8 +88,8 @@ pub fn swaps(fabric: &Fabric, state: &State, swaps: &[Swap]) -> Vec<Violation> {
     taken(fabric, state, places)
 }
 
-/// Holds moves against what is held and out of use: those who move run, and go where nobody is,
-/// they themselves included.
+/// Holds moves against what is held and out of use, and against what their owners may lose: those
+/// who move run, and go where nobody is, they themselves included.
 pub fn moves(fabric: &Fabric, state: &State, moves: &Moves) -> Vec<Violation> {
     let mut found = taken(fabric, state, moves.moves.iter().map(|(job, place)| (*job, place)));
     for (job, place) in &moves.moves {
@@ -102,6 +107,37 @@ pub fn moves(fabric: &Fabric, state: &State, moves: &Moves) -> Vec<Violation> {
                 a: job,
                 b: job,
             });
+        }
+    }
+    found.extend(shares(state, moves));
+    found
+}
+
+/// No owner loses more within the window than its share of what it runs.
+fn shares(state: &State, moves: &Moves) -> Vec<Violation> {
+    let settings = &state.settings;
+    let each = settings.notice + settings.grace + settings.setup_max;
+    let mut lost: BTreeMap<&str, Span> = BTreeMap::new();
+    for (job, place) in &moves.moves {
+        let owner = state.jobs[*job].spec.owner.as_str();
+        *lost.entry(owner).or_default() += each.times(u64::from(place.n_seats()));
+    }
+    let mut found = Vec::new();
+    for (owner, mut lost) in lost {
+        for (at, before) in state.moves.get(owner).into_iter().flatten() {
+            if state.now.since(*at) <= settings.moves_window {
+                lost += *before;
+            }
+        }
+        let of_owner = state.active.iter().map(|it| &state.jobs[*it]);
+        let of_owner = of_owner.filter(|it| it.spec.owner == owner);
+        let n_chips: u64 =
+            of_owner.filter_map(|it| it.place.as_ref()).map(|it| u64::from(it.n_seats())).sum();
+        let runs = u128::from(settings.moves_window.times(n_chips).as_nanos());
+        let may = runs * u128::from(settings.moves_share.parts()) / 1_000_000;
+        let may = Span::nanos(u64::try_from(may).unwrap_or(u64::MAX));
+        if may < lost && !settings.has(Defect::ShareIgnored) {
+            found.push(Violation::ShareOverdrawn { owner: owner.to_owned(), lost, may });
         }
     }
     found

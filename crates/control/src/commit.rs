@@ -122,6 +122,11 @@ impl Commit {
         !self.unwritten.is_empty()
     }
 
+    /// The plans that were adopted for the newest record, while it has not been handed out.
+    pub fn newest_plans(&self) -> &[Adopted] {
+        self.unwritten.last().map_or(&[], |it| &it.plans)
+    }
+
     /// All records up to this number are durable.
     pub fn synced(&mut self, number: u64) {
         assert!(number < self.next_number, "{number} was never handed out");

@@ -56,11 +56,15 @@ pub enum Defect {
     HoldForgotten,
     /// After a restart nobody asks after the tasks that ran.
     EndMissed,
+    /// Jobs that stay longer pass a head where it is to start.
+    HeadDelayed,
+    /// Moves are not counted against what their owners may lose.
+    ShareIgnored,
 }
 
 impl Defect {
     /// All defects.
-    pub const ALL: [Defect; 23] = [
+    pub const ALL: [Defect; 25] = [
         Defect::AcknowledgedBeforeSync,
         Defect::GenerationIgnored,
         Defect::StaleTakenForDone,
@@ -84,6 +88,8 @@ impl Defect {
         Defect::PlantTouchesRunning,
         Defect::HoldForgotten,
         Defect::EndMissed,
+        Defect::HeadDelayed,
+        Defect::ShareIgnored,
     ];
 
     /// As people write it.
@@ -112,6 +118,8 @@ impl Defect {
             Defect::PlantTouchesRunning => "plant_touches_running",
             Defect::HoldForgotten => "hold_forgotten",
             Defect::EndMissed => "end_missed",
+            Defect::HeadDelayed => "head_delayed",
+            Defect::ShareIgnored => "share_ignored",
         }
     }
 

@@ -282,7 +282,8 @@ fn backfill<'a>(
         let mut pools = pools_for(view, &free, job);
         pools.sort_by_key(|&pool| pool == guard.pool());
         let place = pools.into_iter().find_map(|pool| {
-            if pool == guard.pool() && guard.is_outlived_by(ends) {
+            let is_kept = !view.planted.has(Defect::HeadDelayed);
+            if is_kept && pool == guard.pool() && guard.is_outlived_by(ends) {
                 guard.place(view, &free, job)
             } else {
                 place_in(view, &free, pool, job)

@@ -5,6 +5,7 @@
 //! | seats, tasks, ends | the plant's own books of what runs where |
 //! | drains, holds, cancellations | a book of what people did and were promised (`book`) |
 //! | requalification, probation, budgets | what is told and answered, in its order (`trust`) |
+//! | who passes whom, owners' shares in moves | limits, by the judge's own count (`fair`) |
 //! | starts and stays on what is out | the cables (`reach`) |
 //! | generations, read before written | what leaves for the switches |
 //! | nothing forgotten, replays to the same state | the journal after a crash |
@@ -14,12 +15,13 @@
 //! accounts of what is free: those may be what is wrong.
 
 pub(crate) mod book;
+mod fair;
 mod reach;
 mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use selvedge_control::core::Core;
+use selvedge_control::core::{Adopted, Core};
 use selvedge_control::input::{Answer, Errand, Exit, Input};
 use selvedge_control::note::{FailWhy, Note};
 use selvedge_control::state::{Job, JobState, Timer};
@@ -32,6 +34,7 @@ use crate::device::Plant;
 use crate::limits;
 use crate::task::{Phase, Task};
 use book::{Book, Deed};
+use fair::Fair;
 use trust::Trust;
 
 /// A rule that was broken.
@@ -100,6 +103,10 @@ pub enum Violation {
     Tableless { job: JobId, part: PartId, seat: usize },
     #[error("record {number} is a submit that made {made}")]
     NotAJob { number: u64, made: String },
+    #[error("{job} passed {head}, which by the limits fits from {before} on, and now from {after}")]
+    HeadDelayed { job: JobId, head: JobId, before: Moment, after: Moment },
+    #[error("{owner} loses {lost} of chip time to moves, where its share is {may}")]
+    ShareOverdrawn { owner: String, lost: Span, may: Span },
     #[error("the state breaks a rule: {rule}")]
     State { rule: String },
     #[error("{job} is not over although everything is healed: {why}")]
@@ -133,6 +140,7 @@ pub struct Rules {
     /// Jobs whose end has been judged.
     ended: BTreeSet<JobId>,
     book: Book,
+    fair: Fair,
     trust: Trust,
     /// When the process last started again.
     restarted_at: Moment,
@@ -190,6 +198,13 @@ impl Rules {
             self.read.insert(*switch);
         }
         self.trust.heard(core, input);
+        self.fair.hears(core);
+    }
+
+    /// The core has handled record `number`, and adopted these plans.
+    pub(crate) fn planned(&mut self, now: Moment, core: &Core, number: u64, plans: &[Adopted]) {
+        let found = self.fair.planned(core, number, plans);
+        found.into_iter().for_each(|it| self.found(now, it));
     }
 
     /// All records up to this one are durable.
@@ -200,6 +215,7 @@ impl Rules {
     /// The process has started again, with all records up to this one.
     pub(crate) fn restarted(&mut self, now: Moment, core: &Core, newest: u64) {
         self.book.crashed(newest);
+        self.fair.crashed(newest);
         self.trust.restarted(core);
         self.restarted_at = now;
         self.generation_before = self.generation.max(core.state().generation);

@@ -385,6 +385,7 @@ impl World {
             Ok(accepted) => {
                 self.tally.n_inputs += 1;
                 self.rules.accepted(accepted.0, deed);
+                self.look_at_plans(accepted.0);
                 if let Some(kind) = order {
                     self.tally.n_orders[kind as usize] += 1;
                 }
@@ -397,12 +398,20 @@ impl World {
         }
     }
 
+    /// The judge sees what was planned for the newest input, at the moment at which it is so.
+    fn look_at_plans(&mut self, number: u64) {
+        let plans = self.commit.newest_plans();
+        self.rules.planned(self.now, self.commit.core(), number, plans);
+    }
+
     fn submit(&mut self, spec: JobSpec) {
         let key = Some(spec.name.clone());
         let what = Ask::Submit { key, spec: spec.clone() };
         let input = Input::Ask { by: spec.owner.clone(), what };
+        self.rules.hears(self.commit.core(), &input);
         match self.commit.offer(self.now, input) {
             Ok((number, Accepted::Job(job))) => {
+                self.look_at_plans(number);
                 self.tally.n_inputs += 1;
                 self.tally.n_accepted += 1;
                 self.tally.n_orders[OrderKind::Submit as usize] += 1;

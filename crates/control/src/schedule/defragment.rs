@@ -15,6 +15,7 @@ use selvedge_model::unit::Span;
 
 use crate::capacity::Capacity;
 use crate::family;
+use crate::planted::Defect;
 use crate::schedule::{View, Waiting, place_in};
 use crate::state::Moves;
 
@@ -204,7 +205,7 @@ impl<'a> Try<'a> {
     fn charge(&mut self, job: &Movable<'a>) -> bool {
         let loss = job.cost();
         let Some(left) = self.left.get_mut(job.owner) else { return false };
-        if *left < loss {
+        if *left < loss && !self.view.planted.has(Defect::ShareIgnored) {
             return false;
         }
         *left = left.minus(loss);

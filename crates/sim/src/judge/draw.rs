@@ -51,6 +51,7 @@ impl Drawn {
             | Happening::Drain { .. } => sum,
         });
         let mut settings = settings(dice, size.reviews);
+        settings.moves_share = share(&mut Dice::new(seed, "shares"));
         settings.plant(trial.planted);
         let syncs = match dice.below(3) {
             0 => Syncs::AtOnce,
@@ -173,6 +174,15 @@ fn settings(dice: &mut Dice, reviews: bool) -> Settings {
         settings.means.defragment = true;
     }
     settings
+}
+
+/// What owners may lose to moves: much, or each thing they run about once or twice in a day.
+fn share(dice: &mut Dice) -> Ppm {
+    let tight = [Ppm::new(12_000), Ppm::new(20_000), Ppm::new(40_000)];
+    match dice.below(2) {
+        0 => Settings::simulated().moves_share,
+        _ => tight[dice.index(tight.len())],
+    }
 }
 
 fn jobs(dice: &mut Dice, size: &Size) -> Vec<(Moment, Happening)> {
