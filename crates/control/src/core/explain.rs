@@ -1,11 +1,15 @@
 //! The core's answers to "why" and "when".
 
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, PartId};
-use selvedge_model::job::{JobSpec, Need};
-use selvedge_model::unit::Moment;
+use selvedge_model::job::{Demand, JobSpec, Need, Work};
+use selvedge_model::table::IdVec;
+use selvedge_model::unit::{Moment, Span};
 
 use crate::core::{Core, Refused};
 use crate::family;
@@ -13,7 +17,7 @@ use crate::note::{CaseState, Owner};
 use crate::schedule::explain::{self, Forecast, Outages, Step};
 use crate::schedule::promise::Promise;
 use crate::schedule::{Busy, Waiting};
-use crate::state::{Drain, JobState, Timer};
+use crate::state::{Drain, Job, JobState, State, Timer};
 
 /// Why a job is where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +81,59 @@ impl Core {
         Some(explanation)
     }
 
+    /// A copy that can be asked what would be, while this core goes on.  Of what is over it knows
+    /// only that it is; it is good for questions about jobs that wait or do not exist, and for
+    /// nothing else.
+    pub fn apart(&self) -> Self {
+        let state = &self.state;
+        let mut jobs = IdVec::new();
+        for job in state.jobs.iter() {
+            jobs.push(if job.state.is_over() { faded(job) } else { job.clone() });
+        }
+        let state = State {
+            now: state.now,
+            settings: state.settings.clone(),
+            // The hardware is built already.
+            plants: vec![String::new(); state.plants.len()],
+            jobs,
+            keys: BTreeMap::new(),
+            key_order: BTreeMap::new(),
+            queue: state.queue.clone(),
+            active: state.active.clone(),
+            parts: state.parts.clone(),
+            switches: state.switches.clone(),
+            drains: state.drains.clone(),
+            cases: state.cases.clone(),
+            open_cases: state.open_cases.clone(),
+            sightings: BTreeMap::new(),
+            breaker: Vec::new(),
+            maintenances: state.maintenances.clone(),
+            wirings: state.wirings.clone(),
+            awaited: state.awaited.clone(),
+            seen: BTreeMap::new(),
+            generation: state.generation,
+            n_plans: state.n_plans,
+            timers: state.timers.clone(),
+            deadlines: state.deadlines.clone(),
+            moves: state.moves.clone(),
+            proposal: state.proposal.clone(),
+        };
+        Self {
+            state,
+            fabric: Arc::clone(&self.fabric),
+            layout: Arc::clone(&self.layout),
+            needs: self.needs.clone(),
+            needs_of: self.needs_of.clone(),
+            tables: self.tables.clone(),
+            outputs: VecDeque::new(),
+            adopted: Vec::new(),
+            replaying: None,
+            dirty: self.dirty,
+            wake: self.wake,
+            head: self.head.clone(),
+        }
+    }
+
     /// When a job that came now would start.
     ///
     /// # Errors
@@ -88,7 +145,7 @@ impl Core {
             Ok(_) => (),
         }
         // The fork is told to submit it; what it does with it stays in the fork.
-        let mut fork = self.clone();
+        let mut fork = self.apart();
         let ask = crate::input::Ask::Submit { key: None, spec: spec.clone() };
         let input = crate::input::Input::Ask { by: "dry run".to_owned(), what: ask };
         let means = fork.state.settings.means;
@@ -222,5 +279,31 @@ impl Core {
         let place = self.state.jobs.get(job).and_then(|it| it.place.as_ref());
         let holds = place.into_iter().flat_map(|it| &it.holds);
         holds.map(|it| (it.part, &*self.fabric.part(it.part).name)).collect()
+    }
+}
+
+/// Of a job that is over, that it is: nothing that takes room.
+fn faded(job: &Job) -> Job {
+    let spec = JobSpec {
+        name: String::new(),
+        owner: String::new(),
+        project: String::new(),
+        demand: Demand::Parts(0),
+        work: Work::Simulated {
+            duration: Span::ZERO,
+            step: Span::ZERO,
+            checkpoint_every: Span::ZERO,
+        },
+        ..job.spec
+    };
+    Job {
+        spec,
+        by: String::new(),
+        state: job.state.clone(),
+        place: None,
+        next: None,
+        tasks: Vec::new(),
+        timeline: Vec::new(),
+        ..*job
     }
 }

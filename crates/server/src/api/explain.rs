@@ -1,7 +1,7 @@
 //! Why a job waits, and what would become of one: asked of the core, never canned.
 
 use selvedge_control::capacity::{Capacity, Largest};
-use selvedge_control::core::Explanation;
+use selvedge_control::core::{Core, Explanation};
 use selvedge_control::family;
 use selvedge_control::schedule::explain::{Forecast, Step};
 use selvedge_control::state::{Job, JobState};
@@ -31,19 +31,24 @@ fn n_part_seats(shell: &Shell) -> u32 {
     templates.iter().map(|it| it.all_seats().count_ones()).max().unwrap_or(0)
 }
 
-/// What would become of a job.
-///
-/// # Errors
-/// What a submit would be refused for.
-pub(crate) fn forecast(shell: &Shell, spec: &JobSpec) -> Result<ForecastView, ApiError> {
+/// A core that can be asked while the loop goes on: what a question takes is no time of the loop's.
+pub(crate) async fn asked<T: Send + 'static>(
+    core: Core,
+    question: impl FnOnce(&Core) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let answer = tokio::task::spawn_blocking(move || question(&core)).await;
+    answer.map_err(|_| ApiError::stopping())
+}
+
+/// What would become of a job, in words.
+pub(crate) fn forecast(shell: &Shell, spec: &JobSpec, forecast: &Forecast) -> ForecastView {
     let core = shell.core();
-    let forecast = core.dry_run(spec)?;
-    let mut view = forecast_view(shell, &forecast);
+    let mut view = forecast_view(shell, forecast);
     let demand = family::sized(core.fabric(), core.layout(), &spec.demand);
     if let Some(need) = need_words(shell, &demand) {
         view.why = format!("{}; {need}", view.why);
     }
-    Ok(view)
+    view
 }
 
 fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
@@ -79,11 +84,13 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
     ForecastView { start: start.to_owned(), at_s, cubes, why }
 }
 
-/// Why a job stands as it does, and what would let it start.
-pub(crate) fn explain(shell: &Shell, id: JobId, job: &Job) -> ExplanationView {
-    let core = shell.core();
-    let is_waiting = matches!(job.state, JobState::Queued { .. });
-    let explained = if is_waiting { core.explain(id) } else { None };
+/// Why a job stands as it does, and what would let it start if it waits.
+pub(crate) fn explain(
+    shell: &Shell,
+    id: JobId,
+    job: &Job,
+    explained: Option<Explanation>,
+) -> ExplanationView {
     let room = explained.iter().flat_map(|it| &it.room).map(|(pod, n_free, n_parts)| RoomView {
         pod: pod.clone(),
         n_free: *n_free,

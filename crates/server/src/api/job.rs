@@ -350,8 +350,11 @@ pub(crate) async fn submit(
         ));
     }
     if params.dry_run {
-        let forecast = house.look(move |shell| super::explain::forecast(shell, &spec)).await??;
-        return Ok(Answer(forecast).into_response());
+        let core = house.look(|shell| shell.core().apart()).await?;
+        let wanted = spec.clone();
+        let forecast = super::explain::asked(core, move |core| core.dry_run(&wanted)).await??;
+        let view = house.look(move |shell| super::explain::forecast(shell, &spec, &forecast));
+        return Ok(Answer(view.await?).into_response());
     }
     if let Some(n_jobs) = array {
         let ids = array::submit(&house, &by, key, spec, n_jobs).await?;
@@ -485,9 +488,18 @@ pub(crate) async fn explain(
     Path(id): Path<String>,
 ) -> Result<Answer<ExplanationView>, ApiError> {
     let id = id_of(&id)?;
-    let explained =
-        house.look(move |shell| find(shell, id).map(|job| super::explain::explain(shell, id, job)));
-    explained.await?.map(Answer)
+    let waits = |job: &Job| matches!(job.state, JobState::Queued { .. });
+    let core = house
+        .look(move |shell| find(shell, id).map(|job| waits(job).then(|| shell.core().apart())))
+        .await??;
+    let explained = match core {
+        Some(core) => super::explain::asked(core, move |core| core.explain(id)).await?,
+        None => None,
+    };
+    let view = house.look(move |shell| {
+        find(shell, id).map(|job| super::explain::explain(shell, id, job, explained))
+    });
+    view.await?.map(Answer)
 }
 
 /// Changes its fate: `cancel`, `hold`, `release` or `requeue`.
