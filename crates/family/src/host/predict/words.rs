@@ -175,6 +175,6 @@ impl List<'_> {
     fn is_of_collnet(&self, word: &str) -> bool {
         let is_named = |it: &&str| it.eq_ignore_ascii_case(word);
         self.variable == "NCCL_ALGO"
-            && (OF_COLLNET.iter().any(|it| is_named(it)) || word.eq_ignore_ascii_case("CollNet"))
+            && (OF_COLLNET.iter().any(is_named) || word.eq_ignore_ascii_case("CollNet"))
     }
 }
