@@ -45,6 +45,9 @@ const LATE_CPU_MS: u64 = 10_000;
 /// So is one that sleeps for so long, and does not say that it waits too, in milliseconds.
 const LATE_SLEEP_MS: u64 = 30_000;
 
+/// Who has not looked for so long was stopped itself, or computed, in milliseconds.
+const LATE_GAP_MS: u64 = 5_000;
+
 /// How often is looked, in milliseconds.
 const LATE_EVERY_MS: u64 = 250;
 
@@ -620,6 +623,10 @@ impl State {
         let now_ms = crate::clock::now_ms(libc::CLOCK_MONOTONIC);
         if now_ms < self.looked_ms + LATE_EVERY_MS {
             return;
+        }
+        if self.looked_ms + LATE_GAP_MS < now_ms {
+            // This process did not run itself; maybe all were stopped.
+            self.late.fill(None);
         }
         self.looked_ms = now_ms;
         for set in late {
