@@ -16,7 +16,7 @@ const FILES: [&str; 9] = [
     "usr/share/man/man1/selvedge-job-submit.1.gz",
     "usr/share/selvedge/prometheus/selvedge.rules.yml",
     "usr/share/selvedge/grafana/pods.json",
-    "usr/share/doc/selvedge/operate.md.gz",
+    "usr/share/doc/selvedge/operate.md",
     "usr/share/bash-completion/completions/selvedge",
 ];
 
