@@ -56,7 +56,6 @@ struct Cube {
     jobs: Vec<u32>,
     health: String,
     drained: bool,
-    retired: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -266,7 +265,6 @@ fn pod_map(view: &View) -> Paragraph<'_> {
 
 fn tile(cube: &Cube) -> [Span<'_>; 2] {
     let text = match &cube.jobs[..] {
-        _ if cube.retired => "    ".to_owned(),
         [] => "  · ".to_owned(),
         [job] if cube.chips_used == cube.chips => format!("{:>3} ", job % 1000),
         _ => format!("{:>2}% ", 100 * cube.chips_used / cube.chips.max(1)),
@@ -360,7 +358,6 @@ mod tests {
             jobs: jobs.to_vec(),
             health: health.to_owned(),
             drained,
-            retired: false,
         }
     }
 

@@ -79,6 +79,14 @@ fn wrong_in(query: &str, exported: &Exported) -> Vec<String> {
             }
             match known.get(&label) {
                 None => wrong.push(format!("{name} has no label {label}: {query}")),
+                // A case is in one state at a time; docs/api.md has all.
+                Some(_) if name == "selvedge_cases_open" => {
+                    let known = ["observed", "draining", "waiting", "under_repair", "verifying"];
+                    let known = known.iter().chain(["probation", "fatal", "critical"].iter());
+                    if !known.into_iter().any(|it| *it == value) {
+                        wrong.push(format!("no case is {value}: {query}"));
+                    }
+                }
                 Some(values) if operator == "=" && !values.contains(&value) => {
                     wrong.push(format!("{name} has {label} {values:?}, not {value}: {query}"));
                 }
