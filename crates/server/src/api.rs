@@ -38,6 +38,7 @@ use axum::extract::State;
 use axum::http::{Method, header};
 use axum::middleware;
 use axum::response::IntoResponse;
+use tower_http::compression::CompressionLayer;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, Paths, SecurityRequirement};
 use utoipa_axum::router::OpenApiRouter;
@@ -68,6 +69,7 @@ pub(crate) fn router(house: House) -> Router {
                 )
                 .into_response()
         })
+        .layer(CompressionLayer::new())
         .layer(middleware::from_fn_with_state(Arc::clone(house.guard()), guard::check))
         .layer(middleware::from_fn_with_state(house.clone(), tally::count))
         .with_state(house)

@@ -51,6 +51,7 @@ mod listen;
 
 pub mod up;
 
+pub use page::first_page;
 pub use plant::Parting;
 pub use runner::end_left as end_left_tasks;
 pub use tls::TlsFiles;

@@ -92,8 +92,21 @@ pub const PAGE_JOBS_MAX: usize = 50;
 /// Waiting jobs whose reason a page computes.
 pub const PAGE_REASONS_MAX: usize = 10;
 
-/// Events that a page lists.
+/// Events that a page lists beside other things.
 pub const PAGE_EVENTS_MAX: usize = 30;
+
+/// Events that the page of events lists at a time.
+pub const EVENTS_PER_PAGE: usize = 200;
+
+/// How often a page that somebody looks at is drawn, whoever and how many look.
+pub const PAGE_DRAW_EVERY: Duration = Duration::from_secs(1);
+
+/// When a page is drawn whole although nothing was journalled since: what a plant shows of itself,
+/// such as loss, is no input.
+pub const PAGE_DRAW_AFTER: Duration = Duration::from_secs(5);
+
+/// Pages that are drawn again and again at the same time.
+pub const PAGES_LIVE_MAX: usize = 128;
 
 /// How often real tasks are looked at while some run.
 pub const TASKS_POLL: Duration = Duration::from_millis(100);

@@ -1,50 +1,200 @@
 //! The dashboard: HTML and SVG drawn here, and kept live by one small script.
 //!
-//! A page is the frame and its live part.  The script asks for the live part again whenever the
-//! feed has something to say.  Everything that a person wrote is escaped by the templates; colours
-//! are presentation attributes and classes, because the policy lets no inline style in.
+//! A page is an address ([`Page`]).  The loop is asked for what the page shows (`see`), and what it
+//! answers is drawn outside the loop, by pure functions from views to markup: a [`sheet::Sheet`] of
+//! parts with names.  Whoever looks at a page is sent those parts that change ([`live`]).
+//!
+//! In reading order: the small things of which all is made (`sheet`), the line of state that heads
+//! every page (`state`); then the pages: the pods (`pod`), the switches (`panel`, `ports`), grids of boards (`grid`), a cube
+//! (`cube`), a slice (`slice`), the queue (`queue`), a job (`job`), health (`health`), events
+//! (`events`) and the first page of all (`home`); then how they are kept live (`live`).
+//!
+//! Everything that a person wrote is escaped by the templates, and shown by code where it does not
+//! print; colours are presentation attributes and classes, because the policy lets no inline style
+//! in.
 
-mod grid;
+mod sheet;
 
-mod lists;
-
-mod panel;
+mod state;
 
 mod pod;
 
+mod panel;
+
+mod ports;
+
+mod grid;
+
+mod cube;
+
+mod slice;
+
+mod queue;
+
+mod job;
+
+mod health;
+
+mod events;
+
+mod home;
+
+mod live;
+
+mod still;
+
 mod topo;
 
+pub use still::first_page;
+
+use axum::Extension;
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use percent_encoding::percent_decode_str;
+
+use selvedge_model::fabric::{NodeKind, Role};
+use selvedge_model::fault::Target;
 
 use crate::api::error::ApiError;
-use crate::api::watch::StatusView;
-use crate::api::{case, hardware, job, switch, watch};
-use crate::house::House;
+use crate::house::{House, target_named};
 use crate::limits;
+use crate::page::sheet::{Part, Sheet, address, inert};
+use crate::page::state::Standing;
+use crate::shell::Shell;
 use crate::words;
+
+/// What can be looked at, each by its address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Page {
+    Home,
+    Switches,
+    Switch(String),
+    Cube(String),
+    Queue,
+    Job(u32),
+    Slice(u32, slice::Focus),
+    Health,
+    Case(u32),
+    Events(events::Filter),
+}
+
+/// What remains to be done outside the loop.
+type Drawing = Box<dyn FnOnce() -> Sheet + Send>;
+
+/// The pages that every page leads to.
+const PLACES: [(&str, &str); 6] = [
+    ("/", "Pod"),
+    ("/switches", "Switches"),
+    ("/queue", "Queue"),
+    ("/health", "Health"),
+    ("/events", "Events"),
+    ("/topo", "Topology"),
+];
+
+impl Page {
+    /// The page at `path`, which may be encoded as addresses are.
+    fn of(path: &str, query: Option<&str>) -> Option<Self> {
+        let query = query.unwrap_or_default();
+        let path = percent_decode_str(path).decode_utf8().ok()?;
+        let path = path.strip_prefix('/')?;
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let number = || words::job_named(rest).map(|it| it.number());
+        Some(match (first, rest) {
+            ("", "") if path.is_empty() => Self::Home,
+            ("switches", "") => Self::Switches,
+            ("switches", name) => Self::Switch(name.to_owned()),
+            ("cubes", name) if !name.is_empty() => Self::Cube(name.to_owned()),
+            ("queue", "") => Self::Queue,
+            ("jobs", rest) => match rest.strip_suffix("/slice") {
+                Some(id) => Self::Slice(words::job_named(id)?.number(), slice::Focus::of(query)),
+                None => Self::Job(number()?),
+            },
+            ("health", "") => Self::Health,
+            ("cases", id) => Self::Case(id.strip_prefix("case").unwrap_or(id).parse().ok()?),
+            ("events", "") => Self::Events(events::Filter::of(query)),
+            _ => return None,
+        })
+    }
+
+    /// What the page shows; called on the loop's thread.
+    fn see(&self, shell: &Shell) -> Result<Drawing, ApiError> {
+        Ok(match self {
+            Self::Home => {
+                let page = home::Home::of(shell);
+                Box::new(move || page.sheet())
+            }
+            Self::Switches => {
+                let page = panel::Panel::of(shell);
+                Box::new(move || page.sheet())
+            }
+            Self::Switch(name) => {
+                let page = ports::SwitchPage::of(shell, name)?;
+                Box::new(move || page.sheet())
+            }
+            Self::Cube(name) => {
+                let page = cube::CubePage::of(shell, name)?;
+                Box::new(move || page.sheet())
+            }
+            Self::Queue => {
+                let page = queue::QueuePage::of(shell);
+                Box::new(move || page.sheet())
+            }
+            Self::Job(id) => {
+                let page = job::JobPage::of(shell, *id)?;
+                Box::new(move || page.sheet())
+            }
+            Self::Slice(id, focus) => {
+                let page = slice::SlicePage::of(shell, *id, *focus)?;
+                Box::new(move || page.sheet())
+            }
+            Self::Health => {
+                let page = health::HealthPage::of(shell);
+                Box::new(move || page.sheet())
+            }
+            Self::Case(id) => {
+                let page = health::CasePage::of(shell, *id)?;
+                Box::new(move || page.sheet())
+            }
+            Self::Events(filter) => {
+                let page = events::Events::of(shell, *filter, limits::EVENTS_PER_PAGE);
+                Box::new(move || page.sheet())
+            }
+        })
+    }
+
+    /// Which of [`PLACES`] it belongs to.
+    fn place(&self) -> &'static str {
+        match self {
+            Self::Home | Self::Cube(_) => "/",
+            Self::Switches | Self::Switch(_) => "/switches",
+            Self::Queue | Self::Job(_) | Self::Slice(..) => "/queue",
+            Self::Health | Self::Case(_) => "/health",
+            Self::Events(_) => "/events",
+        }
+    }
+}
 
 /// All pages and what they are drawn with.
 pub(crate) fn routes() -> Router<House> {
-    Router::new()
-        .route("/", get(home))
-        .route("/live", get(live_home))
-        .route("/jobs/{id}", get(job_page))
-        .route("/live/jobs/{id}", get(live_job))
-        .route("/cubes/{*name}", get(cube_page))
-        .route("/live/cubes/{*name}", get(live_cube))
-        .route("/switches/{*name}", get(switch_page))
-        .route("/live/switches/{*name}", get(live_switch))
+    let pages = ["/", "/switches", "/switches/{*name}", "/cubes/{*name}", "/queue", "/jobs/{id}"]
+        .into_iter()
+        .chain(["/jobs/{id}/slice", "/health", "/cases/{id}", "/events"])
+        .fold(Router::new(), |router, path| router.route(path, get(page)));
+    pages
+        .route("/live/", get(live::live))
+        .route("/live/{*page}", get(live::live))
+        .layer(Extension(live::Hub::default()))
+        .merge(topo::routes())
+        .route("/find/{*path}", get(find))
         .route("/page.css", get(|| asset("text/css; charset=utf-8", include_str!("page/page.css"))))
         .route(
             "/page.js",
             get(|| asset("text/javascript; charset=utf-8", include_str!("page/page.js"))),
         )
-        .merge(topo::routes())
         .route("/icon.svg", get(|| asset("image/svg+xml", include_str!("page/icon.svg"))))
 }
 
@@ -65,184 +215,104 @@ pub(crate) fn closed() -> Response {
     page_of(StatusCode::UNAUTHORIZED, body)
 }
 
-async fn home(State(house): State<House>) -> Response {
-    framed("/live", "pod", home_view(&house).await)
+async fn page(State(house): State<House>, uri: Uri) -> Response {
+    let found = Page::of(uri.path(), uri.query());
+    let place = found.as_ref().map_or("", Page::place);
+    let seen = match found {
+        None => Err(ApiError::no_such("page", uri.path())),
+        Some(found) => house
+            .look(move |shell| found.see(shell).map(|it| (Standing::of(shell), it)))
+            .await
+            .and_then(|it| it),
+    };
+    let (status, sheet) = match seen {
+        Ok((standing, drawing)) => {
+            let mut sheet = drawing();
+            sheet.parts.insert(0, standing.draw());
+            (StatusCode::OK, sheet)
+        }
+        Err(error) => {
+            let parts = trouble_parts(&error);
+            (error.status, Sheet { title: "not found".to_owned(), layout: "one", parts })
+        }
+    };
+    page_of(status, framed(&sheet, place))
 }
 
-async fn live_home(State(house): State<House>) -> Response {
-    bare(home_view(&house).await)
-}
-
-async fn job_page(State(house): State<House>, Path(id): Path<String>) -> Response {
-    framed(&format!("/live/jobs/{id}"), "job", job_view(&house, id).await)
-}
-
-async fn live_job(State(house): State<House>, Path(id): Path<String>) -> Response {
-    bare(job_view(&house, id).await)
-}
-
-async fn cube_page(State(house): State<House>, Path(name): Path<String>) -> Response {
-    framed(&format!("/live/cubes/{name}"), &name, cube_view(&house, &name).await)
-}
-
-async fn live_cube(State(house): State<House>, Path(name): Path<String>) -> Response {
-    bare(cube_view(&house, &name).await)
-}
-
-async fn switch_page(State(house): State<House>, Path(name): Path<String>) -> Response {
-    framed(&format!("/live/switches/{name}"), &name, switch_view(&house, &name).await)
-}
-
-async fn live_switch(State(house): State<House>, Path(name): Path<String>) -> Response {
-    bare(switch_view(&house, &name).await)
-}
-
-async fn home_view(house: &House) -> Result<Markup, ApiError> {
-    let data = house.data().display().to_string();
-    let scene = house.look(move |shell| {
-        let status = watch::status_view(shell, data);
-        let jobs = lists::Jobs::of(shell);
-        (
-            status,
-            hardware::cube_views(shell),
-            panel::Panel::of(shell),
-            grid::Grid::all(shell),
-            jobs,
-            case::views(shell, true),
-            shell.feed().recent(limits::PAGE_EVENTS_MAX),
-        )
+/// Leads to the page that shows a thing, whatever it is.
+async fn find(State(house): State<House>, Path(path): Path<String>) -> Response {
+    let found = house.look(move |shell| {
+        let fabric = shell.core().fabric();
+        let target = target_named(shell, &path)?;
+        let (part, within) = match target {
+            Target::Part(part) => (part, None),
+            Target::Node(node) => {
+                let above = std::iter::successors(Some(node), |it| fabric.parent_of(*it));
+                let mut machines = above.filter(|it| fabric.node(*it).kind == NodeKind::Machine);
+                (fabric.part_of_node(node), machines.next())
+            }
+            Target::Port(port) => (fabric.part_of_port(port), None),
+            Target::Link(link) => (fabric.part_of_port(fabric.link(link).source), None),
+        };
+        let start = match fabric.template_of(part).role {
+            Role::CircuitSwitch => "/switches/",
+            Role::Compute | Role::PacketSwitch => "/cubes/",
+        };
+        let at = within.map_or(String::new(), |_| "#machines".to_owned());
+        Ok::<_, ApiError>(address(start, &fabric.part(part).name) + &at)
     });
-    let (status, cubes, panel, grids, jobs, cases, events) = scene.await?;
-    Ok(html! {
-        (bar(&status))
-        div.columns {
-            section aria-labelledby="h-pod" {
-                h2 #h-pod { "Pod map" }
-                (pod::map(&cubes, &jobs))
-            }
-            section aria-labelledby="h-ocs" {
-                h2 #h-ocs { "Optical switches" }
-                (panel.draw())
-            }
-        }
-        @if !grids.is_empty() {
-            section aria-labelledby="h-grid" {
-                h2 #h-grid { "Boards by partition" }
-                @for grid in &grids { (grid.draw()) }
-            }
-        }
-        section aria-labelledby="h-queue" { h2 #h-queue { "Queue" } (jobs.queue()) }
-        section aria-labelledby="h-run" { h2 #h-run { "On the pod" } (jobs.active()) }
-        div.columns {
-            section aria-labelledby="h-cases" {
-                h2 #h-cases { "Open cases" }
-                (lists::cases(&cases))
-            }
-            section aria-labelledby="h-events" {
-                h2 #h-events { "Events" }
-                (lists::events(&events))
-            }
-        }
-    })
-}
-
-async fn job_view(house: &House, id: String) -> Result<Markup, ApiError> {
-    let (job, why) = house
-        .look(move |shell| {
-            let id = words::job_named(&id).ok_or_else(|| ApiError::no_such("job", &id))?;
-            let found = job::find(shell, id)?;
-            let why = crate::api::explain::summary(shell, id, found);
-            Ok::<_, ApiError>((job::detail(shell, id, found), why))
-        })
-        .await??;
-    Ok(lists::job(&job, &why))
-}
-
-async fn cube_view(house: &House, name: &str) -> Result<Markup, ApiError> {
-    let name = name.to_owned();
-    let cube = house.look(move |shell| hardware::cube_detail(shell, &name)).await??;
-    Ok(pod::cube(&cube))
-}
-
-async fn switch_view(house: &House, name: &str) -> Result<Markup, ApiError> {
-    let name = name.to_owned();
-    let switch = house.look(move |shell| switch::detail(shell, &name)).await??;
-    Ok(panel::one(&switch))
-}
-
-/// The line on top: what runs, how fast, and whether all is well.
-fn bar(status: &StatusView) -> Markup {
-    let share = 100.0 * status.chips_used as f64 / (status.chips.max(1)) as f64;
-    html! {
-        dl.bar {
-            div { dt { "plant" } dd { (status.name) " · version " (status.version) } }
-            div { dt { "plant time" } dd { (clock(status.now_s)) " at ×" (status.speed) } }
-            div { dt { "level" } dd { (status.level) } }
-            div { dt { "chips used" } dd { (status.chips_used) " of " (status.chips)
-                " (" (format!("{share:.0}")) " %)" } }
-            div { dt { "out of use" } dd { (words::counted(status.chips_out, "chip")) } }
-            div { dt { "jobs" } dd { (status.jobs.get("running").unwrap_or(&0)) " running, "
-                (status.jobs.get("queued").unwrap_or(&0)) " queued" } }
-            div { dt { "journal" } dd { "row " (status.journal) } }
-        }
-        @if let Some(error) = &status.journal_error {
-            p.alarm role="alert" {
-                "The journal cannot be written, so nothing is accepted: " (error)
-            }
+    match found.await.and_then(|it| it) {
+        Ok(to) => Redirect::to(&to).into_response(),
+        Err(error) => {
+            let parts = trouble_parts(&error);
+            let sheet = Sheet { title: "not found".to_owned(), layout: "one", parts };
+            page_of(error.status, framed(&sheet, ""))
         }
     }
 }
 
-/// Plant time as a person reads it.
-fn clock(seconds: f64) -> String {
-    let whole = seconds as u64;
-    let (days, hours) = (whole / 86_400, whole / 3600 % 24);
-    format!("{days}d {hours:02}:{:02}:{:02}", whole / 60 % 60, whole % 60)
-}
-
-fn framed(live: &str, title: &str, content: Result<Markup, ApiError>) -> Response {
-    let (status, content) = match content {
-        Ok(content) => (StatusCode::OK, content),
-        Err(error) => (error.status, trouble(&error)),
-    };
-    let body = html! {
+/// A whole page: the frame that all have, and its parts.
+fn framed(sheet: &Sheet, place: &str) -> Markup {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · Selvedge" }
+                title { (inert(&sheet.title)) " · Selvedge" }
                 link rel="icon" href="/icon.svg";
                 link rel="stylesheet" href="/page.css";
-                script src="/page.js" defer {}
+                script src="/page.js" {}
             }
             body {
-                header {
-                    a.brand href="/" { "Selvedge" }
-                    a href="/topo" { "topology" }
-                    span #link.link role="status" { "live" }
+                a.skip href="#main" { "to the content" }
+                header.top {
+                    a.brand href="/" { (PreEscaped(include_str!("page/icon.svg"))) "Selvedge" }
+                    nav aria-label="pages" {
+                        @for (to, text) in PLACES {
+                            a href=(to) aria-current=[(to == place).then_some("page")] { (text) }
+                        }
+                    }
+                    span #live.live role="status" { "…" }
+                    button #theme type="button" aria-label="light or dark" hidden { "auto" }
                 }
-                main data-live=(live) { (content) }
+                main #main class=(sheet.layout) tabindex="-1" {
+                    @for part in &sheet.parts { (PreEscaped(&part.html)) }
+                }
             }
         }
-    };
-    page_of(status, body)
-}
-
-fn bare(content: Result<Markup, ApiError>) -> Response {
-    match content {
-        Ok(content) => page_of(StatusCode::OK, content),
-        Err(error) => page_of(error.status, trouble(&error)),
     }
 }
 
-fn trouble(error: &ApiError) -> Markup {
-    html! {
-        p.alarm role="alert" { (error.body.error) }
-        @if let Some(hint) = &error.body.hint { p { (hint) } }
+/// What is shown in place of a page that cannot be.
+fn trouble_parts(error: &ApiError) -> Vec<Part> {
+    let body = html! {
+        p.alarm role="alert" { (inert(&error.body.error)) }
+        @if let Some(hint) = &error.body.hint { p { (inert(hint)) } }
         p { a href="/" { "to the pod" } }
-    }
+    };
+    vec![Part::new("trouble", "This cannot be shown", body)]
 }
 
 fn page_of(status: StatusCode, body: Markup) -> Response {
@@ -255,7 +325,26 @@ async fn asset(kind: &'static str, body: &'static str) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(kind)), (header::CACHE_CONTROL, keep)], body)
 }
 
-/// The colour of a job: neighbours in number are far apart in hue.
-fn colour(job: u32) -> String {
-    format!("hsl({} 55% 52%)", u64::from(job) * 137 % 360)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_has_one_address() {
+        let job = |id| Some(Page::Job(id));
+        assert_eq!(Page::of("/", None), Some(Page::Home));
+        assert_eq!(Page::of("/jobs/7", None), job(7));
+        assert_eq!(Page::of("/jobs/job7", None), job(7));
+        assert_eq!(Page::of("/cubes/pod0/a%20b", None), Some(Page::Cube("pod0/a b".to_owned())));
+        assert_eq!(Page::of("/cases/case3", None), Some(Page::Case(3)));
+        for bad in ["", "jobs/7", "/jobs/", "/jobs/-1", "/jobs/7/x", "/cubes/", "/%ff", "/x", "//"]
+        {
+            assert_eq!(Page::of(bad, None), None, "{bad}");
+        }
+        // The last one looks at files, not at the plant.
+        for (to, _) in &PLACES[..5] {
+            let to = *to;
+            assert_eq!(Page::of(to, None).map(|it| it.place()), Some(to));
+        }
+    }
 }

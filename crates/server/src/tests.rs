@@ -6,6 +6,7 @@ mod durable;
 
 mod grids;
 
+mod pages;
 mod roles;
 
 mod routes;

@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 use std::env;
 use std::process::ExitCode;
 
+use selvedge_control as control;
+use selvedge_control::core::Core;
+use selvedge_control::input::Input;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::rack::{RackShape, rack};
 use selvedge_family::host::nccl::search;
@@ -18,7 +21,10 @@ use selvedge_model::fabric::{
     Fabric, LinkAttrs, LinkKind, LinkSpec, NodeKind, NodeSpec, PortSpec, Role, Side, Template,
 };
 use selvedge_model::id::PartId;
-use selvedge_model::unit::{BitRate, CentiDb, Span};
+use selvedge_model::job::{Demand, JobSpec, Work};
+use selvedge_model::spec::Plant;
+use selvedge_model::spec::plant::Family;
+use selvedge_model::unit::{BitRate, CentiDb, Moment, Span};
 use selvedge_sim::scenario::{self, Scenario as Simulated};
 
 use crate::pod::{Pod, mix};
@@ -39,6 +45,7 @@ struct Scenario {
 /// A scenario keeps its name: the baseline is found by it.
 const SCENARIOS: &[Scenario] = &[
     Scenario { name: "core_with_1000_jobs", run: core_with_1000_jobs },
+    Scenario { name: "dashboard_pod", run: dashboard_pod },
     Scenario { name: "fabric_100k_nodes", run: fabric_100k_nodes },
     Scenario { name: "fabric_12500_hosts", run: fabric_12500_hosts },
     Scenario { name: "grid_decisions_16x16", run: grid::decisions_16x16 },
@@ -93,6 +100,40 @@ fn month_of_a_pod() -> Counts {
     let summary = scenario::run(&month, &mut |_| ()).expect("it runs to its end");
     assert_eq!(summary.violations, 0, "the judge watches: {:?}", summary.violation_list);
     vec![("finished", summary.jobs.finished as usize), ("inputs", summary.inputs as usize)]
+}
+
+/// The first page of the dashboard: a full pod whose cubes are all held, in the middle of a switch,
+/// with jobs that wait.
+fn dashboard_pod() -> Counts {
+    let plant = Plant::of_pods("bench", [Family::tpuv4(64)]).render();
+    let mut core = Core::new();
+    let begin = Input::Begin { plant, settings: control::settings::Settings::simulated() };
+    core.handle(Moment::START, begin).expect("a fresh core begins");
+    for (idx, shape) in ["8x8x8", "8x16x16", "4x8x8", "4x4x8", "2x2x1"].into_iter().enumerate() {
+        for n in 0..6 {
+            let spec = JobSpec {
+                name: format!("job {idx}.{n}"),
+                owner: "bench".to_owned(),
+                project: "bench".to_owned(),
+                demand: Demand::Shape(shape.to_owned()),
+                priority: 3,
+                preemptible: false,
+                limit: None,
+                retries: 0,
+                work: Work::Simulated {
+                    duration: Span::hours(9),
+                    step: Span::secs(1),
+                    checkpoint_every: Span::mins(10),
+                },
+            };
+            let what = control::input::Ask::Submit { key: None, spec };
+            let ask = Input::Ask { by: "bench".to_owned(), what };
+            core.handle(Moment::START, ask).expect("the job is well made");
+        }
+    }
+    let page = selvedge_server::first_page(core);
+    let n = |what: &str| page.matches(what).count();
+    vec![("bytes", page.len()), ("cubes", n("data-cube=")), ("switches", n("data-ocs="))]
 }
 
 /// 100,000 parts of one node each, and 600,000 directed links: nothing is shared but a template

@@ -85,6 +85,16 @@ pub const PROOFS: &[Proof] = &[
         what: "the Debian package holds what it promises, and its program runs",
         run: |root, _| package::prove(root),
     },
+    Proof {
+        name: "browser",
+        what: "a real browser shows on every page what the plant does; pictures in target/browser",
+        run: browser,
+    },
+    Proof {
+        name: "viewers",
+        what: "a hundred who watch the dashboard cost less than a tenth of a core",
+        run: viewers,
+    },
 ];
 
 /// Why a proof failed.
@@ -157,12 +167,7 @@ fn clean_checkout(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
 /// short there, at its full length here.
 fn training(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
     const LIMIT: Duration = Duration::from_secs(1800);
-    let package = PACKAGES.iter().find(|it| it.name == "python3-torch");
-    let package = package.expect("the training's package is in the table");
-    if !Path::new(package.program).is_file() {
-        let what = format!("a training without {}; install it first", package.name);
-        return Err(ProofError::NotPermitted { what, source: std::io::ErrorKind::NotFound.into() });
-    }
+    installed("python3-torch", "a training")?;
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "-p", "selvedge", "--test", "training", "--", "--nocapture"]);
     test.env("SELVEDGE_PROOF", "full").current_dir(root);
@@ -188,6 +193,38 @@ fn load(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
     test.args(["test", "--quiet", "--release", "-p", "selvedge", "--test", "operate"]);
     test.args(["--", "--nocapture", "load::"]).env("SELVEDGE_PROOF", "full").current_dir(root);
     within(&mut test, LIMIT)
+}
+
+/// Goal: a person sees what is.  Method: the tests' own browser, which then looks at every page in
+/// every light and width, and keeps a picture of each.
+fn browser(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(1800);
+    installed("chromium", "a browser")?;
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "-p", "selvedge", "--test", "browser", "--", "--nocapture"]);
+    test.env("SELVEDGE_PROOF", "full").current_dir(root);
+    within(&mut test, LIMIT)
+}
+
+/// Goal: whoever watches costs next to nothing.  Method: the tests' own viewers, for longer, of the
+/// program as it is shipped.
+fn viewers(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(1800);
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "--release", "-p", "selvedge", "--test", "viewers", "--"]);
+    test.arg("--nocapture").env("SELVEDGE_PROOF", "full").current_dir(root);
+    within(&mut test, LIMIT)
+}
+
+/// Refuses a proof that needs a package which is not here.
+fn installed(name: &str, what: &str) -> Result<(), ProofError> {
+    let package = PACKAGES.iter().find(|it| it.name == name);
+    let package = package.expect("what a proof needs is in the table");
+    if Path::new(package.program).is_file() {
+        return Ok(());
+    }
+    let what = format!("{what} without {name}; install it first");
+    Err(ProofError::NotPermitted { what, source: std::io::ErrorKind::NotFound.into() })
 }
 
 /// A folder that is gone when the proof ends.
@@ -264,7 +301,7 @@ mod tests {
         assert_eq!(
             refused,
             "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills, \
-             stmr-flips, stmr-programs"
+             stmr-flips, stmr-programs, load, package, browser, viewers"
         );
     }
 }

@@ -51,6 +51,9 @@ pub const PACKAGES: &[Package] = &[
         name: "scalapack-mpi-test",
         program: "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests/xdlu",
         wanted_by: "the same",
+        name: "chromium",
+        program: "/usr/bin/chromium",
+        wanted_by: "cargo xtask prove browser, and its short form in the tests",
     },
 ];
 
@@ -183,7 +186,7 @@ mod tests {
         let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
         let packages = "apt-get install -y --no-install-recommends faketime gcc libopenmpi-dev \
                         openmpi-bin gfortran prometheus valgrind python3-torch python3-mpi4py \
-                        lammps lammps-examples scalapack-mpi-test";
+                        lammps lammps-examples scalapack-mpi-test chromium";
         let components = "rustup component add rustfmt clippy";
         assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
         let sudo = format!("sudo {packages}");

@@ -184,11 +184,7 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Answer<CaseView>, ApiError> {
     let id = id_of(&id)?;
-    let case = house.look(move |shell| {
-        let case = shell.core().state().cases.get(id);
-        case.map(|it| view(shell, id, it)).ok_or_else(|| ApiError::no_such("case", id.number()))
-    });
-    case.await?.map(Answer)
+    house.look(move |shell| view_of(shell, id)).await?.map(Answer)
 }
 
 /// Takes a repair upon oneself (`take`), or says that it is done (`done`).
@@ -219,21 +215,7 @@ pub(crate) async fn order(
 pub(crate) async fn maintenances(
     State(house): State<House>,
 ) -> Result<Answer<MaintenanceList>, ApiError> {
-    let maintenance = house.look(|shell| {
-        let all = shell.core().state().maintenances.iter().zip(0..);
-        all.map(|(it, id)| MaintenanceView {
-            id,
-            by: it.by.clone(),
-            why: it.why.clone(),
-            n_waiting: it.waiting.len(),
-            n_at_work: it.at_work.len(),
-            n_done: it.n_done,
-            at_once: it.n_at_once,
-            work_s: it.work.as_secs_f64(),
-        })
-        .collect()
-    });
-    Ok(Answer(MaintenanceList { maintenance: maintenance.await? }))
+    Ok(Answer(MaintenanceList { maintenance: house.look(maintenance_views).await? }))
 }
 
 /// Plans work on many things, in waves.
@@ -306,6 +288,28 @@ pub(crate) fn views(shell: &Shell, open: bool) -> Vec<CaseView> {
     let cases = shell.core().state().cases.pairs();
     let cases = cases.filter(|(_, case)| !open || case.state != CaseState::Closed);
     cases.map(|(id, case)| view(shell, id, case)).collect()
+}
+
+/// The case `id`.
+pub(crate) fn view_of(shell: &Shell, id: CaseId) -> Result<CaseView, ApiError> {
+    let case = shell.core().state().cases.get(id);
+    case.map(|it| view(shell, id, it)).ok_or_else(|| ApiError::no_such("case", id.number()))
+}
+
+/// All planned work.
+pub(crate) fn maintenance_views(shell: &Shell) -> Vec<MaintenanceView> {
+    let all = shell.core().state().maintenances.iter().zip(0..);
+    let view = |(it, id): (&selvedge_control::state::Maintenance, u32)| MaintenanceView {
+        id,
+        by: it.by.clone(),
+        why: it.why.clone(),
+        n_waiting: it.waiting.len(),
+        n_at_work: it.at_work.len(),
+        n_done: it.n_done,
+        at_once: it.n_at_once,
+        work_s: it.work.as_secs_f64(),
+    };
+    all.map(view).collect()
 }
 
 fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use selvedge_control::capacity::{Capacity, Largest};
 use selvedge_model::id::PartId;
 
-use crate::page::colour;
+use crate::page::sheet::colour;
 use crate::shell::Shell;
 
 /// Side of a board's square and the step to the next one.

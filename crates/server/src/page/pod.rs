@@ -1,171 +1,395 @@
-//! The pod map, and one cube.
+//! The pod map: every part that jobs run on, by what it does and how it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use crate::api::hardware::{CubeDetail, CubeView, DrainView};
-use crate::page::colour;
-use crate::page::lists::Jobs;
+use selvedge_model::fabric::NodeKind;
+use selvedge_model::fault::Target;
+use selvedge_model::id::{NodeId, PartId};
 
-/// Side of a cube's square and the step to the next one.
-const SIDE: usize = 40;
-const STEP: usize = 44;
-/// Cubes in a row of the map; rows of hosts are longer, for there are more of them.
+use crate::api::hardware::{self, CubeView};
+use crate::page::sheet::{address, colour, inert, more};
+use crate::shell::Shell;
+
+/// Width and height of a tile, and the steps to its neighbours.
+const TILE: [usize; 2] = [72, 58];
+const STEP: [usize; 2] = [77, 63];
+/// Tiles in a row where the parts stand on no grid.
 const PER_ROW: usize = 8;
-const HOSTS_PER_ROW: usize = 32;
-/// More parts than this are counted, not drawn: nobody could tell them apart.
-const DRAWN_MAX: usize = 1024;
+/// More parts than this in a pod are drawn as cells: by job, and one by one only where something is
+/// wrong with them.
+const TILES_MAX: usize = 256;
+/// Side of a cell, and the step to its neighbours.
+const CELL: usize = 9;
+const CELL_STEP: usize = 10;
+/// Cells in a row where the parts stand on no grid.
+const CELLS_PER_ROW: usize = 80;
 
-/// All parts that jobs run on, by pod.
-pub(super) fn map(cubes: &[CubeView], jobs: &Jobs) -> Markup {
-    let mut pods: BTreeMap<&str, Vec<&CubeView>> = BTreeMap::new();
-    for cube in cubes {
-        pods.entry(cube.pod.as_deref().unwrap_or("alone")).or_default().push(cube);
-    }
-    html! {
-        @for (name, cubes) in &pods {
-            @if 1 < pods.len() { h3 { (name) } }
-            (one_pod(cubes, jobs))
-        }
-        ul.legend {
-            li { span.swatch.free {} "free" }
-            li { span.swatch.held {} "held, coloured by job" }
-            li { span.swatch.degraded {} "degraded" }
-            li { span.swatch.out {} "out of use" }
-            li { span.swatch.drained {} "drained" }
-        }
-    }
+/// One part.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Spot {
+    pub(super) view: CubeView,
+    /// Column and row.
+    pub(super) at: [usize; 2],
+    /// Whether all of it was taken out of use at once.
+    pub(super) is_drained: bool,
+    /// Its machines, where they are not all alike.
+    pub(super) machines: Vec<Seat>,
 }
 
-fn one_pod(cubes: &[&CubeView], jobs: &Jobs) -> Markup {
-    let drawn = &cubes[..cubes.len().min(DRAWN_MAX)];
-    let per_row = if drawn.len() <= 64 { PER_ROW } else { HOSTS_PER_ROW };
-    let (width, height) = (STEP * per_row.min(drawn.len()), STEP * drawn.len().div_ceil(per_row));
-    html! {
-        svg.pod viewBox=(format!("0 0 {width} {height}")) role="img" aria-label="cubes by job" {
-            @for (idx, cube) in drawn.iter().enumerate() {
-                (square(cube, STEP * (idx % per_row), STEP * (idx / per_row), jobs))
-            }
-        }
-        @if drawn.len() < cubes.len() {
-            p.more { (cubes.len() - drawn.len()) " more are not drawn" }
-        }
-    }
+/// One machine of a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seat {
+    pub(super) job: Option<u32>,
+    pub(super) out: bool,
+    pub(super) drained: bool,
 }
 
-/// One cube: filled from below as far as it is held, framed by its health.
-fn square(cube: &CubeView, x: usize, y: usize, jobs: &Jobs) -> Markup {
-    let held = SIDE * cube.chips_used as usize / cube.chips.max(1) as usize;
-    let title = title(cube, jobs);
-    let class = format!("cube {}{}", cube.health, if cube.drained { " drained" } else { "" });
-    html! {
-        a href=(format!("/cubes/{}", cube.name)) data-cube=(cube.name) aria-label=(title) {
-            title { (title) }
-            g class=(class) transform=(format!("translate({x} {y})")) {
-                rect.back width=(SIDE) height=(SIDE) rx="4" {}
-                @if let Some(job) = cube.jobs.first() {
-                    rect.fill y=(SIDE - held) width=(SIDE) height=(held) rx="4" fill=(colour(*job))
-                        data-job=(job) {}
+/// The parts of one pod.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) name: String,
+    pub(super) spots: Vec<Spot>,
+}
+
+/// All pods.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Map {
+    pub(super) pods: Vec<Plan>,
+    /// What the jobs on them are called.
+    pub(super) names: BTreeMap<u32, String>,
+}
+
+impl Map {
+    /// The map of now.
+    pub(super) fn of(shell: &Shell) -> Self {
+        let (core, state) = (shell.core(), shell.core().state());
+        let mut pods: Vec<Plan> = Vec::new();
+        let seats = Seats::of(shell);
+        for view in hardware::cube_views(shell).into_iter().filter(|it| !it.retired) {
+            let pod = view.pod.clone().unwrap_or_default();
+            let idx = pods.iter().position(|it| it.name == pod).unwrap_or_else(|| {
+                pods.push(Plan { name: pod, spots: Vec::new() });
+                pods.len() - 1
+            });
+            let part = core.fabric().part_named(&view.name);
+            let at = part.and_then(|it| cell_of(shell, it)).unwrap_or([usize::MAX; 2]);
+            let machines = part.map_or_else(Vec::new, |it| seats.of_part(shell, it));
+            let is_drained = part.is_some_and(|it| seats.parts.contains(&it));
+            pods[idx].spots.push(Spot { view, at, is_drained, machines });
+        }
+        for pod in &mut pods {
+            let per_row = if TILES_MAX < pod.spots.len() { CELLS_PER_ROW } else { PER_ROW };
+            for (idx, spot) in pod.spots.iter_mut().enumerate() {
+                if spot.at == [usize::MAX; 2] {
+                    spot.at = [idx % per_row, idx / per_row];
                 }
-                rect.edge x="1" y="1" width=(SIDE - 2) height=(SIDE - 2) rx="4" {}
-                @if cube.drained { path.mark d="M6 6L34 34M34 6L6 34" {} }
-                text x="20" y="18" { (short(&cube.name)) }
-                @if let Some(job) = cube.jobs.first() { text.job x="20" y="32" { "#" (job) } }
             }
+        }
+        let names = state.active.iter().map(|id| (id.number(), state.jobs[*id].spec.name.clone()));
+        Self { pods, names: names.collect() }
+    }
+
+    /// The map and its legend.
+    pub(super) fn draw(&self) -> Markup {
+        html! {
+            svg.defs width="0" height="0" aria-hidden="true" {
+                defs {
+                    pattern #hatch width="7" height="7" patternUnits="userSpaceOnUse"
+                        patternTransform="rotate(45)" {
+                        rect width="2.4" height="7" {}
+                    }
+                }
+            }
+            div.pods {
+                @for pod in &self.pods {
+                    figure {
+                        @if 1 < self.pods.len() { figcaption { (pod.name) } }
+                        @if pod.spots.len() <= TILES_MAX { (self.tiles(pod)) }
+                        @else { (self.cells(pod)) }
+                    }
+                }
+            }
+            @if self.pods.is_empty() { p.none { "The plant has nothing that jobs could run on." } }
+            ul.legend {
+                li { span.swatch.free {} "free" }
+                li { span.swatch.held {} "held, one colour for each job" }
+                li { span.swatch.degraded {} "degraded" }
+                li { span.swatch.out {} "out of use" }
+                li { span.swatch.drained {} "drained" }
+                li { span.swatch.cased {} "open case" }
+            }
+        }
+    }
+
+    fn tiles(&self, pod: &Plan) -> Markup {
+        let most = |axis: usize| pod.spots.iter().map(|it| it.at[axis] + 1).max().unwrap_or(1);
+        let (width, height) = (STEP[0] * most(0) - 5, STEP[1] * most(1) - 5);
+        html! {
+            svg.pod viewBox=(format!("0 0 {width} {height}")) role="group" data-keys=(most(0))
+                aria-label=(format!("map of {}", pod.name)) {
+                @for spot in &pod.spots { (self.tile(spot)) }
+            }
+        }
+    }
+
+    /// One part: filled with the colour of its job, machine by machine where they differ, framed
+    /// by its health.
+    fn tile(&self, spot: &Spot) -> Markup {
+        let cube = &spot.view;
+        let label = self.label(cube);
+        let [x, y] = [STEP[0] * spot.at[0], STEP[1] * spot.at[1]];
+        let drained = if cube.drained { " drained" } else { "" };
+        html! {
+            a href=(address("/cubes/", &cube.name)) data-key=(cube.name) data-cube=(cube.name)
+                class=(format!("cube {}{drained}", cube.health)) aria-label=(label)
+                transform=(format!("translate({x} {y})")) {
+                title { (label) }
+                rect.back width=(TILE[0]) height=(TILE[1]) rx="5" {}
+                @if spot.machines.is_empty() {
+                    @if let Some(job) = cube.jobs.first().filter(|_| 0 < cube.chips_used) {
+                        rect.fill width=(TILE[0]) height=(TILE[1]) rx="5" fill=(colour(*job))
+                            data-job=(job) {}
+                    }
+                } @else { (machines(&spot.machines)) }
+                @if spot.is_drained { (hatch(0, 0, TILE)) }
+                rect.edge x="1.5" y="1.5" width=(TILE[0] - 3) height=(TILE[1] - 3) rx="4" {}
+                text.no x="7" y="19" { (short(&cube.name)) }
+                @match cube.jobs.as_slice() {
+                    [] => {}
+                    [job] => text.job x="7" y=(TILE[1] - 8) { "#" (job) },
+                    jobs => text.job x="7" y=(TILE[1] - 8) { (jobs.len()) " jobs" },
+                }
+                @if !cube.cases.is_empty() {
+                    circle.cased cx=(TILE[0] - 11) cy="13" r="7" {}
+                    text.cases x=(TILE[0] - 11) y="17" { (cube.cases.len()) }
+                }
+            }
+        }
+    }
+
+    /// A pod of very many parts: a shape for each job, and a link for each part that is not well.
+    fn cells(&self, pod: &Plan) -> Markup {
+        let most = |axis: usize| pod.spots.iter().map(|it| it.at[axis] + 1).max().unwrap_or(1);
+        let (width, height) = (CELL_STEP * most(0), CELL_STEP * most(1));
+        let mut by_job: BTreeMap<Option<u32>, String> = BTreeMap::new();
+        for spot in &pod.spots {
+            let path = by_job.entry(spot.view.jobs.first().copied()).or_default();
+            write!(path, "{}", cell(spot.at)).expect("a string takes it");
+        }
+        let is_ill =
+            |it: &&Spot| it.view.health != "ok" || it.view.drained || !it.view.cases.is_empty();
+        html! {
+            svg.pod.cells viewBox=(format!("0 0 {width} {height}")) role="group"
+                aria-label=(format!("map of {}", pod.name)) {
+                @for (job, path) in &by_job {
+                    @match job {
+                        None => path.back d=(path) {},
+                        Some(job) => {
+                            @let title = format!("job {job} {}", self.name_of(*job));
+                            a href=(format!("/jobs/{job}")) data-key=(format!("job{job}"))
+                                data-job=(job) aria-label=(title) {
+                                title { (title) }
+                                path.fill d=(path) fill=(colour(*job)) {}
+                            }
+                        }
+                    }
+                }
+                @for spot in pod.spots.iter().filter(is_ill) {
+                    @let label = self.label(&spot.view);
+                    @let class = if spot.view.drained { " drained" } else { "" };
+                    a href=(address("/cubes/", &spot.view.name)) data-key=(spot.view.name)
+                        class=(format!("cube {}{class}", spot.view.health))
+                        data-cube=(spot.view.name) aria-label=(label) {
+                        title { (label) }
+                        path.edge d=(cell(spot.at)) {}
+                    }
+                }
+            }
+            (more(pod.spots.len(), pod.spots.iter().filter(is_ill).count(), "selvedge cube list"))
+        }
+    }
+
+    fn name_of(&self, job: u32) -> String {
+        self.names.get(&job).map_or_else(String::new, |it| inert(it))
+    }
+
+    /// A part in words.
+    fn label(&self, cube: &CubeView) -> String {
+        let mut label = format!("{}: {}", cube.name, cube.health);
+        for job in cube.jobs.iter().take(4) {
+            write!(label, ", job {job} {}", self.name_of(*job)).expect("a string takes it");
+        }
+        if cube.jobs.is_empty() {
+            label.push_str(", free");
+        }
+        if cube.drained {
+            label.push_str(", drained");
+        }
+        for case in cube.cases.iter().take(4) {
+            write!(label, ", case {case}").expect("a string takes it");
+        }
+        label
+    }
+}
+
+fn cell(at: [usize; 2]) -> String {
+    format!("M{} {}h{CELL}v{CELL}h-{CELL}z", CELL_STEP * at[0], CELL_STEP * at[1])
+}
+
+fn hatch(x: usize, y: usize, size: [usize; 2]) -> Markup {
+    html! {
+        rect.hatch x=(x) y=(y) width=(size[0]) height=(size[1]) rx="5" fill="url(#hatch)" {}
+    }
+}
+
+/// The machines of a part, four in a row.
+fn machines(machines: &[Seat]) -> Markup {
+    let (per_row, n_rows) = (4, machines.len().div_ceil(4).max(1));
+    let size = [(TILE[0] - 6) / per_row - 1, (TILE[1] - 6) / n_rows - 1];
+    html! {
+        @for (idx, seat) in machines.iter().enumerate() {
+            @let x = 4 + (size[0] + 1) * (idx % per_row);
+            @let y = 4 + (size[1] + 1) * (idx / per_row);
+            @if let Some(job) = seat.job {
+                rect.fill x=(x) y=(y) width=(size[0]) height=(size[1]) fill=(colour(job))
+                    data-job=(job) {}
+            } @else if seat.out && !seat.drained {
+                rect.gone x=(x) y=(y) width=(size[0]) height=(size[1]) {}
+            } @else {
+                rect.seat x=(x) y=(y) width=(size[0]) height=(size[1]) {}
+            }
+            @if seat.drained { (hatch(x, y, size)) }
         }
     }
 }
 
-fn title(cube: &CubeView, jobs: &Jobs) -> String {
-    let mut title = format!("{}: {}", cube.name, cube.health);
-    for job in &cube.jobs {
-        title.push_str(&format!(", job {job} {}", jobs.name_of(*job)));
-    }
-    if cube.jobs.is_empty() {
-        title.push_str(", free");
-    }
-    match cube.links_drained {
-        _ if cube.drained => title.push_str(", drained"),
-        0 => (),
-        1 => title.push_str(", 1 link drained"),
-        n => title.push_str(&format!(", {n} links drained")),
-    }
-    for case in &cube.cases {
-        title.push_str(&format!(", case {case}"));
-    }
-    title
-}
-
-/// The number at the end of a name.
+/// The number at the end of a name, or all of a name without one.
 fn short(name: &str) -> &str {
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     if digits == 0 { name } else { &name[name.len() - digits..] }
 }
 
-/// One cube with its machines, chips and ends.
-pub(super) fn cube(detail: &CubeDetail) -> Markup {
-    let cube = &detail.cube;
-    html! {
-        h1 { (cube.name) }
-        dl.bar {
-            div { dt { "health" } dd { (cube.health) } }
-            div { dt { "chips used" } dd { (cube.chips_used) " of " (cube.chips) } }
-            div { dt { "chips out" } dd { (cube.chips_out) } }
-            div { dt { "ends out" } dd { (cube.ends_out) } }
-            div { dt { "jobs" } dd {
-                @for job in &cube.jobs { a href=(format!("/jobs/{job}")) { "#" (job) } " " }
-                @if cube.jobs.is_empty() { "none" }
-            } }
+/// Column and row of a part that stands on a flat grid.
+pub(super) fn cell_of(shell: &Shell, part: PartId) -> Option<[usize; 2]> {
+    let pool = shell.core().fabric().part(part).pool?;
+    let site = shell.core().layout().sites[pool].as_ref()?;
+    let [x, y, z] = site.ground().grid().at(site.cell_of(part)?);
+    (z == 0).then_some([x, y])
+}
+
+/// Who holds what of each part, gathered once.
+struct Seats {
+    holds: BTreeMap<PartId, Vec<(u32, u64)>>,
+    /// Machines that are drained, or something in them.
+    drained: BTreeSet<NodeId>,
+    /// Parts that are drained as a whole.
+    parts: BTreeSet<PartId>,
+}
+
+impl Seats {
+    fn of(shell: &Shell) -> Self {
+        let state = shell.core().state();
+        let mut holds: BTreeMap<PartId, Vec<(u32, u64)>> = BTreeMap::new();
+        for &job in &state.active {
+            for hold in state.jobs[job].place.iter().flat_map(|it| &it.holds) {
+                holds.entry(hold.part).or_default().push((job.number(), hold.seats));
+            }
         }
-        (drains(&detail.drains))
-        section {
-            h2 { "Machines" }
-            div.wide { table {
-                thead { tr { th { "machine" } th { "chips" } th { "state" } th { "cases" } } }
-                tbody { @for machine in &detail.machines {
-                    tr {
-                        td { (machine.path) }
-                        td { @for chip in &machine.chips {
-                            @let class = if chip.out { "chip out" } else { "chip" };
-                            span class=(class) title=(chip.path) {
-                                @match chip.job { Some(job) => { "#" (job) } None => { "·" } }
-                            }
-                        } }
-                        td { @if machine.out { "out of use" }
-                            @else if machine.drains.is_empty() { "ok" } @else { "drained" } }
-                        td { @for case in &machine.cases { "case " (case) " " } }
-                    }
-                } }
-            } }
+        let fabric = shell.core().fabric();
+        let (mut drained, mut parts) = (BTreeSet::new(), BTreeSet::new());
+        for target in state.drains.iter().filter(|(_, it)| !it.is_empty()).map(|it| it.0) {
+            match target {
+                Target::Part(part) => drop(parts.insert(*part)),
+                Target::Node(node) => {
+                    drained.extend(std::iter::successors(Some(*node), |it| fabric.parent_of(*it)));
+                }
+                Target::Port(_) | Target::Link(_) => {}
+            }
         }
-        section {
-            h2 { "Optical ends" }
-            div.wide { table {
-                thead { tr { th { "end" } th { "switch port" } th { "joined to" } th { "state" } } }
-                tbody { @for end in &detail.ends {
-                    tr {
-                        td { (end.path) }
-                        td { (end.to.as_deref().unwrap_or("not cabled")) }
-                        td { (end.peer.as_deref().unwrap_or("–")) }
-                        td { @if end.out { "out of use" } @else { "ok" } }
-                    }
-                } }
-            } }
-        }
+        Self { holds, drained, parts }
+    }
+
+    /// The machines of `part`; none where all are alike.
+    fn of_part(&self, shell: &Shell, part: PartId) -> Vec<Seat> {
+        let (fabric, state) = (shell.core().fabric(), shell.core().state());
+        let (template, known) = (fabric.template_of(part), &state.parts[part]);
+        let holds = self.holds.get(&part).map_or(&[][..], Vec::as_slice);
+        let machines = template.nodes().iter().enumerate();
+        let machines = machines.filter(|(_, it)| it.kind == NodeKind::Machine);
+        let seat = |(local, _): (usize, _)| {
+            let under = template.seats_under(local);
+            let job = holds.iter().find(|(_, seats)| seats & under != 0).map(|it| it.0);
+            let out = under != 0 && known.out & under == under;
+            Seat { job, out, drained: self.drained.contains(&fabric.node_at(part, local)) }
+        };
+        let seats: Vec<Seat> = machines.map(seat).collect();
+        if seats.windows(2).all(|it| it[0] == it[1]) { Vec::new() } else { seats }
     }
 }
 
-/// Who took things out of use, and why.
-pub(super) fn drains(drains: &[DrainView]) -> Markup {
-    html! {
-        @if !drains.is_empty() {
-            section {
-                h2 { "Out of use" }
-                ul { @for drain in drains {
-                    li { (drain.target) " by " (drain.by) ": " (drain.why) }
-                } }
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(in crate::page) fn spot(number: usize) -> Spot {
+        let view = CubeView {
+            name: format!("cube{number}"),
+            pod: Some("pod0".to_owned()),
+            kind: "cube".to_owned(),
+            chips: 64,
+            chips_used: 0,
+            chips_out: 0,
+            ends_out: 0,
+            jobs: Vec::new(),
+            health: "ok".to_owned(),
+            drained: false,
+            cases: Vec::new(),
+            retired: false,
+        };
+        let at = [number % PER_ROW, number / PER_ROW];
+        Spot { view, at, is_drained: false, machines: Vec::new() }
+    }
+
+    fn map(spots: Vec<Spot>) -> Map {
+        let names = BTreeMap::from([(7, "<b>\u{202e}evil".to_owned())]);
+        Map { pods: vec![Plan { name: "pod0".to_owned(), spots }], names }
+    }
+
+    #[test]
+    fn a_cube_shows_its_job_its_drain_and_its_cases() {
+        let mut held = spot(9);
+        held.view.jobs = vec![7];
+        held.view.chips_used = 64;
+        let mut ill = spot(10);
+        ill.view.health = "degraded".to_owned();
+        ill.view.drained = true;
+        ill.view.cases = vec![3, 4];
+        ill.machines = vec![Seat::default(); 16];
+        ill.machines[3].drained = true;
+        ill.machines[5].out = true;
+        let html = map(vec![spot(8), held, ill]).draw().into_string();
+        assert_eq!(html.matches("data-cube=").count(), 3);
+        assert_eq!(html.matches("data-job=\"7\"").count(), 1);
+        assert!(html.contains("cube9: ok, job 7 &lt;b&gt;\\u{202e}evil"), "{html}");
+        assert!(html.contains("class=\"cube degraded drained\""), "{html}");
+        assert!(html.contains("cube10: degraded, free, drained, case 3, case 4"), "{html}");
+        assert_eq!(html.matches("class=\"hatch\"").count(), 1, "one machine of sixteen");
+        assert_eq!(html.matches("class=\"gone\"").count(), 1);
+    }
+
+    #[test]
+    fn a_pod_of_thousands_is_a_shape_for_each_job_and_a_link_for_each_that_is_ill() {
+        let mut spots: Vec<Spot> = (0..4096).map(spot).collect();
+        for spot in &mut spots[100..1100] {
+            spot.view.jobs = vec![7];
         }
+        spots[5].view.health = "out".to_owned();
+        let html = map(spots).draw().into_string();
+        assert_eq!(html.matches("data-cube=").count(), 1);
+        assert_eq!(html.matches("data-job=").count(), 1);
+        assert!(html.len() < 100_000, "{}", html.len());
     }
 }

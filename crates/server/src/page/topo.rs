@@ -70,7 +70,7 @@ async fn page() -> Response {
                 script src="/topo.js" defer {}
             }
             body {
-                header { a.brand href="/" { "Selvedge" } span { "a server as NCCL sees it" } }
+                header.top { a.brand href="/" { "Selvedge" } span { "a server as NCCL sees it" } }
                 main {
                     section aria-labelledby="h-drop" {
                         h2 #h-drop { "Topology file or log" }

@@ -23,7 +23,7 @@ async fn the_largest_free_box_stands_on_the_dashboard_and_in_why_pending() {
     let room = &explained["room"][0];
     assert_eq!((&room["n_free"], &room["n_parts"]), (&json!(3), &json!(8)), "{explained}");
     assert_eq!((&room["largest_box"], &room["largest_set"]), (&json!("2x1"), &json!(3)));
-    let page = stand.request("GET", "/live").body(Body::empty()).unwrap();
+    let page = stand.request("GET", "/").body(Body::empty()).unwrap();
     let (status, _, page) = stand.send(page).await;
     assert_eq!(status, 200);
     assert!(

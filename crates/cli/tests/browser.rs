@@ -1,0 +1,450 @@
+//! The dashboard in a real browser: `cargo xtask prove browser`, and shortened in the tests.
+//!
+//! Goal: what the plant does is what a person sees, within two seconds, on every page, without an
+//! error on the console, whatever the names of jobs are.  Method: Debian's Chromium without a
+//! window, driven over its own protocol, looks at a server of our own while jobs, a switch that is
+//! under way, a drain and a fault come and go.  The full proof also walks through every page in
+//! light and dark, on a desk and on a phone, and leaves a picture of each in `target/browser`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "a real browser takes real time")]
+#![allow(clippy::print_stderr, reason = "what was not run is named, and what was measured is told")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use headless_chrome::browser::tab::Tab;
+use headless_chrome::protocol::cdp::types::Event;
+use headless_chrome::protocol::cdp::{Emulation, Log, Page};
+use headless_chrome::{Browser, LaunchOptions};
+use serde_json::{Value, json};
+
+/// Debian's own.
+const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// How long a page may take to show what it must, where nothing else is said.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a change may take to be seen.
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// What nobody should call a job.
+const HOSTILE: &str = "<script>hit=1</script>\"'&<img src=x onerror=hit=1>\u{202e}txt.exe";
+
+struct Up {
+    child: Child,
+    url: String,
+    link: String,
+    dir: tempfile::TempDir,
+}
+
+impl Up {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let mut child = program(dir.path())
+            .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
+            .arg(dir.path().join("data"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let up: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        std::thread::spawn(move || lines.for_each(drop));
+        let text = |key: &str| up[key].as_str().unwrap().to_owned();
+        Self { child, url: text("url"), link: text("link"), dir }
+    }
+
+    fn text(&self, args: &[&str]) -> String {
+        let done = program(self.dir.path()).args(["--server", &self.url]).args(args).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
+    }
+
+    fn submit(&self, name: &str, shape: &str, duration: &str) -> u64 {
+        let args = ["job", "submit", "--shape", shape, "--name", name, "--duration", duration];
+        self.json(&args)["id"].as_u64().unwrap()
+    }
+
+    fn until_job(&self, id: u64, state: &str) -> Value {
+        let since = Instant::now();
+        loop {
+            let job = self.json(&["job", "show", &id.to_string()]);
+            if job["state"] == state {
+                return job;
+            }
+            assert!(since.elapsed() < PATIENCE, "not {state}: {job}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = program(self.dir.path()).args(["--server", &self.url, "down"]).output();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
+    command
+}
+
+/// A browser's window, and what it complained of.
+struct Window {
+    tab: Arc<Tab>,
+    said: Arc<Mutex<Vec<String>>>,
+    base: String,
+    pictures: PathBuf,
+    _browser: Browser,
+}
+
+/// How a page is looked at.
+#[derive(Clone, Copy)]
+struct Look {
+    name: &'static str,
+    width: u32,
+    height: u32,
+    dark: bool,
+}
+
+const DESK: Look = Look { name: "light", width: 1280, height: 900, dark: false };
+const NIGHT: Look = Look { name: "dark", dark: true, ..DESK };
+const PHONE: Look = Look { name: "phone", width: 390, height: 844, dark: false };
+
+impl Window {
+    fn open(up: &Up) -> Self {
+        // Chromium's own sandbox refuses to run as root, as tests in a container do.
+        let user = Command::new("id").arg("-u").output().unwrap().stdout;
+        let is_root = user.trim_ascii() == b"0";
+        let options = LaunchOptions::default_builder()
+            .path(Some(CHROMIUM.into()))
+            .sandbox(!is_root)
+            .window_size(Some((DESK.width, DESK.height)))
+            .idle_browser_timeout(PATIENCE * 4)
+            .args(vec![OsStr::new("--hide-scrollbars"), OsStr::new("--disable-dev-shm-usage")])
+            .build()
+            .unwrap();
+        let browser = Browser::new(options).unwrap();
+        let tab = browser.new_tab().unwrap();
+        tab.set_default_timeout(PATIENCE);
+        let said: Arc<Mutex<Vec<String>>> = Arc::default();
+        let hears = Arc::clone(&said);
+        let hear = move |event: &Event| {
+            let complaint = match event {
+                Event::LogEntryAdded(it) if it.params.entry.level == Log::LogEntryLevel::Error => {
+                    format!("{} {:?}", it.params.entry.text, it.params.entry.url)
+                }
+                Event::RuntimeExceptionThrown(it) => format!("{:?}", it.params.exception_details),
+                Event::RuntimeConsoleAPICalled(it) => format!("console: {:?}", it.params.args),
+                _ => return,
+            };
+            hears.lock().unwrap().push(complaint);
+        };
+        tab.enable_log().unwrap().enable_runtime().unwrap();
+        tab.add_event_listener(Arc::new(hear)).unwrap();
+        let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("browser");
+        fs::create_dir_all(&pictures).unwrap();
+        let window = Self { tab, said, base: up.url.clone(), pictures, _browser: browser };
+        window.look(DESK);
+        window.tab.navigate_to(&up.link).unwrap().wait_until_navigated().unwrap();
+        window
+    }
+
+    fn look(&self, look: Look) {
+        let mobile = look.width < 600;
+        let metrics = json!({ "width": look.width, "height": look.height, "mobile": mobile,
+            "deviceScaleFactor": 1.0 });
+        let metrics: Emulation::SetDeviceMetricsOverride = serde_json::from_value(metrics).unwrap();
+        self.tab.call_method(metrics).unwrap();
+        let value = if look.dark { "dark" } else { "light" };
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] });
+        let media: Emulation::SetEmulatedMedia = serde_json::from_value(media).unwrap();
+        self.tab.call_method(media).unwrap();
+    }
+
+    fn go(&self, path: &str) {
+        let url = format!("{}{path}", self.base);
+        self.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+        self.until(path, "document.getElementById('live')?.textContent === 'live'", PATIENCE);
+    }
+
+    /// What a script makes of the page; it must be text, a number or a truth.
+    fn ask(&self, script: &str) -> Value {
+        let answer = self.tab.evaluate(script, false).unwrap();
+        answer.value.unwrap_or(Value::Null)
+    }
+
+    fn count(&self, selector: &str) -> u64 {
+        let found = self.ask(&format!("document.querySelectorAll({}).length", json!(selector)));
+        found.as_u64().unwrap()
+    }
+
+    /// Waits until `script` is true, and returns how long that took.
+    fn until(&self, what: &str, script: &str, limit: Duration) -> Duration {
+        let since = Instant::now();
+        while self.ask(script) != Value::Bool(true) {
+            if limit < since.elapsed() {
+                self.picture("failed");
+                let said = self.said.lock().unwrap().join("\n");
+                panic!("{what}: not within {limit:?}: {script}; console: {said}");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        since.elapsed()
+    }
+
+    /// Keeps the whole page as a picture.
+    fn picture(&self, name: &str) {
+        let whole = self.ask(
+            "JSON.stringify({x: 0, y: 0, scale: 1, width: innerWidth, \
+             height: Math.max(innerHeight, document.documentElement.scrollHeight)})",
+        );
+        let clip: Value = serde_json::from_str(whole.as_str().unwrap()).unwrap();
+        let shot = json!({ "format": "png", "clip": clip, "captureBeyondViewport": true });
+        let shot: Page::CaptureScreenshot = serde_json::from_value(shot).unwrap();
+        let data = self.tab.call_method(shot).unwrap().data;
+        let bytes = decoded(&data);
+        fs::write(self.pictures.join(format!("{name}.png")), bytes).unwrap();
+    }
+
+    /// What holds of every page, however it is looked at.
+    fn is_sound(&self, path: &str, look: Look) {
+        let wider = self.ask("document.documentElement.scrollWidth - innerWidth");
+        assert!(wider.as_i64().unwrap() <= 0, "{path} is {wider} too wide as {}", look.name);
+        assert_eq!(self.count("script"), 1, "{path}");
+        assert_eq!(self.count("img"), 0, "{path}");
+        assert_eq!(self.ask("typeof hit"), json!("undefined"), "{path}: a name has run");
+        let ids = "(() => { const ids = [...document.querySelectorAll('[id]')].map(it => it.id); \
+                   return ids.filter((it, at) => ids.indexOf(it) !== at).join(' '); })()";
+        assert_eq!(self.ask(ids), json!(""), "{path}: ids stand twice");
+        let unnamed = "[...document.querySelectorAll('a, button')].filter(it => \
+                       !(it.textContent.trim() || it.getAttribute('aria-label'))).length";
+        assert_eq!(self.ask(unnamed), json!(0), "{path}: links without a name");
+    }
+
+    fn is_quiet(&self) {
+        let said = self.said.lock().unwrap();
+        assert!(said.is_empty(), "the console says: {}", said.join("\n"));
+    }
+}
+
+/// What base64 stands for.
+fn decoded(text: &str) -> Vec<u8> {
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let digits: Vec<u8> = text.bytes().filter(|it| *it != b'=').map(value).collect();
+    let mut bytes = Vec::with_capacity(digits.len());
+    for four in digits.chunks(4) {
+        let bits = four.iter().fold(0u32, |bits, it| bits << 6 | u32::from(*it));
+        let bits = bits << (6 * (4 - four.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    bytes
+}
+
+/// Whether a browser can be run here; says so if not.
+fn has_browser() -> bool {
+    let is_there = Path::new(CHROMIUM).is_file();
+    if !is_there {
+        eprintln!("not run: chromium is missing; add --install");
+    }
+    is_there
+}
+
+/// The cubes that the map shows for a job, by name.
+fn cubes_of(job: u64) -> String {
+    format!(
+        "[...document.querySelectorAll('[data-cube]')].filter(it => \
+         it.querySelector('[data-job=\"{job}\"]')).map(it => it.dataset.cube).sort().join(' ')"
+    )
+}
+
+fn sorted(names: &Value) -> String {
+    let mut names: Vec<&str> =
+        names.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    names.sort_unstable();
+    names.join(" ")
+}
+
+#[test]
+fn what_the_plant_does_is_what_a_browser_shows() {
+    if !has_browser() {
+        return;
+    }
+    let up = Up::start();
+    let window = Window::open(&up);
+    window.until("live", "document.getElementById('live').textContent === 'live'", PATIENCE);
+    assert_eq!((window.count("[data-cube]"), window.count("[data-ocs]")), (64, 48));
+
+    // A job's cubes, by id.
+    let job = up.submit("watched", "8x8x8", "100d");
+    let running = up.until_job(job, "running");
+    let script = format!("{} === {}", cubes_of(job), json!(sorted(&running["cubes"])));
+    window.until("the job's cubes", &script, PATIENCE);
+
+    a_switch_under_way(&up, &window);
+
+    // A drain is marked on the map and on the cube's page.
+    up.text(&["machine", "drain", "cube60/m03", "--why", HOSTILE]);
+    let drained = "document.querySelector('[data-cube=cube60]').classList.contains('drained')";
+    let took = window.until("the drain", drained, PATIENCE);
+    eprintln!("a drain was seen {:.2} s after it was acknowledged", took.as_secs_f64());
+    window.go("/cubes/cube60");
+    assert_eq!(window.count("[data-machine='cube60/m03'][data-drained]"), 1);
+    assert_eq!(window.count("[data-drained]"), 1);
+    window.go("/");
+
+    // A job that has ended is gone.
+    let brief = up.submit("brief", "4x4x4", "3m");
+    let there = format!("document.querySelector('[data-cube] [data-job=\"{brief}\"]') !== null");
+    window.until("the brief job", &there, PATIENCE);
+    up.until_job(brief, "finished");
+    let took = window.until("the brief job's end", &format!("!({there})"), SEEN_WITHIN);
+    eprintln!("a finished job was gone {:.2} s later", took.as_secs_f64());
+
+    keys(&window);
+    hostile_names(&up, &window);
+    if std::env::var_os("SELVEDGE_PROOF").is_some() {
+        every_page(&up, &window, job);
+    }
+    window.is_quiet();
+}
+
+/// The plant's process is stopped in the middle of a switch: what is intended is not there yet.
+fn a_switch_under_way(up: &Up, window: &Window) {
+    let plant = up.json(&["status"])["plant_pid"].to_string();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &plant]).status().unwrap().success());
+    };
+    signal("-STOP");
+    up.submit("switching", "4x4x8", "100d");
+    let differ = "document.querySelectorAll('[data-ocs]:not([data-differ=\"0\"])').length";
+    window.until("the switch", &format!("{differ} === 48"), PATIENCE / 3);
+    assert_ne!(window.ask("document.getElementById('ocs-sum').dataset.differ"), json!("0"));
+    window.picture("switching");
+    signal("-CONT");
+    window.until("the switch's end", &format!("{differ} === 0"), PATIENCE);
+}
+
+/// The first stop of the tab key leads to the content, and arrows walk over the map.
+fn keys(window: &Window) {
+    let at = "document.activeElement.dataset.cube";
+    window.tab.press_key("Tab").unwrap();
+    assert_eq!(window.ask("document.activeElement.className"), json!("skip"));
+    window.ask("document.querySelector('[data-cube=cube0]').focus()");
+    for (key, cube) in [("ArrowRight", "cube1"), ("ArrowDown", "cube9"), ("ArrowLeft", "cube8")] {
+        window.tab.press_key(key).unwrap();
+        assert_eq!(window.ask(at), json!(cube), "{key}");
+    }
+    // A page that is drawn again takes nobody's place away.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(window.ask(at), json!("cube8"));
+    let shown =
+        "[...document.querySelectorAll('svg.pod a')].filter(it => it.tabIndex === 0).length";
+    assert_eq!(window.ask(shown), json!(1), "the map is one stop of the tab key");
+    window.ask("document.getElementById('theme').click()");
+    window.ask("document.getElementById('theme').click()");
+    assert_eq!(window.ask("document.documentElement.dataset.theme"), json!("dark"));
+    window.ask("document.getElementById('theme').click()");
+    assert_eq!(window.ask("document.documentElement.dataset.theme ?? 'auto'"), json!("auto"));
+}
+
+/// A job with a hostile name, running and waiting, is text on every page that shows it.
+fn hostile_names(up: &Up, window: &Window) {
+    let job = up.submit(HOSTILE, "4x4x4", "100d");
+    up.until_job(job, "running");
+    let waiting = up.submit(HOSTILE, "16x16x16", "100d");
+    for path in [
+        "/".to_owned(),
+        "/queue".to_owned(),
+        format!("/jobs/{job}"),
+        format!("/jobs/{job}/slice"),
+        format!("/jobs/{waiting}"),
+        "/health".to_owned(),
+        "/events".to_owned(),
+        "/cubes/cube60".to_owned(),
+        "/cubes/%3Cimg%20src=x%20onerror=hit=1%3E".to_owned(),
+    ] {
+        if path.starts_with("/cubes/%") {
+            let url = format!("{}{path}", window.base);
+            window.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+            // The browser itself reports that the page is not found.
+            std::thread::sleep(Duration::from_millis(200));
+            window.said.lock().unwrap().retain(|it| !it.contains("404"));
+        } else {
+            window.go(&path);
+        }
+        window.is_sound(&path, DESK);
+    }
+    let text = window.ask("document.body.textContent.includes('<img src=x')");
+    assert_eq!(text, json!(true), "it is told what was not found, as text");
+    up.text(&["job", "cancel", &waiting.to_string()]);
+}
+
+/// Every page in every look, with a picture of each.
+fn every_page(up: &Up, window: &Window, job: u64) {
+    for (name, shape) in [
+        ("sweep-a", "2x2x1"),
+        ("sweep-b", "2x2x2"),
+        ("vision", "4x8x8"),
+        ("twist", "4x4x8_twisted"),
+    ] {
+        up.submit(name, shape, "100d");
+    }
+    let large = up.submit("large", "8x16x16", "100d");
+    let waits = up.submit("foundation", "8x16x16", "100d");
+    up.submit("later", "16x16x16", "100d");
+    for (what, target) in
+        [("machine", "cube12/m05"), ("port", "y7/s11"), ("chip", "cube40/chip1.2.1")]
+    {
+        up.text(&["fault", "inject", what, target]);
+    }
+    let cases = "document.querySelectorAll('[data-case]').length";
+    window.go("/");
+    window.until("a case", &format!("2 <= {cases}"), PATIENCE);
+    std::thread::sleep(Duration::from_secs(4));
+    let case = window.ask("document.querySelector('[data-case]')?.dataset.case ?? '0'");
+    let pages = [
+        ("pod", "/".to_owned()),
+        ("switches", "/switches".to_owned()),
+        ("switch", "/switches/y7".to_owned()),
+        ("cube", "/cubes/cube60".to_owned()),
+        ("queue", "/queue".to_owned()),
+        ("job", format!("/jobs/{job}")),
+        ("waiting", format!("/jobs/{waits}")),
+        ("slice", format!("/jobs/{job}/slice?at=37")),
+        ("slice-large", format!("/jobs/{large}/slice")),
+        ("slice-cube", format!("/jobs/{large}/slice?cube=5&at=21")),
+        ("health", "/health".to_owned()),
+        ("case", format!("/cases/{}", case.as_str().unwrap())),
+        ("events", "/events".to_owned()),
+    ];
+    for look in [DESK, NIGHT, PHONE] {
+        window.look(look);
+        for (name, path) in &pages {
+            window.go(path);
+            window.is_sound(path, look);
+            window.picture(&format!("{name}-{}", look.name));
+        }
+    }
+    eprintln!("pictures are in {}", window.pictures.display());
+}
