@@ -305,7 +305,7 @@ fn what_the_plant_does_is_what_a_browser_shows() {
 
     // A drain is marked on the map and on the cube's page.
     up.text(&["machine", "drain", "cube60/m03", "--why", HOSTILE]);
-    let drained = "document.querySelector('[data-cube=cube60]').classList.contains('drained')";
+    let drained = "document.querySelector('[data-cube=cube60]').hasAttribute('data-drained')";
     let took = window.until("the drain", drained, PATIENCE);
     eprintln!("a drain was seen {:.2} s after it was acknowledged", took.as_secs_f64());
     window.go("/cubes/cube60");

@@ -347,11 +347,12 @@ impl CasePage {
         } else {
             table(
                 "evidence",
-                &["when", "what", "measured"],
+                &["when", "what", "measured", ""],
                 html! {
                     @for it in &case.evidence {
                         tr { td.n { (clock(it.at_s)) } td { (spaced(&it.symptom)) }
-                            td.n { (measured(it)) } }
+                            td.n { (measured(it)) }
+                        td.why { @if let Some(words) = &it.words { (inert(words)) } } }
                     }
                 },
             )

@@ -272,6 +272,7 @@ mod tests {
             generation: 4,
             known: true,
             drained: false,
+            links_drained: 0,
             cases: Vec::new(),
         };
         Strip { view, slots }

@@ -10,7 +10,7 @@ use selvedge_model::fault::Target;
 use selvedge_model::id::{NodeId, PartId};
 
 use crate::api::hardware::{self, CubeView};
-use crate::page::sheet::{address, colour, inert, more};
+use crate::page::sheet::{address, colour, counted, inert, more};
 use crate::shell::Shell;
 
 /// Width and height of a tile, and the steps to its neighbours.
@@ -33,10 +33,16 @@ pub(super) struct Spot {
     pub(super) view: CubeView,
     /// Column and row.
     pub(super) at: [usize; 2],
-    /// Whether all of it was taken out of use at once.
-    pub(super) is_drained: bool,
     /// Its machines, where they are not all alike.
     pub(super) machines: Vec<Seat>,
+}
+
+impl Spot {
+    /// Whether it, or something in it, is drained.
+    fn has_drain(&self) -> bool {
+        let is_in = self.machines.iter().any(|it| it.drained);
+        self.view.drained || is_in || 0 < self.view.links_drained
+    }
 }
 
 /// One machine of a part.
@@ -68,7 +74,7 @@ impl Map {
         let (core, state) = (shell.core(), shell.core().state());
         let mut pods: Vec<Plan> = Vec::new();
         let seats = Seats::of(shell);
-        for view in hardware::cube_views(shell).into_iter().filter(|it| !it.retired) {
+        for view in hardware::cube_views(shell).into_iter() {
             let pod = view.pod.clone().unwrap_or_default();
             let idx = pods.iter().position(|it| it.name == pod).unwrap_or_else(|| {
                 pods.push(Plan { name: pod, spots: Vec::new() });
@@ -77,8 +83,7 @@ impl Map {
             let part = core.fabric().part_named(&view.name);
             let at = part.and_then(|it| cell_of(shell, it)).unwrap_or([usize::MAX; 2]);
             let machines = part.map_or_else(Vec::new, |it| seats.of_part(shell, it));
-            let is_drained = part.is_some_and(|it| seats.parts.contains(&it));
-            pods[idx].spots.push(Spot { view, at, is_drained, machines });
+            pods[idx].spots.push(Spot { view, at, machines });
         }
         for pod in &mut pods {
             let per_row = if TILES_MAX < pod.spots.len() { CELLS_PER_ROW } else { PER_ROW };
@@ -139,12 +144,12 @@ impl Map {
     /// by its health.
     fn tile(&self, spot: &Spot) -> Markup {
         let cube = &spot.view;
-        let label = self.label(cube);
+        let label = self.label(spot);
         let [x, y] = [STEP[0] * spot.at[0], STEP[1] * spot.at[1]];
-        let drained = if cube.drained { " drained" } else { "" };
         html! {
             a href=(address("/cubes/", &cube.name)) data-key=(cube.name) data-cube=(cube.name)
-                class=(format!("cube {}{drained}", cube.health)) aria-label=(label)
+                class=(format!("cube {}", cube.health)) aria-label=(label)
+                data-drained[spot.has_drain()]
                 transform=(format!("translate({x} {y})")) {
                 title { (label) }
                 rect.back width=(TILE[0]) height=(TILE[1]) rx="5" {}
@@ -154,7 +159,7 @@ impl Map {
                             data-job=(job) {}
                     }
                 } @else { (machines(&spot.machines)) }
-                @if spot.is_drained { (hatch(0, 0, TILE)) }
+                @if cube.drained { (hatch(0, 0, TILE)) }
                 rect.edge x="1.5" y="1.5" width=(TILE[0] - 3) height=(TILE[1] - 3) rx="4" {}
                 text.no x="7" y="19" { (short(&cube.name)) }
                 @match cube.jobs.as_slice() {
@@ -180,7 +185,7 @@ impl Map {
             write!(path, "{}", cell(spot.at)).expect("a string takes it");
         }
         let is_ill =
-            |it: &&Spot| it.view.health != "ok" || it.view.drained || !it.view.cases.is_empty();
+            |it: &&Spot| it.view.health != "ok" || it.has_drain() || !it.view.cases.is_empty();
         html! {
             svg.pod.cells viewBox=(format!("0 0 {width} {height}")) role="group"
                 aria-label=(format!("map of {}", pod.name)) {
@@ -198,11 +203,10 @@ impl Map {
                     }
                 }
                 @for spot in pod.spots.iter().filter(is_ill) {
-                    @let label = self.label(&spot.view);
-                    @let class = if spot.view.drained { " drained" } else { "" };
+                    @let label = self.label(spot);
                     a href=(address("/cubes/", &spot.view.name)) data-key=(spot.view.name)
-                        class=(format!("cube {}{class}", spot.view.health))
-                        data-cube=(spot.view.name) aria-label=(label) {
+                        class=(format!("cube {}", spot.view.health)) aria-label=(label)
+                        data-cube=(spot.view.name) data-drained[spot.has_drain()] {
                         title { (label) }
                         path.edge d=(cell(spot.at)) {}
                     }
@@ -217,7 +221,8 @@ impl Map {
     }
 
     /// A part in words.
-    fn label(&self, cube: &CubeView) -> String {
+    fn label(&self, spot: &Spot) -> String {
+        let cube = &spot.view;
         let mut label = format!("{}: {}", cube.name, cube.health);
         for job in cube.jobs.iter().take(4) {
             write!(label, ", job {job} {}", self.name_of(*job)).expect("a string takes it");
@@ -225,8 +230,16 @@ impl Map {
         if cube.jobs.is_empty() {
             label.push_str(", free");
         }
+        let n_machines = spot.machines.iter().filter(|it| it.drained).count();
         if cube.drained {
             label.push_str(", drained");
+        } else if 0 < n_machines {
+            let n = counted(n_machines, "machine", "machines");
+            write!(label, ", {n} drained").expect("a string takes it");
+        }
+        if 0 < cube.links_drained {
+            let n = counted(cube.links_drained as usize, "link", "links");
+            write!(label, ", {n} drained").expect("a string takes it");
         }
         for case in cube.cases.iter().take(4) {
             write!(label, ", case {case}").expect("a string takes it");
@@ -285,8 +298,6 @@ struct Seats {
     holds: BTreeMap<PartId, Vec<(u32, u64)>>,
     /// Machines that are drained, or something in them.
     drained: BTreeSet<NodeId>,
-    /// Parts that are drained as a whole.
-    parts: BTreeSet<PartId>,
 }
 
 impl Seats {
@@ -299,17 +310,13 @@ impl Seats {
             }
         }
         let fabric = shell.core().fabric();
-        let (mut drained, mut parts) = (BTreeSet::new(), BTreeSet::new());
+        let mut drained = BTreeSet::new();
         for target in state.drains.iter().filter(|(_, it)| !it.is_empty()).map(|it| it.0) {
-            match target {
-                Target::Part(part) => drop(parts.insert(*part)),
-                Target::Node(node) => {
-                    drained.extend(std::iter::successors(Some(*node), |it| fabric.parent_of(*it)));
-                }
-                Target::Port(_) | Target::Link(_) => {}
+            if let Target::Node(node) = target {
+                drained.extend(std::iter::successors(Some(*node), |it| fabric.parent_of(*it)));
             }
         }
-        Self { holds, drained, parts }
+        Self { holds, drained }
     }
 
     /// The machines of `part`; none where all are alike.
@@ -346,11 +353,11 @@ mod tests {
             jobs: Vec::new(),
             health: "ok".to_owned(),
             drained: false,
+            links_drained: 0,
             cases: Vec::new(),
-            retired: false,
         };
         let at = [number % PER_ROW, number / PER_ROW];
-        Spot { view, at, is_drained: false, machines: Vec::new() }
+        Spot { view, at, machines: Vec::new() }
     }
 
     fn map(spots: Vec<Spot>) -> Map {
@@ -365,7 +372,7 @@ mod tests {
         held.view.chips_used = 64;
         let mut ill = spot(10);
         ill.view.health = "degraded".to_owned();
-        ill.view.drained = true;
+        ill.view.links_drained = 2;
         ill.view.cases = vec![3, 4];
         ill.machines = vec![Seat::default(); 16];
         ill.machines[3].drained = true;
@@ -374,8 +381,10 @@ mod tests {
         assert_eq!(html.matches("data-cube=").count(), 3);
         assert_eq!(html.matches("data-job=\"7\"").count(), 1);
         assert!(html.contains("cube9: ok, job 7 &lt;b&gt;\\u{202e}evil"), "{html}");
-        assert!(html.contains("class=\"cube degraded drained\""), "{html}");
-        assert!(html.contains("cube10: degraded, free, drained, case 3, case 4"), "{html}");
+        assert_eq!(html.matches("class=\"cube degraded\"").count(), 1, "{html}");
+        assert_eq!(html.matches("data-drained").count(), 1, "{html}");
+        let label = "cube10: degraded, free, 1 machine drained, 2 links drained, case 3, case 4";
+        assert!(html.contains(label), "{html}");
         assert_eq!(html.matches("class=\"hatch\"").count(), 1, "one machine of sixteen");
         assert_eq!(html.matches("class=\"gone\"").count(), 1);
     }

@@ -3,36 +3,23 @@
 use std::path::PathBuf;
 
 use selvedge_control::core::Core;
-use selvedge_driver::store::{Row, Snapshot, StoreError};
+use selvedge_driver::store::Store;
 
 use crate::clock::{Clock, Speed};
 use crate::feed::Feed;
-use crate::journal::Journal;
 use crate::meter::Meter;
 use crate::page::sheet::Sheet;
 use crate::page::state::Standing;
 use crate::page::{Page, framed, trouble_parts};
 use crate::shell::{Parts, Shell};
 
-/// The journal of a shell that is only looked at.
-struct Unwritten;
-
-impl Journal for Unwritten {
-    fn append(&mut self, _: &[Row]) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn snapshot(&mut self, _: &Snapshot) -> Result<(), StoreError> {
-        Ok(())
-    }
-}
-
-/// The first page of a server whose core is `core`, as it is before it is compressed.
-pub fn first_page(core: Core) -> String {
+/// The first page of a server whose core is `core`, as it is before it is compressed; nothing is
+/// written to its journal.
+pub fn first_page(core: Core, journal: Store) -> String {
     let shell = Shell::new(Parts {
         clock: Clock::from(core.state().now, Speed::REAL),
         core,
-        journal: Box::new(Unwritten),
+        journal: Box::new(journal),
         feed: Feed::after(0),
         meter: Meter::new(),
         data: PathBuf::new(),
