@@ -5,9 +5,10 @@
 //! parts with names.  Whoever looks at a page is sent those parts that change ([`live`]).
 //!
 //! In reading order: the small things of which all is made (`sheet`), the line of state that heads
-//! every page (`state`); then the pages: the pods (`pod`), the switches (`panel`, `ports`), grids of boards (`grid`), a cube
-//! (`cube`), a slice (`slice`), the queue (`queue`), a job (`job`), health (`health`), events
-//! (`events`) and the first page of all (`home`); then how they are kept live (`live`).
+//! every page (`state`); then the pages: the pods (`pod`), the switches (`panel`, `ports`), grids
+//! of boards (`grid`), a cube (`cube`), a slice (`slice`), the queue (`queue`), a job (`job`),
+//! health (`health`), events (`events`) and the first page of all (`home`); then how they are kept
+//! live (`live`).
 //!
 //! Everything that a person wrote is escaped by the templates, and shown by code where it does not
 //! print; colours are presentation attributes and classes, because the policy lets no inline style

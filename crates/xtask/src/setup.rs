@@ -51,6 +51,8 @@ pub const PACKAGES: &[Package] = &[
         name: "scalapack-mpi-test",
         program: "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests/xdlu",
         wanted_by: "the same",
+    },
+    Package {
         name: "chromium",
         program: "/usr/bin/chromium",
         wanted_by: "cargo xtask prove browser, and its short form in the tests",

@@ -92,8 +92,10 @@ impl CubePage {
                     @for case in &cube.cases { " " (case_link(*case)) } }
                 dl.tiles {
                     (tile("pod", html! { (cube.pod.as_deref().unwrap_or("none")) }))
-                    (tile("chips in use", html! { (cube.chips_used) small { " of " (cube.chips) } }))
-                    (tile("chips out", html! { span.warn[0 < cube.chips_out] { (cube.chips_out) } }))
+                    (tile("chips in use", html! {
+                        (cube.chips_used) small { " of " (cube.chips) } }))
+                    (tile("chips out", html! {
+                        span.warn[0 < cube.chips_out] { (cube.chips_out) } }))
                     (tile("outer links out", html! {
                         span.warn[0 < cube.ends_out] { (cube.ends_out) }
                     }))
@@ -126,7 +128,7 @@ impl CubePage {
                 li { span.swatch.held {} "held, coloured by job" }
                 li { span.swatch.out {} "out of use" }
                 li { span.swatch.linkill {} "link not well" }
-                li { "x runs to the right, y downwards; a corner mark is the link to the next layer" }
+                li { "x runs to the right, y downwards; a corner leads to the next layer" }
             }
         }
     }
@@ -170,8 +172,13 @@ impl CubePage {
             }
             @for (dim, why) in chip.ahead.iter().enumerate() {
                 @if let Some(why) = why {
-                    g { title { "+" (DIMS[dim]) " link of chip " (at[0]) "." (at[1]) "." (at[2]) ": " (why) }
-                        path.linkill d=(link(at, dim)) {} }
+                    g {
+                        title {
+                            "+" (DIMS[dim]) " link of chip " (at[0]) "." (at[1]) "." (at[2]) ": "
+                            (why)
+                        }
+                        path.linkill d=(link(at, dim)) {}
+                    }
                 }
             }
         }
@@ -203,7 +210,8 @@ impl CubePage {
         html! {
             figure {
                 figcaption { (face) }
-                svg.face viewBox="0 0 84 84" role="img" aria-label=(format!("ends of face {face}")) {
+                svg.face viewBox="0 0 84 84" role="img"
+                    aria-label=(format!("ends of face {face}")) {
                     @for (index, end, dim) in ends {
                         @let title = format!("{face}/{index} to {}, joined to {}{}",
                             end.to.as_deref().unwrap_or("nothing"),
@@ -228,7 +236,8 @@ impl CubePage {
         }
         html! {
             details {
-                summary { (ends.len()) " ends, " (ends.iter().filter(|it| it.peer.is_some()).count())
+                summary { (ends.len()) " ends, "
+                    (ends.iter().filter(|it| it.peer.is_some()).count())
                     " joined, " (ends.iter().filter(|it| it.out).count()) " out of use" }
                 (table("ends", &["end", "cable to", "joined to", "state"], html! {
                     @for end in ends {
@@ -243,7 +252,8 @@ impl CubePage {
                                 }
                                 None => "–",
                             } }
-                            td { @if end.out { (badge("health-out", "out of use")) } @else { "ok" } }
+                            td { @if end.out { (badge("health-out", "out of use")) }
+                                @else { "ok" } }
                         }
                     }
                 }))
@@ -293,7 +303,8 @@ fn machines(machines: &[MachineView]) -> Markup {
                 td.n { (machine.chips.len()) @if 0 < n_out { small.warn { " " (n_out) " out" } } }
                 td { @for case in &machine.cases { (case_link(*case)) " " } }
                 td { @for drain in &machine.drains {
-                    (inert(&drain.by)) @if !drain.why.is_empty() { ": " bdi { (inert(&drain.why)) } }
+                    (inert(&drain.by))
+                    @if !drain.why.is_empty() { ": " bdi { (inert(&drain.why)) } }
                     " "
                 } }
             }

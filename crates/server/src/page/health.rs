@@ -256,7 +256,8 @@ impl Matrix {
             path.well d=(well) {}
             @for (idx, mark) in &row.marks {
                 @let says = format!("{} {}: {}", row.name, self.columns[*idx], mark.says);
-                @let to = mark.case.map_or_else(|| row.address.clone(), |it| format!("/cases/{it}"));
+                @let of_case = mark.case.map(|it| format!("/cases/{it}"));
+                @let to = of_case.unwrap_or_else(|| row.address.clone());
                 a href=(to) data-key=(format!("{} {idx}", row.name)) data-ill=(mark.ill.class())
                     aria-label=(says) {
                     title { (says) }

@@ -101,9 +101,12 @@ impl JobPage {
                         @if job.preemptible { small { " preemptible" } } }))
                     (tile("starts", html! { (job.attempt) }))
                     (tile("interrupted", html! { (job.n_interrupted) small { " by faults" }
-                        @if 0 < job.n_preempted { ", " (job.n_preempted) small { " by others" } } }))
+                        @if 0 < job.n_preempted {
+                            ", " (job.n_preempted) small { " by others" } } }))
                     (tile("held hardware", html! { (lasting(job.allocated_s)) }))
-                    @if let Some(limit) = job.limit_s { (tile("limit", html! { (lasting(limit)) })) }
+                    @if let Some(limit) = job.limit_s {
+                        (tile("limit", html! { (lasting(limit)) }))
+                    }
                     @if 0 < job.kept_steps { (tile("steps kept", html! { (job.kept_steps) })) }
                     @if let Some(generation) = job.generation {
                         (tile("generation", html! { (generation) }))
@@ -165,8 +168,12 @@ impl JobPage {
             "tasks",
             "Program",
             html! {
-                p.command { @for word in job.command.iter().flatten().take(64) { (words(word)) " " } }
-                p.caption { code { "selvedge job logs " (job.id) " --task N" } " shows what a task wrote" }
+                p.command {
+                    @for word in job.command.iter().flatten().take(64) { (words(word)) " " }
+                }
+                p.caption {
+                    code { "selvedge job logs " (job.id) " --task N" } " shows what a task wrote"
+                }
                 @if self.detail.tasks.is_empty() { (none("None of its tasks has begun.")) }
                 @else {
                     (table("tasks", &heads, html! {
@@ -237,7 +244,9 @@ fn bars(life: &[Stretch]) -> Markup {
                 ({ x += width; "" })
             }
         }
-        p.scale { span { (clock(first.from_s)) } span { (lasting(whole)) } span { (clock(last.to_s)) } }
+        p.scale {
+            span { (clock(first.from_s)) } span { (lasting(whole)) } span { (clock(last.to_s)) }
+        }
         ul.legend {
             @for doing in [Doing::Waiting, Doing::Starting, Doing::Running, Doing::Stopping] {
                 @let took: f64 = life.iter().filter(|it| it.doing == doing)

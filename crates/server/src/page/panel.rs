@@ -119,7 +119,7 @@ impl Panel {
                     li { span.swatch.right {} "as intended" }
                     li { span.swatch.missing {} "intended, not there" }
                     li { span.swatch.loose {} "left over, serves nobody" }
-                    li { span.swatch.near {} "loss near the plant's limit (upper line north, lower south)" }
+                    li { span.swatch.near {} "loss near the limit (above north, below south)" }
                     li { span.swatch.high {} "loss too high" }
                 }
             }
@@ -131,7 +131,8 @@ impl Panel {
         let width = NAME + TICK * n_slots + COUNT;
         html! {
             svg.panel viewBox=(format!("0 0 {width} {}", ROW * strips.len())) role="group"
-                data-keys="1" aria-label=(format!("switches {name}: mirror pairs, intended against actual")) {
+                data-keys="1"
+                aria-label=(format!("switches {name}: pairs, intended against actual")) {
                 @for (idx, strip) in strips.iter().enumerate() { (strip.draw(ROW * idx, n_slots)) }
             }
         }

@@ -136,7 +136,9 @@ impl SwitchPage {
                     self.ports.iter().filter(|it| it.is_north == is_north).collect();
                 @let most = ports.iter().filter_map(|it| it.measured).max().unwrap_or(0).max(300);
                 figure {
-                    figcaption { (side) ", up to " (format!("{:.2}", f64::from(most) / 100.0)) " dB" }
+                    figcaption {
+                        (side) ", up to " (format!("{:.2}", f64::from(most) / 100.0)) " dB"
+                    }
                     svg.losses viewBox=(format!("0 0 {} 62", 9 * ports.len())) role="img"
                         preserveAspectRatio="none"
                         aria-label=(format!("measured loss of each {side} port")) {
@@ -184,7 +186,7 @@ impl SwitchPage {
                             td { @if let Some(it) = &pair.from { (cube_link(it)) } @else { "–" } }
                             td { @if let Some(it) = &pair.to { (cube_link(it)) } @else { "–" } }
                             td { @if let Some(job) = pair.job { (job_link(job)) } }
-                            td { span class=(format!("badge {}", class_of(pair))) { (state_of(pair)) } }
+                            td { (badge(class_of(pair), state_of(pair))) }
                         }
                     }
                 }))

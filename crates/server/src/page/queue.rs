@@ -229,7 +229,8 @@ fn pod_room(room: &Room) -> Markup {
                 (free) " of " (pod.n_chips) " chips neither held nor out"
             } }
             svg.meter.tall viewBox="0 0 100 8" preserveAspectRatio="none" role="img"
-                aria-label=(format!("{} chips held, {} out, {} in all", pod.chips_used, pod.chips_out, pod.n_chips)) {
+                aria-label=(format!("{} chips held, {} out, {} in all",
+                    pod.chips_used, pod.chips_out, pod.n_chips)) {
                 rect.rail width="100" height="8" {}
                 rect.used width=(share(pod.chips_used)) height="8" {}
                 rect.gone x=(share(pod.n_chips - pod.chips_out.min(pod.n_chips)))
@@ -244,7 +245,8 @@ fn pod_room(room: &Room) -> Markup {
                 } }
             }
             @if let Some((sides, connected)) = &room.largest {
-                p { "The largest free box is " b { (sides) } " boards, the largest connected set of "
+                p { "The largest free box is " b { (sides) } " boards, the largest connected set "
+                    "of "
                     "free boards " b { (connected) } "." }
             }
         }

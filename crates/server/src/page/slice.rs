@@ -1,9 +1,10 @@
 //! A slice in three dimensions: its chips, or its cubes, where they lie in its torus, and the rings
 //! through one of them.
 //!
-//! The longest axis runs to the right, the next to the front, the shortest upwards, each with its own
-//! slant, so that no point of a torus of eight lies behind another.  Up to [`CHIPS_MAX`] chips are drawn one by one; of a larger slice the
-//! cubes are, and one of them is opened by a click.
+//! The longest axis runs to the right, the next to the front, the shortest upwards, each with a
+//! slant of its own, so that points of a torus of eight do not hide each other.  Up to
+//! [`CHIPS_MAX`] chips are drawn one by one; of a larger slice the cubes are, and a click
+//! opens one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -224,9 +225,8 @@ impl SlicePage {
                     (tile("shape", html! { (self.shape) }))
                     (tile("chips", html! { (self.n_chips) }))
                     @for (axis, (n, length)) in self.counts.iter().enumerate() {
-                        (tile(&format!("{} along {}", if self.is_wrapped() { "rings" } else { "lines" },
-                            DIMS[axis]),
-                            html! { (n) small { " of " (length) " chips" } }))
+                        @let lines = if self.is_wrapped() { "rings" } else { "lines" };
+                        (tile(&format!("{lines} along {}", DIMS[axis]), (n) small { " of " (length) " chips" } }))
                     }
                     (tile("wraps", html! { @match (self.is_wrapped(), self.twisted) {
                         (false, _) => "none: a line along each axis",
@@ -341,7 +341,8 @@ impl SlicePage {
         };
         html! {
             a href=(self.leads_to(idx)) class=(class) data-key=(idx) data-point=(idx)
-                data-part=(point.part) aria-label=(label) transform=(format!("translate({x:.1} {y:.1})")) {
+                data-part=(point.part) aria-label=(label)
+                transform=(format!("translate({x:.1} {y:.1})")) {
                 title { (label) @if point.out { ", something of it is not well" } }
                 @if self.of_cubes { (solid(shade(point.hold))) text y="27" { (point.part) } }
                 @else { circle r="5.5" fill=(shade(point.hold)) {} }

@@ -116,7 +116,10 @@ async fn hostile_texts_are_inert_on_every_page() {
     let stand = Stand::up(dir.path());
     let name = "<script>a()</script>\"'&<img src=x onerror=a()>\u{202e}gpj.exe\u{2066}x";
     let long = format!("{name}\n\r\u{0}{}", "<b>y</b>".repeat(100));
-    let form = |shape: &str| json!({ "name": name, "owner": name, "project": name, "shape": shape, "duration": "99d" });
+    let form = |shape: &str| {
+        let (owner, project) = (name, name);
+        json!({ "name": name, "owner": owner, "project": project, "shape": shape })
+    };
     let job = stand.post("/v1/jobs", form("2x2x1")).await["id"].as_u64().unwrap();
     let waits = stand.post("/v1/jobs", form("16x16x16")).await["id"].as_u64().unwrap();
     for target in ["cube9", "cube10/m03", "x0", "x1/n3", "cube11/y/in/3"] {
