@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use selvedge_control::family::is_boards;
-use selvedge_control::state::{Event, Job};
+use selvedge_control::state::{Event, Job, JobState};
 use selvedge_model::id::JobId;
 use selvedge_model::job::Demand;
 
@@ -63,10 +63,12 @@ impl JobPage {
         let id = JobId::new(id);
         let job = job::find(shell, id)?;
         let now_s = shell.core().state().now.as_secs_f64();
+        let is_waiting = matches!(job.state, JobState::Queued { .. });
+        let explained = if is_waiting { shell.core().explain(id) } else { None };
         let of_torus = matches!(&job.spec.demand, Demand::Shape(text) if !is_boards(text));
         Ok(Self {
             detail: job::detail(shell, id, job),
-            why: explain::explain(shell, id, job),
+            why: explain::explain(shell, id, job, explained),
             life: life(job, now_s),
             has_slice: of_torus && job.place.is_some(),
         })

@@ -291,7 +291,8 @@ impl QueuePage {
     pub(super) fn of(shell: &Shell) -> Self {
         let head = shell.core().head().map(|it| it.job).map(|id| {
             let job = &shell.core().state().jobs[id];
-            (job::view(shell, id, job), explain::explain(shell, id, job))
+            let explained = explain::explain(shell, id, job, shell.core().explain(id));
+            (job::view(shell, id, job), explained)
         });
         Self { queue: Queue::of(shell), rooms: rooms(shell), head }
     }

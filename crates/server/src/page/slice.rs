@@ -226,7 +226,9 @@ impl SlicePage {
                     (tile("chips", html! { (self.n_chips) }))
                     @for (axis, (n, length)) in self.counts.iter().enumerate() {
                         @let lines = if self.is_wrapped() { "rings" } else { "lines" };
-                        (tile(&format!("{lines} along {}", DIMS[axis]), (n) small { " of " (length) " chips" } }))
+                        (tile(&format!("{lines} along {}", DIMS[axis]), html! {
+                            (n) small { " of " (length) " chips" }
+                        }))
                     }
                     (tile("wraps", html! { @match (self.is_wrapped(), self.twisted) {
                         (false, _) => "none: a line along each axis",
