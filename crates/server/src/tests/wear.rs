@@ -39,14 +39,15 @@ async fn a_cube_with_one_drained_link_is_in_use() {
     assert_eq!((&switch["drained"], &switch["links_drained"]), (&json!(false), &json!(1)));
     let map = page(&stand, "/").await;
     assert!(map.contains("cube1: degraded, free, 1 link drained"), "{map}");
-    assert!(!map.contains("M6 6L34 34"), "no tile is crossed out");
+    assert!(!map.contains("class=\"hatch\""), "no tile is hatched");
 
     stand.post("/v1/drain", json!({ "target": "cube2" })).await;
     stand.post("/v1/drain", json!({ "target": "cube3/m04" })).await;
     assert_eq!(cube(&stand, "cube2").await["drained"], true);
     let third = cube(&stand, "cube3").await;
     assert_eq!((&third["drained"], &third["chips_out"]), (&json!(false), &json!(4)));
-    assert_eq!(page(&stand, "/").await.matches("M6 6L34 34").count(), 1);
+    let hatched = page(&stand, "/").await.matches("class=\"hatch\"").count();
+    assert_eq!(hatched, 2, "a cube, and one machine of another");
     stand.down();
 }
 
