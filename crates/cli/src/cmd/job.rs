@@ -109,8 +109,8 @@ struct Submit {
     /// How long a task may go without touching its heartbeat file before it counts as hung.
     #[arg(long, value_name = "SECONDS", requires = "command")]
     heartbeat: Option<u32>,
-    /// Submit so many jobs, called NAME[0], NAME[1], …; a command finds its number in
-    /// $JOB_ARRAY_INDEX.
+    /// Submit so many jobs, each NAME with its number from 0 on in brackets; a command finds the
+    /// number in $JOB_ARRAY_INDEX.
     #[arg(long, value_name = "N", conflicts_with = "dry_run")]
     array: Option<u32>,
     /// A text that makes a repeated submit the same job.
