@@ -60,7 +60,7 @@ fn run(args: &str, dir: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
     command.args(args.split_whitespace()).current_dir(dir).stdin(Stdio::null());
     // A server of whoever runs the tests is not ours to find.
-    command.env("XDG_RUNTIME_DIR", dir).env("COLUMNS", "100");
+    command.env("SELVEDGE_RUNTIME_DIR", dir).env("COLUMNS", "100");
     let done = command.output().unwrap();
     let mut out = masked(&String::from_utf8_lossy(&done.stdout));
     for line in masked(&String::from_utf8_lossy(&done.stderr)).lines() {

@@ -112,7 +112,11 @@ impl Drop for Up {
 
 fn program(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
+    command
+        .current_dir(dir)
+        .env("SELVEDGE_RUNTIME_DIR", dir)
+        .env("USER", "ada")
+        .stdin(Stdio::null());
     command
 }
 

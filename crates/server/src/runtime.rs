@@ -185,10 +185,17 @@ fn authority(url: &str) -> Option<(&str, u16)> {
     (!host.is_empty()).then_some((host, port))
 }
 
+/// Names the only place where servers are written down and looked for: tests and a second set of
+/// servers stay apart from those of the machine.
+const HOME_VARIABLE: &str = "SELVEDGE_RUNTIME_DIR";
+
 /// Where runtime files may lie, best first.  A reader looks in all of them, for a server may have
 /// been started with another environment.
 fn homes() -> Vec<PathBuf> {
     let Some(uid) = uid() else { return Vec::new() };
+    if let Some(dir) = std::env::var_os(HOME_VARIABLE) {
+        return vec![PathBuf::from(dir).join("selvedge/servers")];
+    }
     let mut homes = Vec::new();
     if let Some(dir) = std::env::var_os("XDG_RUNTIME_DIR") {
         homes.push(PathBuf::from(dir));

@@ -56,7 +56,7 @@ impl Machine {
         let mut shell = Command::new("sh");
         shell.args(["-eu", "-c", script]).current_dir(self.path("home"));
         shell.env("PATH", format!("{}:{path}", self.path("bin").display()));
-        shell.env("XDG_RUNTIME_DIR", self.path("run")).env("USER", "root");
+        shell.env("SELVEDGE_RUNTIME_DIR", self.path("run")).env("USER", "root");
         let log = self.path("log");
         shell.stdin(Stdio::null()).stdout(fs::File::create(&log).unwrap());
         shell.stderr(fs::File::options().append(true).open(&log).unwrap());
@@ -72,7 +72,7 @@ impl Drop for Machine {
         // Whatever a test that failed has left running.
         for data in ["var/lib/selvedge", "demo"] {
             let mut down = crate::program(&self.path("home"));
-            down.env("XDG_RUNTIME_DIR", self.path("run"));
+            down.env("SELVEDGE_RUNTIME_DIR", self.path("run"));
             let _ = down.args(["down", "--data"]).arg(self.path(data)).output();
         }
     }

@@ -72,7 +72,7 @@ fn a_plant_without_room_for_its_state_stands_still_and_goes_on_once_there_is() {
     let mut shell = Command::new("sh");
     let script = "trap '' XFSZ; exec \"$0\" up --json --listen 127.0.0.1:0 --data data";
     shell.args(["-c", script, env!("CARGO_BIN_EXE_selvedge")]).current_dir(dir.path());
-    shell.env("XDG_RUNTIME_DIR", dir.path()).stdin(Stdio::null());
+    shell.env("SELVEDGE_RUNTIME_DIR", dir.path()).stdin(Stdio::null());
     let up = Up::of(shell, dir);
     up.text(&["job", "submit", "--shape", "4x4x4", "--name", "a", "--duration", "30d"]);
     up.text(&["job", "wait", "0", "--running", "--timeout", "60"]);

@@ -109,7 +109,11 @@ impl Drop for Up {
 
 pub(crate) fn program(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "root").stdin(Stdio::null());
+    command
+        .current_dir(dir)
+        .env("SELVEDGE_RUNTIME_DIR", dir)
+        .env("USER", "root")
+        .stdin(Stdio::null());
     command
 }
 

@@ -214,7 +214,11 @@ pub(crate) fn end_left(dir: &Path) -> Output {
 /// The program in `dir`, which holds its runtime files too.
 pub(crate) fn program(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir).env("USER", "ada").stdin(Stdio::null());
+    command
+        .current_dir(dir)
+        .env("SELVEDGE_RUNTIME_DIR", dir)
+        .env("USER", "ada")
+        .stdin(Stdio::null());
     command
 }
 

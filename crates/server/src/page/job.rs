@@ -105,7 +105,9 @@ impl JobPage {
                     (tile("interrupted", html! { (job.n_interrupted) small { " by faults" }
                         @if 0 < job.n_preempted {
                             ", " (job.n_preempted) small { " by others" } } }))
-                    (tile("held hardware", html! { (lasting(job.allocated_s)) }))
+                    @if 0.0 < job.allocated_s {
+                        (tile("held hardware", html! { (lasting(job.allocated_s)) }))
+                    }
                     @if let Some(limit) = job.limit_s {
                         (tile("limit", html! { (lasting(limit)) }))
                     }
@@ -253,8 +255,10 @@ fn bars(life: &[Stretch]) -> Markup {
             @for doing in [Doing::Waiting, Doing::Starting, Doing::Running, Doing::Stopping] {
                 @let took: f64 = life.iter().filter(|it| it.doing == doing)
                     .map(|it| it.to_s - it.from_s).sum();
-                li { span class=(format!("swatch {}", doing.word())) {}
-                    (doing.word()) " " (lasting(took)) }
+                @if 0.0 < took {
+                    li { span class=(format!("swatch {}", doing.word())) {}
+                        (doing.word()) " " (lasting(took)) }
+                }
             }
         }
     }

@@ -132,6 +132,7 @@ pub(super) fn lasting(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (days, hours, minutes) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60);
     match (days, hours, minutes) {
+        (0, 0, 0) if seconds < 0.05 => "0s".to_owned(),
         (0, 0, 0) if seconds < 10.0 => format!("{seconds:.1}s"),
         (0, 0, 0) => format!("{whole}s"),
         (0, 0, _) => format!("{minutes}m {:02}s", whole % 60),
