@@ -329,6 +329,8 @@ impl Core {
     /// The job is over.
     pub(super) fn end(&mut self, job: JobId, state: JobState) {
         self.dequeue(job);
+        // Even one that held nothing: those behind it may be first now.
+        self.dirty = true;
         let generation = self.state.jobs[job].generation;
         self.release(job);
         let now = self.state.now;

@@ -230,12 +230,10 @@ fn waiting(core: &selvedge_control::core::Core, id: JobId) -> String {
         return format!("it is not started again before {not_before}");
     }
     let ahead = state.queue.iter().take_while(|(_, job)| *job != id).count();
-    let Some(head) = core.head() else { return format!("{ahead} jobs are served before it") };
+    let before = if ahead == 1 { "1 job is".to_owned() } else { format!("{ahead} jobs are") };
+    let Some(head) = core.head() else { return format!("{before} served before it") };
     if head.job != id {
-        return format!(
-            "{ahead} jobs are served before it; {} is the first that does not fit",
-            head.job
-        );
+        return format!("{before} served before it; {} is the first that does not fit", head.job);
     }
     match &head.promise {
         Some(promise) => {

@@ -289,6 +289,33 @@ fn orders_are_obeyed_while_a_job_waits_or_starts() {
 }
 
 #[test]
+fn a_job_starts_when_the_one_that_it_waited_behind_is_cancelled() {
+    check(
+        "submit a 4x4x8 for=9h
+         submit b 4x4x16 for=1h
+         submit c 4x4x8 for=9h
+         run 1m
+         cancel b
+         show",
+        expect![[r#"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            5s JobSubmitted job: job1
+            5s JobSubmitted job: job2
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            65s JobCancelled job: job1
+            65s JobPlaced job: job2 attempt: 1 n_parts: 2 kept_parts: 0
+            65s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job2 n_switches: 48 n_removed: 0 n_added: 96
+              a attempt 1 Running since: 26.000s on cube0 cube1
+              b attempt 0 Cancelled
+              c attempt 1 Starting stage: Wiring since: 65.000s asks: 1 on cube2 cube3
+        "#]],
+    );
+}
+
+#[test]
 fn orders_are_obeyed_while_a_job_runs_or_stops() {
     check(
         "submit c 4x4x4 for=1h
