@@ -59,3 +59,6 @@ pub const TRACE_LINES_MAX: usize = 10_000_000;
 
 /// Events of one scenario.
 pub const EVENTS_MAX: usize = 100_000;
+
+/// Bytes of a trace or a scenario: a hundred for each line of the longest.
+pub const TRACE_BYTES_MAX: u64 = 1 << 30;

@@ -172,7 +172,7 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary, ScenarioError> {
     let mut world = begin(scenario)?;
-    let last = scenario.end.unwrap_or(Moment::START + AFTER_MAX);
+    let last = scenario.end.unwrap_or(world.last_arrival() + AFTER_MAX);
     let n_jobs = world.n_to_submit();
     let mut n_steps = 0u64;
     while world.step(last)? {

@@ -344,6 +344,13 @@ impl World {
         all.filter(|(_, it)| matches!(it, Happening::Submit(_))).count() as u64
     }
 
+    /// When the last job that is to come arrives; the start, if none is.
+    pub fn last_arrival(&self) -> Moment {
+        let submits = |it: &&(Moment, Happening)| matches!(it.1, Happening::Submit(_));
+        let all = self.setup.happenings.iter();
+        all.filter(submits).map(|it| it.0).max().unwrap_or(Moment::START)
+    }
+
     /// Adds a finding of who drives this world.
     pub fn complain(&mut self, violation: Violation) {
         self.rules.found(self.now, violation);

@@ -5,6 +5,7 @@ mod page;
 mod picture;
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use selvedge_control::settings::Means;
 use selvedge_model::unit::{Moment, Ppm, Span};
 use selvedge_sim::fault::{FaultKind, Rates};
 use selvedge_sim::judge::{self, Trial};
+use selvedge_sim::limits::TRACE_BYTES_MAX;
 use selvedge_sim::scenario::{self, JobsFrom, PlantFrom, Progress, Scenario, ScenarioError};
 use selvedge_sim::summary::Summary;
 use selvedge_sim::trace::Scaled;
@@ -322,7 +324,16 @@ pub(crate) fn read_scenario(path: &Path) -> Outcome<Scenario> {
 }
 
 fn read(path: &Path) -> Outcome<String> {
-    fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))
+    let cannot = || format!("cannot read {}", path.display());
+    let mut text = String::new();
+    let file = fs::File::open(path).within(cannot)?;
+    file.take(TRACE_BYTES_MAX + 1).read_to_string(&mut text).within(cannot)?;
+    if TRACE_BYTES_MAX < text.len() as u64 {
+        let mib = TRACE_BYTES_MAX >> 20;
+        return Err(Failure::new(format!("{} is longer than {mib} MiB", path.display()))
+            .hint("cut it into pieces, and simulate one after the other"));
+    }
+    Ok(text)
 }
 
 fn load(text: &str) -> Result<Ppm, String> {

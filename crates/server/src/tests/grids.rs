@@ -1,4 +1,4 @@
-//! A grid of boards on the dashboard and in "why pending".
+//! Plants of other families than pods: grids of boards, and hosts.
 
 use super::*;
 use crate::up::PlantFile;
@@ -35,5 +35,20 @@ async fn the_largest_free_box_stands_on_the_dashboard_and_in_why_pending() {
     assert_eq!(page.matches("data-room=\"pod0\"").count(), 1);
     assert_eq!(page.matches("class=\"board\"").count(), 7);
     assert_eq!(page.matches("class=\"board out\"").count(), 1);
+    stand.down();
+}
+
+/// What stands in a host beside its GPUs, as its NVSwitch does, is seen by whoever holds the host.
+#[tokio::test]
+async fn a_job_runs_on_generated_hosts() {
+    let dir = tempdir();
+    let text = "format = 1\nname = \"h\"\n[[pod]]\nfamily = \"hosts\"\nhosts = 2\n";
+    let plant = PlantFile { name: "h.toml".to_owned(), text: text.to_owned() };
+    let options = UpOptions { plant: Some(plant), ..options(dir.path()) };
+    let stand = Stand::try_up(&options).unwrap();
+    let job = stand.post("/v1/jobs", json!({ "name": "a", "hosts": 2 })).await["id"].clone();
+    let runs = stand.until_running(job.as_u64().unwrap()).await;
+    assert_eq!(runs["attempt"], 1, "{runs}");
+    assert_eq!(stand.get("/v1/cases").await["cases"], json!([]));
     stand.down();
 }

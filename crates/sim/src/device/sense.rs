@@ -202,7 +202,11 @@ impl Plant {
     pub(super) fn discover(&self, hold: Hold) -> Vec<Option<PortId>> {
         let form = &self.light.forms[self.fabric.part(hold.part).template];
         let base = self.fabric.port_at(hold.part, 0).idx();
-        let held = |local: usize| form.seats_at[local] & hold.seats != 0;
+        // What stands beside the seats, a switch within a host, is seen by whoever sits there.
+        let held = |local: usize| match form.seats_at[local] {
+            0 => hold.seats != 0,
+            seats => seats & hold.seats != 0,
+        };
         (0..form.n_net)
             .map(|local| if held(local) { self.light.seen(PortId::at(base + local)) } else { None })
             .collect()

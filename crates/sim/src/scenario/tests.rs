@@ -100,3 +100,13 @@ fn no_job_keeps_more_work_than_it_held_hardware_for() {
     }
     assert!(10 < n_again, "{n_again} of {n_jobs} jobs ran again: too few to tell");
 }
+
+/// Traces that count seconds from 1970 have their first job in the fifties of the plant's years.
+#[test]
+fn a_job_that_arrives_after_decades_runs_too() {
+    let text = "#h\n1,1700000000,CLOS,8,8,60\n2,1700003600,CLOS,8,8,60\n".to_owned();
+    let jobs = JobsFrom::Trace { name: "t.csv".to_owned(), text, load: None };
+    let scenario = Scenario { jobs, rates: Rates::NONE, ..Scenario::new(4, 1) };
+    let summary = run(&scenario, &mut |_| ()).unwrap();
+    assert_eq!((summary.jobs.submitted, summary.jobs.finished), (2, 2));
+}
