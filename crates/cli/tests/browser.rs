@@ -9,10 +9,11 @@
 #![allow(clippy::disallowed_methods, reason = "a real browser takes real time")]
 #![allow(clippy::print_stderr, reason = "what was not run is named, and what was measured is told")]
 
+mod support;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -45,9 +46,8 @@ struct Up {
 
 impl Up {
     fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let mut child = program(dir.path())
+        let dir = support::dir();
+        let mut child = support::program(dir.path())
             .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
             .arg(dir.path().join("data"))
             .stdout(Stdio::piped())
@@ -61,7 +61,8 @@ impl Up {
     }
 
     fn text(&self, args: &[&str]) -> String {
-        let done = program(self.dir.path()).args(["--server", &self.url]).args(args).output();
+        let done =
+            support::program(self.dir.path()).args(["--server", &self.url]).args(args).output();
         let done = done.unwrap();
         assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).into_owned()
@@ -91,20 +92,10 @@ impl Up {
 
 impl Drop for Up {
     fn drop(&mut self) {
-        let _ = program(self.dir.path()).args(["--server", &self.url, "down"]).output();
+        let _ = support::program(self.dir.path()).args(["--server", &self.url, "down"]).output();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn program(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command
-        .current_dir(dir)
-        .env("SELVEDGE_RUNTIME_DIR", dir)
-        .env("USER", "ada")
-        .stdin(Stdio::null());
-    command
 }
 
 /// A browser's window, and what it complained of.

@@ -8,12 +8,12 @@
 #![allow(clippy::disallowed_methods, reason = "processor time is measured over real time")]
 #![allow(clippy::print_stderr, reason = "what was measured is told")]
 
+mod support;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -38,10 +38,9 @@ struct Up {
 
 impl Up {
     fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let dir = support::dir();
         let data = dir.path().join("data");
-        let mut child = program(dir.path())
+        let mut child = support::program(dir.path())
             .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
             .arg(&data)
             .stdout(Stdio::piped())
@@ -104,20 +103,10 @@ impl Up {
 
 impl Drop for Up {
     fn drop(&mut self) {
-        let _ = program(self.dir.path()).args(["--server", &self.url, "down"]).output();
+        let _ = support::program(self.dir.path()).args(["--server", &self.url, "down"]).output();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn program(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
-    command
-        .current_dir(dir)
-        .env("SELVEDGE_RUNTIME_DIR", dir)
-        .env("USER", "ada")
-        .stdin(Stdio::null());
-    command
 }
 
 /// Follows the first page; counts messages and bytes.

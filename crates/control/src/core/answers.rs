@@ -199,7 +199,6 @@ impl Core {
         Ok(Accepted::Done)
     }
 
-    /// What one part's chips see, against what the request demands.
     /// One part's chips have said what they see.  Once all have, the slice as a whole is held
     /// against the request.
     fn discovered(&mut self, job: JobId, part: PartId, peers: Vec<Option<PortId>>) {
