@@ -50,6 +50,8 @@ mod pod;
 
 mod pod_picture;
 
+mod redundancy;
+
 mod repair;
 
 mod ring;
@@ -129,6 +131,8 @@ pub(crate) enum Verb {
     /// What `mpirun` starts each process as.
     #[command(hide = true)]
     MpirunReplica(mpirun::MpirunReplica),
+    /// Where the replicas of an MPI program go.
+    Redundancy(redundancy::Redundancy),
     /// A ring through every chip of some groups of a hyper-square machine.
     Ring(ring::Ring),
     /// NCCL's view of one server, from its topology file.
@@ -182,6 +186,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Plant(args) => plant::run(&args, globals),
         Verb::Mpirun(args) => mpirun::run(&args),
         Verb::MpirunReplica(args) => mpirun::run_replica(&args),
+        Verb::Redundancy(args) => redundancy::run(&args, globals),
         Verb::Ring(args) => ring::run(&args, globals),
         Verb::Topo(args) => topo::run(&args, globals),
         Verb::Study(args) => study::run(&args, globals),

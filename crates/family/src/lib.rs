@@ -1,11 +1,13 @@
 //! Kinds of machines.  Each family builds a fabric, proposes places in it, and computes paths
 //! and tables in it.  Families do not know each other; they meet in [`selvedge_model::fabric`].
-//! What they share is [`grid`] and [`graph`], which know none of them.
+//! What they share is [`grid`], [`graph`] and [`cluster`], which know none of them.
 #![warn(missing_docs)]
 
 pub mod grid;
 
 pub mod graph;
+
+pub mod cluster;
 
 mod layout;
 

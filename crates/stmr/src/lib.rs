@@ -6,8 +6,8 @@
 //!
 //! In reading order: what identifies the contents of a send ([`digest`]), who is right when
 //! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), one
-//! replica's view of its cluster ([`replica`]), what the launcher knows of all ([`job`]), and which
-//! of what they print is let out ([`output`]).
+//! replica's view of its cluster ([`replica`]), what the launcher knows of all ([`job`]), which of
+//! what they print is let out ([`output`]), and on which hosts they start ([`launch`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
@@ -23,6 +23,8 @@ pub mod replica;
 pub mod job;
 
 pub mod output;
+
+pub mod launch;
 
 #[cfg(test)]
 mod explore;

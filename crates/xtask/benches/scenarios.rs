@@ -45,6 +45,7 @@ struct Scenario {
 
 /// A scenario keeps its name: the baseline is found by it.
 const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "clusters_4096_hosts", run: grid::clusters_4096_hosts },
     Scenario { name: "core_with_1000_jobs", run: core_with_1000_jobs },
     Scenario { name: "dashboard_pod", run: dashboard_pod },
     Scenario { name: "fabric_100k_nodes", run: fabric_100k_nodes },

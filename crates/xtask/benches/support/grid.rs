@@ -1,6 +1,11 @@
-//! Placement on grids: what a decision, the tables of a partition and a trace of slices take.
+//! Placement on grids: what a decision, the tables of a partition, a trace of slices and the
+//! clusters of a program in replicas take.
+
+use std::collections::BTreeSet;
 
 use selvedge_control::check::{self, Claim};
+use selvedge_family::cluster::hosts::Hosts;
+use selvedge_family::cluster::{Apart, place};
 use selvedge_family::grid::policy::Policy;
 use selvedge_model::id::{JobId, PartId, PoolId};
 use selvedge_model::job::{Hold, Place};
@@ -8,6 +13,7 @@ use selvedge_model::spec::Plant;
 use selvedge_model::spec::hypersquare::HyperSquare;
 use selvedge_model::spec::plant::Family;
 use selvedge_model::unit::{Ppm, Span};
+use selvedge_sim::dice::Dice;
 use selvedge_sim::study::workload::{self, Workload};
 use selvedge_sim::study::{allocation, pods};
 use selvedge_sim::trace::Scaled;
@@ -67,4 +73,16 @@ pub(crate) fn pods_400_slices() -> crate::Counts {
         ("switched_queue_min", minutes(pods::Pod::Switched)),
         ("static_queue_min", minutes(pods::Pod::Static(Policy::BestFit))),
     ]
+}
+
+/// The clusters of a machine of 64x64 boards of which every tenth is dead.
+pub(crate) fn clusters_4096_hosts() -> crate::Counts {
+    let machine = Family::HyperSquare(HyperSquare::of_groups([64, 64]));
+    let fabric = selvedge_family::build(&Plant::of_pods("bench", [machine])).expect("it fits");
+    let mut dice = Dice::new(1, "clusters");
+    let dead: BTreeSet<PartId> = (0..410).map(|_| PartId::at(dice.index(4096))).collect();
+    let hosts = Hosts::of(&fabric, |it| !dead.contains(&it.part));
+    let clusters = place(&hosts, Apart::Host, usize::MAX).expect("there are hosts enough");
+    let hops = clusters.hops_sum() as usize;
+    vec![("clusters", clusters.triples.len()), ("bound", clusters.bound), ("hops", hops)]
 }

@@ -65,7 +65,7 @@ const MAY_NAME_HTTP: [(&str, &[&str]); 4] = [
 const FAMILIES: [&str; 6] = ["torus", "board", "clos", "hypersquare", "host", "hosts"];
 
 /// The rooms in crates/family that all families use and that know none.
-const FAMILIES_SHARED: [&str; 2] = ["grid", "graph"];
+const FAMILIES_SHARED: [&str; 3] = ["grid", "graph", "cluster"];
 
 /// Crates whose modules look only backwards in the order of their lib.rs.
 const CRATES_ORDERED: [&str; 2] = ["model", "control"];
