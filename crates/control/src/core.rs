@@ -19,6 +19,7 @@ mod asks;
 mod cases;
 mod explain;
 mod jobs;
+mod moves;
 mod pass;
 mod replay;
 mod stages;
@@ -41,11 +42,12 @@ pub use replay::{ReplayError, RestoreError, VERSION, fabric_of};
 
 use crate::capacity::Layout;
 use crate::family::DemandError;
-use crate::input::Input;
+use crate::input::{Input, Proposed};
 use crate::note::Note;
 use crate::output::{Command, Output};
 use crate::preflight::ReadingsError;
 use crate::schedule::Head;
+use crate::schedule::defragment::question::Question;
 use crate::schedule::swap::Swap;
 use crate::settings::Settings;
 use crate::state::{Blueprint, PartState, State, Timer};
@@ -172,6 +174,10 @@ pub struct Core {
     wake: Moment,
     /// The head of the queue as of the last pass.
     head: Option<Head>,
+    /// What the newest request to plan asks; derived, so not in a snapshot.
+    question: Option<Arc<Question>>,
+    /// What was planned, until the pass that holds it against the present state.
+    planned: Option<Proposed>,
 }
 
 impl Core {
@@ -204,6 +210,8 @@ impl Core {
                 deadlines: BTreeMap::new(),
                 moves: BTreeMap::new(),
                 proposal: None,
+                planning: None,
+                n_requests: 0,
             },
             fabric: Arc::new(Fabric::new()),
             layout: Arc::new(Layout::default()),
@@ -216,6 +224,8 @@ impl Core {
             dirty: false,
             wake: Moment::NEVER,
             head: None,
+            question: None,
+            planned: None,
         }
     }
 
@@ -296,6 +306,7 @@ impl Core {
             Input::Ask { by, what } => self.ask(by, what),
             Input::Remark { .. } => Ok(Accepted::Done),
             Input::Answer(answer) => self.answer(answer),
+            Input::Planned { request, moves } => self.take_plan(request, moves),
             Input::Report { target, symptom, value } => self.report(target, symptom, value),
         }
     }
@@ -370,6 +381,7 @@ impl Core {
                 Timer::Job(job) => self.job_due(job),
                 Timer::Case(case) => self.case_due(case),
                 Timer::Switch(switch) => self.switch_due(switch),
+                Timer::Plan => self.plan_due(),
             }
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
-use selvedge_model::job::{JobSpec, Xconnect};
+use selvedge_model::job::{JobSpec, Place, Xconnect};
 use selvedge_model::unit::{Generation, Span};
 
 use crate::settings::{Level, Settings};
@@ -53,6 +53,13 @@ pub enum Input {
     },
     /// What a device answers.
     Answer(Answer),
+    /// What was planned outside the core, as `Output::Plan` asked for.
+    Planned {
+        /// The number of the request.
+        request: u64,
+        /// What was found; none where nothing helps.
+        moves: Option<Proposed>,
+    },
     /// What a health daemon saw.
     Report {
         /// The part concerned.
@@ -62,6 +69,17 @@ pub enum Input {
         /// The measured value, where there is one, in the symptom's unit.
         value: Option<u32>,
     },
+}
+
+/// Who would go where so that a job that waits fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposed {
+    /// The job that waits.
+    pub job: JobId,
+    /// Who goes where; the new places were free when it was asked for.
+    pub moves: Vec<(JobId, Place)>,
+    /// What it costs: chips times the time that each moved job loses.
+    pub lost: Span,
 }
 
 /// What people and programs may ask for.

@@ -78,3 +78,10 @@ pub const SWITCH_PORTS_MAX: usize = 2;
 
 /// The window of [`SWITCH_PORTS_MAX`].
 pub const SWITCH_WINDOW: Span = Span::mins(10);
+
+/// How long a plan that was asked for may take to come; each time in a row that none came, twice as
+/// long.
+pub const PLAN_MAX: Span = Span::mins(1);
+
+/// How often that is doubled.
+pub const PLAN_DOUBLINGS_MAX: u32 = 10;

@@ -16,10 +16,25 @@ use crate::note::Note;
 pub enum Output {
     /// Tell a device.  Executing it twice is as good as once.
     Do(Command),
+    /// Plan outside the core, on what `Core::question` gives for this request; answered by
+    /// `Input::Planned`.  An answer that comes late is refused; one that never comes is asked for
+    /// again.
+    Plan(Request),
     /// Call with `Input::Tick` at this moment; an earlier call stays asked for.
     WakeAt(Moment),
     /// Tell people.
     Note(Note),
+}
+
+/// Something to be planned that may take longer than the core may be kept from its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Request {
+    /// Its number: a later request has a higher one, and takes its place.
+    pub number: u64,
+    /// The version of the plant that is planned on.
+    pub plant: u64,
+    /// The job that running ones would be moved for.
+    pub job: JobId,
 }
 
 /// What a device can be told.

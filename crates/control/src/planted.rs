@@ -60,11 +60,13 @@ pub enum Defect {
     HeadDelayed,
     /// Moves are not counted against what their owners may lose.
     ShareIgnored,
+    /// Moves are made as they were planned, whatever has changed since.
+    OldPlanTaken,
 }
 
 impl Defect {
     /// All defects.
-    pub const ALL: [Defect; 25] = [
+    pub const ALL: [Defect; 26] = [
         Defect::AcknowledgedBeforeSync,
         Defect::GenerationIgnored,
         Defect::StaleTakenForDone,
@@ -90,6 +92,7 @@ impl Defect {
         Defect::EndMissed,
         Defect::HeadDelayed,
         Defect::ShareIgnored,
+        Defect::OldPlanTaken,
     ];
 
     /// As people write it.
@@ -120,6 +123,7 @@ impl Defect {
             Defect::EndMissed => "end_missed",
             Defect::HeadDelayed => "head_delayed",
             Defect::ShareIgnored => "share_ignored",
+            Defect::OldPlanTaken => "old_plan_taken",
         }
     }
 

@@ -12,6 +12,7 @@ use selvedge_model::unit::{Generation, Moment, Span};
 
 use crate::input::{Exit, Task};
 use crate::note::{CaseState, FailWhy, Owner, Stage, StopWhy};
+use crate::output::Request;
 use crate::settings::Settings;
 
 /// Where a job stands.
@@ -281,6 +282,20 @@ impl Moves {
     }
 }
 
+/// Moves that are being planned outside the core, and how the plan is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planning {
+    /// What was asked for.
+    pub request: Request,
+    /// How often an answer for this job has failed to come in time, in a row.
+    pub n_lost: u32,
+    /// Whether jobs were placed or looked at since: what was found is held against that, and if
+    /// nothing was found, it is asked again.
+    pub is_old: bool,
+    /// Whether the answer is no longer waited for.
+    pub is_lost: bool,
+}
+
 /// One switch's part of a blueprint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchSet {
@@ -360,6 +375,10 @@ pub struct State {
     pub moves: BTreeMap<String, Vec<(Moment, Span)>>,
     /// Moves that would let a waiting job start, until somebody accepts them.
     pub proposal: Option<Moves>,
+    /// What is being planned outside the core.
+    pub planning: Option<Planning>,
+    /// Requests to plan given out so far; the newest one's number.
+    pub n_requests: u64,
 }
 
 /// The order of the queue: jobs that running ones are stopping for first, then by the moment of
@@ -381,4 +400,6 @@ pub enum Timer {
     Case(CaseId),
     /// Reading a switch that has not answered.
     Switch(PartId),
+    /// A plan that was asked for and has not come.
+    Plan,
 }

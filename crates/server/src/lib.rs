@@ -1,7 +1,8 @@
 //! The only event loop: the control core, its journal and its plant behind HTTP, and a dashboard.
 //!
 //! In reading order: the loop (`shell`) with what it owns (`clock`, `plant`, `journal`, `feed`,
-//! `meter`) and real tasks (`slice`, `runner`); how it begins (`start`, `up`) and how others find
+//! `meter`) and real tasks (`slice`, `runner`), and what is planned beside it
+//! (`planner`); how it begins (`start`, `up`) and how others find
 //! it (`runtime`, `tls`); who may come in (`users`, `secret`,
 //! `api::guard`); the routes (`house`, `api`) and pages
 //! (`page`).  No other crate knows HTTP.
@@ -36,6 +37,8 @@ pub mod start;
 mod slice;
 
 mod runner;
+
+mod planner;
 
 mod shell;
 

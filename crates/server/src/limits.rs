@@ -160,3 +160,6 @@ pub const PLANT_RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// How long to wait after a connection could not be accepted.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// The longest rest of the planner after a question.
+pub const PLANNER_REST_MAX: Duration = Duration::from_secs(1);

@@ -57,10 +57,14 @@ use axum::routing::get;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
 
+use selvedge_control::core::{Core, Explanation};
+use selvedge_control::state::{Job, JobState};
 use selvedge_model::fabric::{NodeKind, Role};
 use selvedge_model::fault::Target;
+use selvedge_model::id::JobId;
 
 use crate::api::error::ApiError;
+use crate::api::explain;
 use crate::house::{House, target_named};
 use crate::limits;
 use crate::page::sheet::{Part, Sheet, address, inert};
@@ -85,6 +89,30 @@ enum Page {
 
 /// What remains to be done outside the loop.
 type Drawing = Box<dyn FnOnce() -> Sheet + Send>;
+
+/// What was seen of a page at one look.
+enum Seen {
+    /// All of it.
+    Page(Box<Standing>, Result<Drawing, ApiError>),
+    /// That it says why this job waits, which is worked out on a copy, outside the loop.
+    Question(JobId, Box<Core>),
+}
+
+impl Seen {
+    /// All of it: what has to be asked first is asked.
+    async fn whole(
+        self,
+        house: &House,
+        page: Page,
+    ) -> Result<(Standing, Result<Drawing, ApiError>), ApiError> {
+        let (id, core) = match self {
+            Seen::Page(standing, drawing) => return Ok((*standing, drawing)),
+            Seen::Question(id, core) => (id, core),
+        };
+        let explained = explain::asked(*core, move |core| core.explain(id)).await?;
+        house.look(move |shell| (Standing::of(shell), page.see(shell, explained))).await
+    }
+}
 
 /// The pages that every page leads to.
 const PLACES: [(&str, &str); 6] = [
@@ -121,8 +149,29 @@ impl Page {
         })
     }
 
+    /// The job of which the page says why it waits.
+    fn asks(&self, shell: &Shell) -> Option<JobId> {
+        match self {
+            Self::Queue => shell.core().head().map(|it| it.job),
+            Self::Job(id) => {
+                let waits = |job: &Job| matches!(job.state, JobState::Queued { .. });
+                let id = JobId::new(*id);
+                shell.core().state().jobs.get(id).is_some_and(waits).then_some(id)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the page shows, or a copy of the core to be asked first; called on the loop's thread.
+    fn look(&self, shell: &Shell) -> Seen {
+        match self.asks(shell) {
+            Some(id) => Seen::Question(id, Box::new(shell.core().apart())),
+            None => Seen::Page(Box::new(Standing::of(shell)), self.see(shell, None)),
+        }
+    }
+
     /// What the page shows; called on the loop's thread.
-    fn see(&self, shell: &Shell) -> Result<Drawing, ApiError> {
+    fn see(&self, shell: &Shell, explained: Option<Explanation>) -> Result<Drawing, ApiError> {
         Ok(match self {
             Self::Home => {
                 let page = home::Home::of(shell);
@@ -141,11 +190,11 @@ impl Page {
                 Box::new(move || page.sheet())
             }
             Self::Queue => {
-                let page = queue::QueuePage::of(shell);
+                let page = queue::QueuePage::of(shell, explained);
                 Box::new(move || page.sheet())
             }
             Self::Job(id) => {
-                let page = job::JobPage::of(shell, *id)?;
+                let page = job::JobPage::of(shell, *id, explained)?;
                 Box::new(move || page.sheet())
             }
             Self::Slice(id, focus) => {
@@ -221,10 +270,7 @@ async fn page(State(house): State<House>, uri: Uri) -> Response {
     let place = found.as_ref().map_or("", Page::place);
     let seen = match found {
         None => Err(ApiError::no_such("page", uri.path())),
-        Some(found) => house
-            .look(move |shell| found.see(shell).map(|it| (Standing::of(shell), it)))
-            .await
-            .and_then(|it| it),
+        Some(found) => seen(&house, found).await,
     };
     let (status, sheet) = match seen {
         Ok((standing, drawing)) => {
@@ -238,6 +284,14 @@ async fn page(State(house): State<House>, uri: Uri) -> Response {
         }
     };
     page_of(status, framed(&sheet, place))
+}
+
+/// What the page is drawn from, and the line of state above it.
+async fn seen(house: &House, page: Page) -> Result<(Standing, Drawing), ApiError> {
+    let looked = page.clone();
+    let seen = house.look(move |shell| looked.look(shell)).await?;
+    let (standing, drawing) = seen.whole(house, page).await?;
+    Ok((standing, drawing?))
 }
 
 /// Leads to the page that shows a thing, whatever it is.

@@ -37,6 +37,7 @@ use crate::feed::Feed;
 use crate::journal::Journal;
 use crate::limits;
 use crate::meter::Meter;
+use crate::planner::Planner;
 use crate::plant::{self, Nature, News, Opened, Parting, Remote, Tamper};
 use crate::runner::{Launch, Runner};
 use crate::shell::shown::Shown;
@@ -85,7 +86,7 @@ pub(crate) enum Request {
         /// What then.
         then: Then,
     },
-    /// What the runner of real tasks saw.
+    /// What the runner of real tasks saw, or the planner planned.
     Heard(Input),
     /// Do something to the simulated plant.
     Tamper {
@@ -136,7 +137,9 @@ pub(crate) struct Shell {
     data: PathBuf,
     /// Who runs real tasks, where any may run.
     runner: Option<Runner>,
-    /// What it said and the core has not been told.
+    /// Who plans what takes long.
+    planner: Option<Planner>,
+    /// What was said beside the loop and the core has not been told.
     heard: VecDeque<Input>,
     clock: Clock,
     /// How fast plant time runs while no real task does.
@@ -188,6 +191,7 @@ impl Shell {
             backups: VecDeque::new(),
             data: parts.data,
             runner: None,
+            planner: None,
             heard: VecDeque::new(),
             speed: parts.clock.speed(),
             clock: parts.clock,
@@ -259,6 +263,9 @@ impl Shell {
     ) -> Result<(), UpError> {
         // No time passes until the plant is there.
         self.clock.hold();
+        let to_loop = news.clone();
+        let say = Box::new(move |input| to_loop.send(Request::Heard(input)).is_ok());
+        self.planner = Some(Planner::begin(say).map_err(|source| UpError::Thread { source })?);
         let is_new = self.core().state().plants.is_empty();
         // A first plant file is looked at before devices are made of it; later, the devices say
         // first how far they have come.
@@ -487,7 +494,7 @@ impl Shell {
         }
     }
 
-    /// Tells the core what the runner saw.
+    /// Tells the core what the runner saw and the planner planned.
     fn hear_tasks(&mut self) {
         while let Some(input) = self.heard.pop_front() {
             if let Some(runner) = &mut self.runner {
@@ -496,7 +503,7 @@ impl Shell {
             self.meter.heard(self.last, &input);
             // It says again what it was asked again.
             if let Err(refused) = self.commit.offer(self.last, input) {
-                tracing::debug!(%refused, "an answer of the runner");
+                tracing::debug!(%refused, "an answer from beside the loop");
             }
         }
         self.keep_pace();
@@ -657,6 +664,12 @@ impl Shell {
                     }
                     if let Some(plant) = &mut self.plant {
                         plant.tell(command);
+                    }
+                }
+                Output::Plan(request) => {
+                    let question = self.commit.core().question(request);
+                    if let (Some(question), Some(planner)) = (question, &self.planner) {
+                        planner.ask(question);
                     }
                 }
                 Output::WakeAt(at) => {

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::summary::{Summary, n_chips};
 use crate::trace::mix::{self, Mix};
 use crate::trace::{self, Scaled, TraceJob};
-use crate::world::{Crashes, Happening, Setup, Syncs, World, WorldError};
+use crate::world::{Crashes, Happening, Planning, Setup, Syncs, World, WorldError};
 
 /// The newest format that is read.
 pub const FORMAT: u32 = 1;
@@ -222,6 +222,7 @@ pub fn setup(scenario: &Scenario) -> Result<Setup, ScenarioError> {
         happenings: Vec::new(),
         syncs: Syncs::AtOnce,
         crashes: Crashes::Never,
+        planning: Planning::AtOnce,
         check_every: scenario.check_every,
     };
     // How much the jobs are to be scaled depends on the plant, which the core reads.

@@ -44,6 +44,8 @@ pub struct Tally {
     pub n_over: u64,
     /// Commands to devices.
     pub n_commands: u64,
+    /// Plans that were asked for and never came.
+    pub n_plans_lost: u64,
     /// Times that the power failed.
     pub n_crashes: u64,
     pub(crate) n_repairs: u64,

@@ -18,12 +18,13 @@ use std::sync::Arc;
 use selvedge_control::commit::Commit;
 use selvedge_control::core::{Accepted, Core, Refused, ReplayError, RestoreError};
 use selvedge_control::input::{Ask, Input};
-use selvedge_control::output::{Command, Output};
+use selvedge_control::output::{Command, Output, Request};
 use selvedge_control::planted::Defect;
+use selvedge_control::schedule::defragment::question::Question;
 use selvedge_control::settings::Settings;
 use selvedge_model::id::JobId;
 use selvedge_model::job::JobSpec;
-use selvedge_model::unit::{Moment, Span};
+use selvedge_model::unit::{Moment, Ppm, Span};
 
 use crate::device::{Dials, Plant};
 use crate::dice::Dice;
@@ -54,6 +55,8 @@ pub struct Setup {
     pub syncs: Syncs,
     /// At which syncs the power fails.
     pub crashes: Crashes,
+    /// How long planning outside the core takes.
+    pub planning: Planning,
     /// How often everything is checked: each so many inputs; 0 for never.
     pub check_every: u64,
 }
@@ -111,6 +114,22 @@ pub enum Crashes {
     Always,
     /// At these, counted from the first.
     At(BTreeSet<u64>),
+}
+
+/// How long planning outside the core takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planning {
+    /// No time.
+    AtOnce,
+    /// A while, and this share of what is asked is never answered.
+    Within {
+        /// At least.
+        shortest: Span,
+        /// At most.
+        longest: Span,
+        /// What is lost.
+        lost: Ppm,
+    },
 }
 
 /// Why a world cannot go on: never the fault of what it simulates.
@@ -188,6 +207,9 @@ pub struct World {
     acknowledged: BTreeMap<String, JobId>,
     crash_dice: Dice,
     sync_dice: Dice,
+    planning_dice: Dice,
+    /// What is being planned, by the moment at which it is answered and its number.
+    planning: BTreeMap<(Moment, u64), Arc<Question>>,
     /// What a process would be that started from the durable journal, where it always may.
     shadow: Option<Shadow>,
     heard: Vec<Input>,
@@ -231,6 +253,8 @@ impl World {
             acknowledged: BTreeMap::new(),
             crash_dice: Dice::new(setup.seed, "crashes"),
             sync_dice: Dice::new(setup.seed, "syncs"),
+            planning_dice: Dice::new(setup.seed, "planning"),
+            planning: BTreeMap::new(),
             shadow: (setup.crashes == Crashes::Always).then(|| Shadow::new(setup.seed)),
             heard: Vec::new(),
             rules: Rules::new(),
@@ -286,8 +310,9 @@ impl World {
     pub fn next_at(&self) -> Option<Moment> {
         let outside = self.setup.happenings.get(self.n_happened).map(|it| it.0);
         let asked = self.asked.then_some(self.now);
-        let sources =
-            [self.plant.next_at(), self.wakes.first().copied(), outside, self.sync_at, asked];
+        let planned = self.planning.keys().next().map(|it| it.0);
+        let wake = self.wakes.first().copied();
+        let sources = [self.plant.next_at(), wake, outside, self.sync_at, asked, planned];
         sources.into_iter().flatten().min().map(|at| at.max(self.now))
     }
 
@@ -311,6 +336,10 @@ impl World {
             self.offer(input);
         }
         self.heard = heard;
+        while let Some(planned) = self.planning.first_entry().filter(|it| it.key().0 <= at) {
+            let question = planned.remove();
+            self.offer(question.answer());
+        }
         let mut due = false;
         while self.wakes.first().is_some_and(|&wake| wake <= at) {
             self.wakes.pop_first();
@@ -356,10 +385,11 @@ impl World {
         self.rules.found(self.now, violation);
     }
 
-    /// From now on nothing crashes and records are durable at once.
+    /// From now on nothing crashes, and records are durable and plans made at once.
     pub fn calm(&mut self) {
         self.setup.crashes = Crashes::At(BTreeSet::new());
         self.setup.syncs = Syncs::AtOnce;
+        self.setup.planning = Planning::AtOnce;
         self.shadow = None;
     }
 
@@ -583,6 +613,7 @@ impl World {
                     self.tally.n_commands += 1;
                     self.plant.tell(self.now, &command);
                 }
+                Output::Plan(request) => self.plan(request),
                 Output::WakeAt(at) => {
                     self.wakes.insert(at.max(self.now));
                 }
@@ -592,6 +623,24 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Begins to plan, beside everything else.
+    fn plan(&mut self, request: Request) {
+        // What was asked since has taken its place.
+        let Some(question) = self.commit.core().question(request) else { return };
+        let after = match self.setup.planning {
+            Planning::AtOnce => Span::ZERO,
+            Planning::Within { shortest, longest, lost } => {
+                let after = self.planning_dice.span(shortest, longest);
+                if self.planning_dice.chance(lost) {
+                    self.tally.n_plans_lost += 1;
+                    return;
+                }
+                after
+            }
+        };
+        self.planning.insert((self.now + after, request.number), question);
     }
 
     /// After a crash the counts of jobs are those of the core that is left.

@@ -315,6 +315,8 @@ impl Core {
             }
         }
         self.resend_cases();
+        // Who was planning is gone.
+        self.forget_plan();
         self.dirty = true;
         Ok(Accepted::Done)
     }

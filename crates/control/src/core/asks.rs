@@ -372,7 +372,7 @@ impl Core {
     }
 
     /// Holds a new fabric against what jobs use, which must be as it was.
-    fn untouched(&self, fabric: &Fabric) -> Result<(), Refused> {
+    pub(super) fn untouched(&self, fabric: &Fabric) -> Result<(), Refused> {
         if self.state.settings.has(Defect::PlantTouchesRunning) {
             return Ok(());
         }

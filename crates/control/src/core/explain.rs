@@ -11,7 +11,7 @@ use selvedge_model::job::{Demand, JobSpec, Need, Work};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Moment, Span};
 
-use crate::core::{Core, Refused};
+use crate::core::{Core, Refused, fabric_of};
 use crate::family;
 use crate::note::{CaseState, Owner};
 use crate::schedule::explain::{self, Forecast, Outages, Step};
@@ -117,6 +117,8 @@ impl Core {
             deadlines: state.deadlines.clone(),
             moves: state.moves.clone(),
             proposal: state.proposal.clone(),
+            planning: state.planning,
+            n_requests: state.n_requests,
         };
         Self {
             state,
@@ -131,6 +133,8 @@ impl Core {
             dirty: self.dirty,
             wake: self.wake,
             head: self.head.clone(),
+            question: None,
+            planned: None,
         }
     }
 
@@ -161,6 +165,16 @@ impl Core {
         Ok(fork.forecast_of(job))
     }
 
+    /// What becomes of a new plant file, were it applied to these versions; a copy can be asked,
+    /// which has the hardware but not their texts.
+    ///
+    /// # Errors
+    /// What `plant apply` would be refused for.
+    pub fn would_apply(&self, mut plants: Vec<String>, plant: String) -> Result<(), Refused> {
+        plants.push(plant);
+        self.untouched(&fabric_of(&plants)?)
+    }
+
     fn forecast_of(&self, job: JobId) -> Forecast {
         let rows = self.rows();
         let coming = self.coming(job);
@@ -179,7 +193,7 @@ impl Core {
         let deadlines = self.state.deadlines.keys();
         let jobs = deadlines.filter_map(|it| match it {
             Timer::Job(job) => Some(*job),
-            Timer::Case(_) | Timer::Switch(_) => None,
+            Timer::Case(_) | Timer::Switch(_) | Timer::Plan => None,
         });
         let comes = |job: JobId| {
             let known = &self.state.jobs[job];

@@ -1,19 +1,17 @@
 //! The scheduler's passes: swaps first, then the queue, then, where the head still waits, moves.
 
-use selvedge_model::id::{JobId, PartId, PlanId};
+use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{Demand, Need};
-use selvedge_model::unit::{Moment, Span};
+use selvedge_model::unit::Moment;
 
 use crate::core::jobs::Haste;
 use crate::core::{Adopted, Core, count};
 use crate::limits::BACKFILL_DEPTH;
 use crate::note::{Note, StopWhy};
 use crate::planted::Defect;
-use crate::schedule::defragment::{Allowance, Movable};
 use crate::schedule::swap::{Resuming, Swap};
-use crate::schedule::{self, Busy, Plan, View, Waiting, defragment};
-use crate::settings::Level;
-use crate::state::{Job, JobState, Moves};
+use crate::schedule::{self, Busy, Plan, View, Waiting};
+use crate::state::{Job, JobState};
 use crate::{check, family};
 
 /// What the scheduler reads of the waiting and the busy, borrowed from the state.
@@ -72,6 +70,8 @@ impl Core {
     fn queue_pass(&mut self) {
         if self.state.queue.is_empty() {
             self.head = None;
+            self.planned = None;
+            self.forget_plan();
             return;
         }
         let rows = self.rows();
@@ -200,143 +200,6 @@ impl Core {
             current: &current,
             planted: settings.planted(),
         })
-    }
-
-    /// Looks for moves where the head waits for longer than a move takes.
-    fn consider_moves(&mut self) {
-        if self.state.proposal.as_ref().is_some_and(|it| !self.is_possible(it)) {
-            self.state.proposal = None;
-        }
-        let planned = if self.plans_anew() { self.planned_moves() } else { None };
-        let adopted = match planned {
-            Some(moves) => {
-                let violations = check::moves(&self.fabric, &self.state, &moves);
-                self.checked(Adopted::Moves(moves), violations.is_empty())
-            }
-            None if self.plans_anew() => None,
-            None => self.checked(Adopted::Moves(Moves::none()), false),
-        };
-        let Some(Adopted::Moves(moves)) = adopted else { return };
-        self.state.n_plans += 1;
-        let lost_chip_hours = u32::try_from(moves.lost.as_secs() / 3600).unwrap_or(u32::MAX);
-        self.note(Note::MovesProposed {
-            plan: moves.id,
-            job: moves.job,
-            n_moved: count(moves.moves.len()),
-            lost_chip_hours,
-        });
-        self.state.proposal = Some(moves);
-        if self.state.settings.level == Level::Repair {
-            self.adopt_moves();
-        }
-    }
-
-    fn planned_moves(&self) -> Option<Moves> {
-        let settings = &self.state.settings;
-        if !settings.means.defragment {
-            return None;
-        }
-        let head = self.head.as_ref()?;
-        let soon = self.state.now + settings.notice + settings.grace + settings.setup_max;
-        let waits = head.promise.as_ref().is_none_or(|it| soon < it.at);
-        let is_moving = self.state.active.iter().any(|&it| self.state.jobs[it].next.is_some());
-        let claims = self.state.jobs[head.job].claims;
-        let is_proposed = self.state.proposal.as_ref().is_some_and(|it| it.job == head.job);
-        if !waits || is_moving || claims || is_proposed {
-            return None;
-        }
-        let promised = head.promise.as_ref().map(|it| it.at.since(soon));
-        self.plan_moves(head.job, promised.unwrap_or(settings.moves_window))
-    }
-
-    /// The moves that would let `head` start now, where it would start `sooner` by so much.
-    fn plan_moves(&self, head: JobId, sooner: Span) -> Option<Moves> {
-        let rows = self.rows();
-        let settings = &self.state.settings;
-        let loss = settings.notice + settings.grace + settings.setup_max;
-        let running = self.state.active.iter().map(|&it| (it, &self.state.jobs[it]));
-        let movable: Vec<Movable<'_>> = running
-            .filter(|(_, it)| matches!(it.state, JobState::Running { .. }) && it.spec.preemptible)
-            .filter_map(|(job, it)| {
-                let place = it.place.as_ref()?;
-                let (demand, need) = (&it.spec.demand, self.need_of(job).as_ref());
-                Some(Movable { job, owner: &it.spec.owner, demand, need, place, loss })
-            })
-            .collect();
-        let allowance = self.allowance();
-        let head = self.waiting(head);
-        let id = PlanId::new(self.state.n_plans);
-        let worth = sooner.times(u64::from(self.n_seats_for(&head)));
-        self.with_view(&rows.queue, &rows.busy, |view| {
-            defragment::propose(view, &head, &movable, &allowance, worth, id)
-        })
-    }
-
-    /// The chips that a job needs on this plant.
-    fn n_seats_for(&self, job: &Waiting<'_>) -> u32 {
-        let pools = self.layout.pools.pairs();
-        let mut serving =
-            pools.filter(|it| family::serves(&self.fabric, &self.layout, it.0, job.demand));
-        let part = serving.find_map(|it| it.1.first());
-        job.need.n_seats(part.map_or(1, |it| self.layout.seats[*it].count_ones()))
-    }
-
-    /// What each owner may still lose: its share of what it runs over the window, less what it
-    /// has lost within it.
-    fn allowance(&self) -> Allowance<'_> {
-        let settings = &self.state.settings;
-        let mut allowance = Allowance::new();
-        for &job in &self.state.active {
-            let known = &self.state.jobs[job];
-            let chips = known.place.as_ref().map_or(0, |it| it.n_seats());
-            let runs = settings.moves_window.times(u64::from(chips));
-            let share = u64::from(settings.moves_share.parts());
-            let nanos = u128::from(runs.as_nanos()) * u128::from(share) / 1_000_000;
-            let may = Span::nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-            *allowance.entry(known.spec.owner.as_str()).or_default() += may;
-        }
-        for (owner, losses) in &self.state.moves {
-            let lately = losses
-                .iter()
-                .filter(|(at, _)| self.state.now.since(*at) <= settings.moves_window)
-                .fold(Span::ZERO, |acc, (_, loss)| acc + *loss);
-            if let Some(left) = allowance.get_mut(owner.as_str()) {
-                *left = left.minus(lately);
-            }
-        }
-        allowance
-    }
-
-    /// Whether every move can still be made, and somebody still waits for it.
-    pub(super) fn is_possible(&self, moves: &Moves) -> bool {
-        matches!(self.state.jobs[moves.job].state, JobState::Queued { held: false, .. })
-            && check::moves(&self.fabric, &self.state, moves).is_empty()
-    }
-
-    /// Carries the proposal out, if every move is still possible.  Returns whether it was.
-    pub(super) fn adopt_moves(&mut self) -> bool {
-        let Some(proposal) = self.state.proposal.take() else { return false };
-        if !self.is_possible(&proposal) {
-            return false;
-        }
-        let settings = &self.state.settings;
-        let loss = settings.notice + settings.grace + settings.setup_max;
-        let (now, window) = (self.state.now, settings.moves_window);
-        self.note(Note::MovesAdopted { plan: proposal.id, job: proposal.job });
-        self.claim(proposal.job);
-        for (job, place) in proposal.moves {
-            for hold in &place.holds {
-                self.state.parts[hold.part].held |= hold.seats;
-            }
-            let lost = loss.times(u64::from(place.n_seats()));
-            let owner = self.state.jobs[job].spec.owner.clone();
-            let losses = self.state.moves.entry(owner).or_default();
-            losses.retain(|(at, _)| now.since(*at) <= window);
-            losses.push((now, lost));
-            self.state.jobs[job].next = Some(place);
-            self.stop(job, StopWhy::Moved { plan: proposal.id }, Haste::WithNotice);
-        }
-        true
     }
 
     /// Remembers the family's word on the demand of the next job.

@@ -12,11 +12,11 @@ use selvedge_model::unit::Moment;
 
 use crate::core::{Adopted, Core, Refused};
 use crate::family;
-use crate::input::Input;
+use crate::input::{Input, Proposed};
 use crate::note::Note;
 use crate::output::Output;
 use crate::planted::Defect;
-use crate::state::State;
+use crate::state::{Moves, State};
 
 /// The version whose planners made the plans.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -158,7 +158,7 @@ impl Core {
         }
         let notes = outputs.into_iter().filter_map(|it| match it {
             Output::Note(note) => Some(note),
-            Output::Do(_) | Output::WakeAt(_) => None,
+            Output::Do(_) | Output::Plan(_) | Output::WakeAt(_) => None,
         });
         Ok(notes.collect())
     }
@@ -166,6 +166,22 @@ impl Core {
     /// Whether planners run: always, but in the replay of another version's record.
     pub(super) fn plans_anew(&self) -> bool {
         self.replaying.as_ref().is_none_or(|it| it.compare)
+    }
+
+    /// In replay under the same version, what was planned outside the core is planned again, where
+    /// what was asked is still known.
+    pub(super) fn compare_planned(&mut self, request: u64, recorded: Option<&Proposed>) {
+        let compares = self.replaying.as_ref().is_some_and(|it| it.compare);
+        let question = self.question.as_ref().filter(|it| compares && it.number() == request);
+        let Some(again) = question.map(|it| it.moves()) else { return };
+        if again.as_ref() == recorded {
+            return;
+        }
+        let moves = |it: Option<&Proposed>| Adopted::Moves(it.map_or_else(Moves::none, unnamed));
+        if let Some(replaying) = self.replaying.as_mut().filter(|it| it.diverged.is_none()) {
+            let found = (moves(again.as_ref()), Some(moves(recorded)));
+            replaying.diverged = Some(Box::new(found));
+        }
     }
 
     /// The plan to carry out, noted among the adopted: the planned one if `check` has passed it,
@@ -196,6 +212,11 @@ impl Replaying {
         let is_kind = |it: &Adopted| discriminant(it) == discriminant(&planned);
         if self.plans.front().is_some_and(is_kind) { self.plans.pop_front() } else { None }
     }
+}
+
+/// Moves that nobody has adopted.
+fn unnamed(moves: &Proposed) -> Moves {
+    Moves { job: moves.job, moves: moves.moves.clone(), lost: moves.lost, ..Moves::none() }
 }
 
 /// The fabric that all versions of a plant file make together, oldest first: ids of the first stay.

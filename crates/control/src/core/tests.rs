@@ -8,6 +8,7 @@ mod world;
 
 mod faults;
 mod lives;
+mod plans;
 mod plants;
 mod repairs;
 mod restarts;

@@ -6,18 +6,19 @@
 //! more than its share within a window, and all together lose less than the head gains.
 
 mod partition;
+pub mod question;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use selvedge_model::id::{JobId, PartId, PlanId, PoolId};
+use selvedge_model::id::{JobId, PartId, PoolId};
 use selvedge_model::job::{Demand, Hold, Need, Place};
 use selvedge_model::unit::Span;
 
 use crate::capacity::Capacity;
 use crate::family;
+use crate::input::Proposed;
 use crate::planted::Defect;
 use crate::schedule::{View, Waiting, place_in};
-use crate::state::Moves;
 
 /// A running job that may be moved.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +49,7 @@ pub fn propose(
     movable: &[Movable<'_>],
     allowance: &Allowance<'_>,
     worth: Span,
-    id: PlanId,
-) -> Option<Moves> {
+) -> Option<Proposed> {
     let pools = view.layout.pools.ids();
     pools
         .filter(|&pool| family::serves(view.fabric, view.layout, pool, head.demand))
@@ -70,7 +70,7 @@ pub fn propose(
                 Need::Partition(wanted) => partition::make_room(&try_, pool, wanted, movable),
                 Need::Within { .. } => None,
             }?;
-            Some(Moves { id, job: head.job, moves, lost })
+            Some(Proposed { job: head.job, moves, lost })
         })
         .filter(|it| it.lost <= worth)
         .min_by_key(|it| (it.lost, it.moves.len()))

@@ -103,6 +103,7 @@ fn by(input: &Input) -> Option<&String> {
         | Input::Restarted
         | Input::Tick
         | Input::Answer(_)
+        | Input::Planned { .. }
         | Input::Report { .. } => None,
     }
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use selvedge_control::core::Refused;
+use selvedge_control::core::{Core, Refused};
 use selvedge_control::input::Ask;
 use selvedge_model::fabric::{Fabric, LinkKind, NodeKind, Role};
 use selvedge_model::fault::Target;
@@ -14,9 +14,9 @@ use selvedge_sim::fault::{FaultKind, FaultSpec};
 
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody};
+use crate::api::explain::asked;
 use crate::house::{By, House, target_named};
 use crate::plant::Tamper;
-use crate::shell::Shell;
 use crate::words;
 
 /// The plant.
@@ -146,30 +146,38 @@ pub(crate) async fn apply(
     by: By,
     Json(form): Json<PlantForm>,
 ) -> Result<Answer<PlantAnswer>, ApiError> {
-    let new = Plant::parse("plant", &form.plant).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        ApiError::unprocessable(lines.join("\n"))
-    })?;
     let expected = form.expected;
-    let (version, changes) = house.look(move |shell| changes(shell, &new, expected)).await??;
+    let (core, plants) =
+        house.look(|shell| (shell.core().apart(), shell.core().state().plants.clone())).await?;
+    let text = form.plant.clone();
+    let tried = asked(core, move |core| changes(core, plants, text, expected)).await??;
     if params.dry_run {
-        return Ok(Answer(PlantAnswer { version, changes }));
+        return Ok(Answer(PlantAnswer { version: expected, changes: tried }));
     }
     let what = Ask::ApplyPlant { plant: form.plant, expected };
     let version = house.ask(by, what, |shell, _| shell.core().state().plants.len() as u64).await?;
-    Ok(Answer(PlantAnswer { version, changes }))
+    Ok(Answer(PlantAnswer { version, changes: tried }))
 }
 
-fn changes(shell: &Shell, new: &Plant, expected: u64) -> Result<(u64, Vec<String>), ApiError> {
-    let state = shell.core().state();
-    let current = state.plants.len() as u64;
+/// What a new plant file changes; what it would be refused for is found here too.
+fn changes(
+    core: &Core,
+    plants: Vec<String>,
+    text: String,
+    expected: u64,
+) -> Result<Vec<String>, ApiError> {
+    let current = plants.len() as u64;
     if expected != current {
         return Err(Refused::PlantVersion { expected, current }.into());
     }
-    let text = state.plants.last().map_or("", String::as_str);
-    let old = Plant::parse("plant", text)
+    let new = Plant::parse("plant", &text).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        ApiError::unprocessable(lines.join("\n"))
+    })?;
+    let old = Plant::parse("plant", plants.last().map_or("", String::as_str))
         .map_err(|_| ApiError::bad("the present plant does not read any longer"))?;
-    Ok((current, spec::diff(&old, new).iter().map(ToString::to_string).collect()))
+    core.would_apply(plants, text)?;
+    Ok(spec::diff(&old, &new).iter().map(ToString::to_string).collect())
 }
 
 /// Sets what may be done without being asked.

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use selvedge_control::core::Explanation;
 use selvedge_control::family::is_boards;
 use selvedge_control::state::{Event, Job, JobState};
 use selvedge_model::id::JobId;
@@ -58,13 +59,17 @@ pub(super) struct JobPage {
 }
 
 impl JobPage {
-    /// The job of now.
-    pub(super) fn of(shell: &Shell, id: u32) -> Result<Self, ApiError> {
+    /// The job of now, with what was found out about why it waits.
+    pub(super) fn of(
+        shell: &Shell,
+        id: u32,
+        explained: Option<Explanation>,
+    ) -> Result<Self, ApiError> {
         let id = JobId::new(id);
         let job = job::find(shell, id)?;
         let now_s = shell.core().state().now.as_secs_f64();
         let is_waiting = matches!(job.state, JobState::Queued { .. });
-        let explained = if is_waiting { shell.core().explain(id) } else { None };
+        let explained = explained.filter(|_| is_waiting);
         let of_torus = matches!(&job.spec.demand, Demand::Shape(text) if !is_boards(text));
         Ok(Self {
             detail: job::detail(shell, id, job),

@@ -105,24 +105,25 @@ impl Drawer {
     /// The parts of the page as they are, or the line of state alone if nothing else can differ.
     async fn draw(&mut self) -> Result<Vec<Part>, ApiError> {
         let (page, seen) = (self.page.clone(), self.seen);
-        let (row, standing, drawing) = self
+        let (row, standing, seen) = self
             .house
             .look(move |shell| {
-                let (row, standing) = (shell.saved(), Standing::of(shell));
+                let row = shell.saved();
                 let is_new = |(at, when): (u64, Instant)| {
                     at != row || limits::PAGE_DRAW_AFTER <= when.elapsed()
                 };
-                let drawing = seen.is_none_or(is_new).then(|| page.see(shell));
-                (row, standing, drawing)
+                let seen = seen.is_none_or(is_new).then(|| page.look(shell));
+                (row, Standing::of(shell), seen)
             })
             .await?;
-        let Some(drawing) = drawing else {
+        let Some(seen) = seen else {
             let mut parts = self.sender.borrow().parts.to_vec();
             if let Some(first) = parts.first_mut() {
                 *first = standing.draw();
             }
             return Ok(parts);
         };
+        let (standing, drawing) = seen.whole(&self.house, self.page.clone()).await?;
         let parts = match drawing {
             Ok(drawing) => drawing().parts,
             Err(error) => trouble_parts(&error),

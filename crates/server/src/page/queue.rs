@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use selvedge_control::capacity::Capacity;
+use selvedge_control::core::Explanation;
 use selvedge_family::torus::shape::Shape;
 use selvedge_model::id::PoolId;
 use selvedge_model::job::Need;
@@ -287,11 +288,13 @@ pub(super) struct QueuePage {
 }
 
 impl QueuePage {
-    /// The page of now.
-    pub(super) fn of(shell: &Shell) -> Self {
+    /// The page of now, with what was found out about the head of the queue.
+    pub(super) fn of(shell: &Shell, explained: Option<Explanation>) -> Self {
         let head = shell.core().head().map(|it| it.job).map(|id| {
             let job = &shell.core().state().jobs[id];
-            let explained = explain::explain(shell, id, job, shell.core().explain(id));
+            // Another may have become the head meanwhile; the next drawing explains it.
+            let explained = explained.filter(|it| it.job == id);
+            let explained = explain::explain(shell, id, job, explained);
             (job::view(shell, id, job), explained)
         });
         Self { queue: Queue::of(shell), rooms: rooms(shell), head }

@@ -26,7 +26,7 @@ pub fn first_page(core: Core, journal: Store) -> String {
         saved: 0,
         snapshot_at: 0,
     });
-    let mut sheet = match Page::Home.see(&shell) {
+    let mut sheet = match Page::Home.see(&shell, None) {
         Ok(drawing) => drawing(),
         Err(error) => Sheet { title: String::new(), layout: "one", parts: trouble_parts(&error) },
     };

@@ -12,7 +12,7 @@ use crate::device::Dials;
 use crate::dice::Dice;
 use crate::fault::{FaultKind, Rates};
 use crate::judge::{Trial, people};
-use crate::world::{Crashes, Happening, Setup, Syncs, World};
+use crate::world::{Crashes, Happening, Planning, Setup, Syncs, World};
 
 /// Of so many seeds, one crashes at every sync.
 const ALWAYS_EVERY: u64 = 40;
@@ -64,12 +64,13 @@ impl Drawn {
             let reach = 40 * size.n_jobs as u64;
             Crashes::At((0..N_CRASHES).map(|_| 1 + dice.below(reach)).collect::<BTreeSet<_>>())
         };
+        let planning = planning(&mut Dice::new(seed, "planning times"));
         let mut dials = dials(dice);
         dials.deaf = trial.planted.has(Defect::GenerationIgnored);
         let Size { n_pods, n_cubes, n_jobs, end, .. } = size;
         let text = format!(
             "{n_pods} pods of {n_cubes} cubes, {n_jobs} jobs until {end}, {:?}, {syncs:?}, \
-             {dials:?}",
+             {dials:?}, {planning:?}",
             settings.level
         );
         let setup = Setup {
@@ -81,6 +82,7 @@ impl Drawn {
             happenings,
             syncs,
             crashes,
+            planning,
             check_every: 32,
         };
         Self { setup, wishes, end, bound: Span::days(3) + work.times(2), text }
@@ -125,6 +127,19 @@ fn dials(dice: &mut Dice) -> Dials {
         fail: up_to(100_000),
         botch: up_to(300_000),
         deaf: false,
+    }
+}
+
+/// Plans come at once, late, so late that they are asked for again, or never.
+fn planning(dice: &mut Dice) -> Planning {
+    let longest = [Span::millis(100), Span::secs(30), Span::mins(5)];
+    match dice.below(4) {
+        0 => Planning::AtOnce,
+        _ => Planning::Within {
+            shortest: Span::millis(1),
+            longest: longest[dice.index(longest.len())],
+            lost: Ppm::new([0, 50_000, 500_000][dice.index(3)]),
+        },
     }
 }
 

@@ -71,6 +71,7 @@ impl World {
         }
         self.commit = Commit::new(core, newest + 1);
         self.wakes.clear();
+        self.planning.clear();
         self.sync_at = None;
         // Clients without an answer ask again, under the same key.
         self.again.extend(self.pending.drain(..).map(|it| it.spec));

@@ -73,6 +73,7 @@ fn crowded(seed: u64) -> World {
         happenings,
         syncs: Syncs::AtOnce,
         crashes: Crashes::Never,
+        planning: Planning::AtOnce,
         check_every: 0,
     };
     let mut world = World::new(setup).unwrap();
@@ -251,6 +252,7 @@ fn limited(seed: u64, strict: bool) -> World {
         happenings,
         syncs: Syncs::AtOnce,
         crashes: Crashes::Never,
+        planning: Planning::AtOnce,
         check_every: 0,
     };
     let mut world = World::new(setup).unwrap();

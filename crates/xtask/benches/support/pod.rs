@@ -112,7 +112,17 @@ impl Pod {
         };
         drop(self.core.take_adopted());
         while let Some(output) = self.core.poll() {
-            let Output::Do(command) = output else { continue };
+            let command = match output {
+                Output::Do(command) => command,
+                // Planning is no time of the core's.
+                Output::Plan(request) => {
+                    let planned = self.core.question(request).map(|it| it.answer());
+                    planned.into_iter().for_each(|it| drop(self.core.handle(self.now, it)));
+                    drop(self.core.take_adopted());
+                    continue;
+                }
+                Output::WakeAt(_) | Output::Note(_) => continue,
+            };
             for answer in self.answers(command) {
                 drop(self.core.handle(self.now, Input::Answer(answer)));
                 drop(self.core.take_adopted());

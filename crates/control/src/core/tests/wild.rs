@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use selvedge_model::fault::{Symptom, Target};
-use selvedge_model::id::{CaseId, JobId, LinkId, NodeId, PartId, PlanId, PortId};
-use selvedge_model::job::{Demand, Program, Work, Xconnect};
+use selvedge_model::id::{CaseId, JobId, LinkId, NodeId, PartId, PlanId, PoolId, PortId};
+use selvedge_model::job::{Demand, Hold, Place, Program, Work, Xconnect};
 use selvedge_model::unit::{Generation, Span};
 
-use super::world::{World, pods, spec};
+use super::world::{Plans, World, pods, spec};
 use crate::health::RULES;
 use crate::input::{
-    Answer, Ask, Errand, Exit, Input, JobOrder, Readings, SetOutcome, Task, TaskExit,
+    Answer, Ask, Errand, Exit, Input, JobOrder, Proposed, Readings, SetOutcome, Task, TaskExit,
 };
 use crate::settings::{Level, Settings};
 
@@ -114,8 +114,25 @@ impl Drawn<'_> {
             7 if self.draws.below(50) == 0 => {
                 Input::Begin { plant: String::new(), settings: Settings::observing() }
             }
+            8 if self.draws.below(8) == 0 => self.planned(),
             _ => Input::Answer(self.answer()),
         }
+    }
+
+    /// What nobody has planned, for a request that is open now and then.
+    fn planned(&mut self) -> Input {
+        let open = self.world.core.state().n_requests;
+        let request = self.draws.one_of(&[open, open, open + 1, u64::MAX]);
+        let n_moves = self.draws.below(3);
+        let moves = (0..n_moves).map(|_| {
+            let seats = self.draws.one_of(&[0, 1, u64::MAX]);
+            let holds = vec![Hold { part: self.part(), seats }];
+            (self.job(), Place { pool: PoolId::new(self.draws.id(2)), holds })
+        });
+        let moves = moves.collect();
+        let (job, lost) = (self.job(), Span::nanos(self.draws.number()));
+        let moves = self.draws.one_of(&[None, Some(Proposed { job, moves, lost })]);
+        Input::Planned { request, moves }
     }
 
     fn report(&mut self) -> Input {
@@ -276,6 +293,9 @@ fn no_drawn_input_is_fatal_and_none_that_is_refused_leaves_a_trace() {
     let mut n_accepted = 0;
     for seed in 0..SEEDS {
         let mut world = World::new(&pods(&[3, 1]), Settings::simulated());
+        if seed % 2 == 0 {
+            world.plans = Plans::Never;
+        }
         for n in 0..INPUTS {
             let draws = Draws(seed << 32 | n);
             let input = Drawn { draws, world: &world }.input();
@@ -285,7 +305,11 @@ fn no_drawn_input_is_fatal_and_none_that_is_refused_leaves_a_trace() {
             }
         }
         world.lines.clear();
-        world.replay_all();
+        match world.plans {
+            // What no planner gave is no answer of this version's.
+            Plans::Never => world.replay_as(&["another"]),
+            Plans::Promptly | Plans::After(_) => world.replay_all(),
+        }
     }
     assert!(SEEDS * INPUTS / 10 < n_accepted, "{n_accepted}");
 }

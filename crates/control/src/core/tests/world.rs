@@ -16,7 +16,7 @@ use selvedge_model::unit::{Generation, Moment, Span};
 use crate::core::{Adopted, Core, Refused, VERSION};
 use crate::input::{Answer, Ask, Errand, Exit, Input, JobOrder, Readings, SetOutcome};
 use crate::note::Note;
-use crate::output::{Command, Output};
+use crate::output::{Command, Output, Request};
 use crate::preflight::{even, n_network_ports};
 use crate::settings::Settings;
 
@@ -82,6 +82,15 @@ pub(super) struct World {
     crew: Option<Span>,
     quiet: bool,
     stages: bool,
+    pub(super) plans: Plans,
+}
+
+/// When what is planned outside the core comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plans {
+    Promptly,
+    After(Span),
+    Never,
 }
 
 impl World {
@@ -107,6 +116,7 @@ impl World {
             crew: None,
             quiet: true,
             stages: false,
+            plans: Plans::Promptly,
         };
         world.tell(Input::Begin { plant: plant.to_owned(), settings }).unwrap();
         world.run(Span::secs(5));
@@ -121,6 +131,7 @@ impl World {
     /// cancel|hold|release|requeue NAME     run 10m     level repair     restart
     /// drain|undrain WHO PATH     take|finish WHO CASE     report PATH SYMPTOM     move PORT PORT
     /// maintain N WORK PATH …     defragment PLAN     show     stages on|off     crew 10m
+    /// plans promptly|never|10s
     /// broken PORT   refuses SWITCH   silent PART   dark PORT   bad CHIP   sick CHIP
     /// cross END END
     /// heal PATH     ahead SWITCH GENERATION     fails NAME STATUS 1m     stubborn NAME
@@ -178,6 +189,9 @@ impl World {
             }
             ["show"] => self.show(),
             ["stages", word] => self.stages = word == "on",
+            ["plans", "promptly"] => self.plans = Plans::Promptly,
+            ["plans", "never"] => self.plans = Plans::Never,
+            ["plans", span] => self.plans = Plans::After(Span::parse(span).unwrap()),
             _ => self.misbehave(words),
         }
     }
@@ -324,10 +338,11 @@ impl World {
             assert_eq!(before, self.core.digest(), "refused, but not without a trace: {input:?}");
         }
         let plans = self.core.take_adopted();
-        let mut commands = Vec::new();
+        let (mut commands, mut requests) = (Vec::new(), Vec::new());
         while let Some(output) = self.core.poll() {
             match output {
                 Output::Do(command) => commands.push(command),
+                Output::Plan(request) => requests.push(request),
                 Output::WakeAt(at) => self.wake = Some(self.wake.map_or(at, |it| it.min(at))),
                 Output::Note(note) => self.write(&note),
             }
@@ -337,7 +352,19 @@ impl World {
         told?;
         self.records.push((self.now, input, plans));
         commands.into_iter().for_each(|command| self.carry_out(command));
+        requests.into_iter().for_each(|request| self.plan(request));
         Ok(())
+    }
+
+    /// Plans, on what there is as it is asked for, and answers in a while.
+    fn plan(&mut self, request: Request) {
+        // A later request of the same moment has taken its place.
+        let Some(question) = self.core.question(request) else { return };
+        match self.plans {
+            Plans::Promptly => self.tell(question.answer()).unwrap(),
+            Plans::After(span) => self.after(span, question.answer()),
+            Plans::Never => (),
+        }
     }
 
     /// Lets time pass.
@@ -388,7 +415,12 @@ impl World {
     /// Replays every record on a new core, planned anew and as another version's record, with a
     /// restart from a snapshot half way.
     pub(super) fn replay_all(&self) {
-        for version in [VERSION, "another"] {
+        self.replay_as(&[VERSION, "another"]);
+    }
+
+    /// The same as the record of each of these versions.
+    pub(super) fn replay_as(&self, versions: &[&str]) {
+        for version in versions {
             let mut core = Core::new();
             for (idx, (now, input, plans)) in self.records.iter().enumerate() {
                 if idx == self.records.len() / 2 {

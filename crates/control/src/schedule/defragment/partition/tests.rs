@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use selvedge_model::fabric::Fabric;
-use selvedge_model::id::{JobId, PlanId};
+use selvedge_model::id::JobId;
 use selvedge_model::job::{Demand, Place};
 use selvedge_model::spec::Plant;
 use selvedge_model::spec::hypersquare::HyperSquare;
@@ -13,11 +13,12 @@ use selvedge_model::unit::Moment;
 
 use super::*;
 use crate::capacity::Layout;
+use crate::input::Proposed;
 use crate::planted::Planted;
 use crate::schedule::View;
 use crate::schedule::defragment::propose;
 use crate::settings::Means;
-use crate::state::{Moves, PartState};
+use crate::state::PartState;
 
 const ROWS: usize = 4;
 const COLUMNS: usize = 5;
@@ -110,7 +111,7 @@ fn machine() -> Fabric {
 }
 
 /// What is proposed for a box of `sides` among `jobs`, where it is worth this many boards.
-fn proposed(fabric: &Fabric, jobs: &Boxes, sides: [usize; 2], worth: u64) -> Option<Moves> {
+fn proposed(fabric: &Fabric, jobs: &Boxes, sides: [usize; 2], worth: u64) -> Option<Proposed> {
     let layout = Layout::of(fabric);
     let mut parts: IdVec<PartId, PartState> = IdVec::new();
     parts.grow(layout.seats.len(), PartState::default());
@@ -153,7 +154,7 @@ fn proposed(fabric: &Fabric, jobs: &Boxes, sides: [usize; 2], worth: u64) -> Opt
     };
     let allowance = BTreeMap::from([("ada", Span::hours(1))]);
     let worth = Span::secs(4 * worth);
-    let moves = propose(&view, &head, &movable, &allowance, worth, PlanId::new(0))?;
+    let moves = propose(&view, &head, &movable, &allowance, worth)?;
     // Where everybody goes is free, and once they are there the head fits.
     let mut then = Capacity::now(&layout, &parts);
     for (job, place) in &moves.moves {
