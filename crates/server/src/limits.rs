@@ -163,3 +163,6 @@ pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// The longest rest of the planner after a question.
 pub const PLANNER_REST_MAX: Duration = Duration::from_secs(1);
+
+/// How often it is looked at whether the certificate's files have changed.
+pub const TLS_LOOK_EVERY: Duration = Duration::from_secs(2);

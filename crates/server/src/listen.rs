@@ -15,11 +15,11 @@ use tokio_rustls::server::TlsStream;
 
 use crate::limits;
 
-/// Serves `router`, by TLS if there is `tls`, until `stop` turns true, then lets the answers under
-/// way be given.
+/// Serves `router`, by TLS with what `tls` holds as each client comes if there is any, until `stop`
+/// turns true, then lets the answers under way be given.
 pub(crate) async fn serve(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<watch::Receiver<TlsAcceptor>>,
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -32,7 +32,7 @@ pub(crate) async fn serve(
             accepted = accept(&listener, &seats) => accepted,
         };
         let Some((stream, seat)) = accepted else { continue };
-        let (router, tls) = (router.clone(), tls.clone());
+        let (router, tls) = (router.clone(), tls.as_ref().map(|it| it.borrow().clone()));
         connections.spawn(async move {
             // An answer is one write; waiting for more to send with it helps nobody.
             let _ = stream.set_nodelay(true);

@@ -1,20 +1,24 @@
 //! TLS with a certificate that the operator gives.
 //!
-//! Both files are read once, when the server comes up: a renewed certificate is taken by a restart,
-//! which leaves plant and jobs running.
+//! Both files are looked at now and then: once they have changed and serve, whoever comes next is
+//! shown the new certificate.  While they do not serve, the one that was read before does.
 
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::limits;
 
 /// Where the certificate and its key are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +144,74 @@ impl Tls {
     }
 }
 
+/// What tells one state of the files from another: device, number, length and time of change.
+type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
+
+fn stamp(files: &TlsFiles) -> Stamp {
+    [&files.cert, &files.key].map(|path| {
+        let it = fs::metadata(path).ok()?;
+        Some((it.dev(), it.ino(), it.len(), it.mtime(), it.mtime_nsec()))
+    })
+}
+
+/// The certificate that is shown, renewed with its files.
+pub(crate) struct Renewed {
+    files: TlsFiles,
+    /// The files as they were when they were read last.
+    read: Stamp,
+    shown: watch::Sender<TlsAcceptor>,
+}
+
+impl Renewed {
+    /// Reads the certificate, which is shown from now on; also says what else is known of it.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub(crate) fn read(files: &TlsFiles) -> Result<(Self, Tls), TlsError> {
+        // Taken before: what changes while they are read is read again.
+        let read = stamp(files);
+        let tls = Tls::read(files)?;
+        let shown = watch::Sender::new(tls.acceptor.clone());
+        Ok((Self { files: files.clone(), read, shown }, tls))
+    }
+
+    /// What to shake hands with.
+    pub(crate) fn shown(&self) -> watch::Receiver<TlsAcceptor> {
+        self.shown.subscribe()
+    }
+
+    /// Looks at the files until nobody shakes hands any more.
+    pub(crate) async fn watch(mut self) {
+        let mut ticks = tokio::time::interval(limits::TLS_LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = self.shown.closed() => return,
+                _ = ticks.tick() => {}
+            }
+            match self.look() {
+                Ok(true) => tracing::info!(cert = ?self.files.cert, "the certificate is renewed"),
+                Ok(false) => {}
+                Err(error) => {
+                    let error = crate::api::error::chain(&error);
+                    tracing::error!(error, "a new certificate does not serve; the old one does");
+                }
+            }
+        }
+    }
+
+    /// Reads the files if they have changed since they were last read; says whether.
+    fn look(&mut self) -> Result<bool, TlsError> {
+        let stamp = stamp(&self.files);
+        if stamp == self.read {
+            return Ok(false);
+        }
+        self.read = stamp;
+        self.shown.send_replace(Tls::read(&self.files)?.acceptor);
+        Ok(true)
+    }
+}
+
 fn bytes_of(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|source| TlsError::File { path: path.to_owned(), source })
 }
@@ -209,5 +281,27 @@ mod tests {
         assert!(refused(&mixed).contains("cannot be served"), "{}", refused(&mixed));
         let gone = TlsFiles { cert: dir.path().join("gone"), key: good.key };
         assert!(refused(&gone).contains("gone"), "{}", refused(&gone));
+    }
+
+    #[test]
+    fn a_certificate_is_renewed_with_its_files_and_one_that_does_not_serve_is_not_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = files(dir.path(), &["old.example"]);
+        let (mut renewed, tls) = Renewed::read(&old).unwrap();
+        let mut shown = renewed.shown();
+        assert_eq!(tls.names, ["old.example"]);
+        assert!(!renewed.look().unwrap(), "nothing has changed");
+        // Half of a renewal: the certificate is there, its key is not yet.
+        let other = tempfile::tempdir().unwrap();
+        let new = files(other.path(), &["much-longer-name.example"]);
+        fs::copy(&new.cert, &old.cert).unwrap();
+        assert!(renewed.look().is_err(), "the two do not belong together");
+        assert!(!renewed.look().unwrap(), "it is said once");
+        assert!(!shown.has_changed().unwrap());
+        fs::rename(&new.key, &old.key).unwrap();
+        assert!(renewed.look().unwrap());
+        assert!(shown.has_changed().unwrap());
+        drop(shown.borrow_and_update());
+        assert!(!renewed.look().unwrap());
     }
 }

@@ -36,7 +36,7 @@ use crate::runtime::{self, Presence, Server};
 use crate::secret::Secrets;
 use crate::shell::{First, Parts, Request, Shell, Trouble};
 use crate::start::{self, StartError};
-use crate::tls::{Tls, TlsError, TlsFiles};
+use crate::tls::{Renewed, TlsError, TlsFiles};
 use crate::users::{UserError, Who};
 
 /// A plant file as it was read.
@@ -272,10 +272,10 @@ pub async fn up(options: UpOptions) -> Result<Running, UpError> {
     if !listen.ip().is_loopback() && options.tls.is_none() {
         return Err(UpError::NotLoopback { listen });
     }
-    let tls = options.tls.as_ref().map(Tls::read).transpose()?;
+    let tls = options.tls.as_ref().map(Renewed::read).transpose()?;
     let bound = TcpListener::bind(listen).await.and_then(|it| Ok((it.local_addr()?, it)));
     let (address, listener) = bound.map_err(|source| not_bound(&options, source))?;
-    let tls_url = tls.as_ref().map(|it| it.url(address));
+    let tls_url = tls.as_ref().map(|(_, tls)| tls.url(address));
     let door = Door { address, tls_url: tls_url.clone() };
     let raised = raise(&options, door, |store| Box::new(store))?;
     let link = raised.house.guard().link(Who::KEEPER);
@@ -285,7 +285,12 @@ pub async fn up(options: UpOptions) -> Result<Running, UpError> {
         .and_then(|server| runtime::write(&Server { tls_url, ..server }))
         .map_err(|source| UpError::File { path: PathBuf::from("selvedge/servers"), source })?;
     let stop = raised.house.stopping();
-    let (tls, router) = (tls.map(|it| it.acceptor), api::router(raised.house.clone()));
+    let router = api::router(raised.house.clone());
+    let tls = tls.map(|(renewed, _)| {
+        let shown = renewed.shown();
+        tokio::spawn(renewed.watch());
+        shown
+    });
     let serving = tokio::spawn(listen::serve(listener, tls, router, stop));
     Ok(Running { address, link, raised, serving, _presence: presence })
 }

@@ -7,6 +7,7 @@ use selvedge_driver::files;
 use selvedge_driver::plant::PLANT_DIR;
 use selvedge_driver::store;
 use selvedge_server::plant::{MANIFEST_FILE, Manifest};
+use selvedge_server::users::USERS_FILE;
 use serde_json::json;
 
 use crate::Globals;
@@ -17,8 +18,9 @@ use crate::render::{self, number};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The journal and the simulated plant are copied as they stand at one moment, \
-                        while the server goes on.\nWhat real tasks have written (DATA/tasks) is not \
-                        in it, nor is the token: a restored directory has a new one."
+                        while the server goes on, with the people who have tokens.\nWhat real tasks \
+                        have written (DATA/tasks) is not in it, nor is the directory's own token: a \
+                        restored one has a new one."
 )]
 pub(crate) struct Backup {
     /// A new directory on the server's machine.
@@ -61,6 +63,9 @@ pub(crate) fn restore(args: &Restore, globals: &Globals) -> Outcome {
             copy(&from, &to, name)?;
         }
     }
+    if manifest.users {
+        copy(&args.from, &args.data, USERS_FILE)?;
+    }
     files::sync_dir(&args.data).within(|| format!("cannot sync {}", args.data.display()))?;
     tell(&args.data, &manifest, globals)
 }
@@ -88,7 +93,8 @@ fn read(dir: &Path) -> Outcome<Manifest> {
 
 fn tell(dir: &Path, manifest: &Manifest, globals: &Globals) -> Outcome {
     if globals.json {
-        render::print_json(&json!({"dir": dir, "rows": manifest.rows, "plant": manifest.plant}))?;
+        render::print_json(&json!({"dir": dir, "rows": manifest.rows, "plant": manifest.plant,
+                "users": manifest.users}))?;
     } else {
         let plant = if manifest.plant { " and the simulated plant" } else { "" };
         let rows = number::counted(manifest.rows, "input");

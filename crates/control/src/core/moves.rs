@@ -1,11 +1,11 @@
 //! Moves: whom to move so that the head fits is planned outside the core.
 //!
 //! ```text
-//!                 the head waits            answer: moves        check passed
-//!   nothing asked ─────────────► asked ────────────────► held ────────────────► proposed ─► adopted
-//!        ▲                       │ │ ▲                    │ against the present state
-//!        │ nobody waits, nothing │ │ └────────────────────┘ that has changed: asked anew
-//!        └───────────────────────┘ └─► no answer in time, or a restart: asked anew
+//!                the head waits          answer: moves        check passed
+//!   nothing asked ────────────► asked ──────────────► held ──────────────► proposed ─► adopted
+//!        ▲                      │ │ ▲                  │ against what has
+//!        │ nobody waits, nothing│ │ └──────────────────┘ changed: asked anew
+//!        └──────────────────────┘ └─► no answer in time, or a restart: asked anew
 //! ```
 //! One request is open at a time; a later one takes its place, and the earlier one's answer is
 //! refused.  What was found is held against the state by code that shares nothing with its planner,

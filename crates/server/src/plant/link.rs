@@ -24,6 +24,7 @@ use super::simulated::PROCESS_FILE;
 use crate::api::error::chain;
 use crate::limits;
 use crate::shell::Request;
+use crate::users::USERS_FILE;
 
 /// In a backup: what is in it; written last, so that a backup without it is none.
 pub const MANIFEST_FILE: &str = "backup.json";
@@ -41,6 +42,9 @@ pub struct Manifest {
     pub chain: String,
     /// Whether the state of a simulated plant is in it.
     pub plant: bool,
+    /// Whether the people with tokens of their own are in it, by the digests of those.
+    #[serde(default)]
+    pub users: bool,
 }
 
 /// In the plant's folder: what its process had to say.
@@ -312,12 +316,21 @@ pub(super) fn back_up(data: &Path, to: &Path, line: Option<&mut Line>) -> Result
         files::own_new_dir(&folder).map_err(|it| io_error(io::Error::other(it)))?;
         line.copy(&folder.canonicalize().map_err(io_error)?)?;
     }
+    let users = match fs::read(data.join(USERS_FILE)) {
+        Ok(bytes) => {
+            files::write_atomically(&to.join(USERS_FILE), &bytes, FILE_MODE).map_err(io_error)?;
+            true
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(io_error(error)),
+    };
     let manifest = Manifest {
         format: 1,
         program: env!("CARGO_PKG_VERSION").to_owned(),
         rows: report.last_good,
         chain: report.chain.to_string(),
         plant: has_plant,
+        users,
     };
     let bytes = serde_json::to_vec_pretty(&manifest).map_err(|it| io_error(it.into()))?;
     files::write_atomically(&to.join(MANIFEST_FILE), &bytes, FILE_MODE).map_err(io_error)?;

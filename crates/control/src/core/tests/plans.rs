@@ -7,7 +7,7 @@ use crate::core::{Core, ReplayError, VERSION};
 use crate::input::Input;
 use crate::settings::Settings;
 
-/// Two jobs of half a cube on two cubes, so that a job of a whole one waits for one of them to move.
+/// Two jobs of half a cube on two cubes, so that a job of a whole one waits until one moves.
 const CROWDED: &str = "submit a 2x4x4 for=3h
      submit b 2x4x4 for=3h
      submit c 2x4x4 for=3h
