@@ -30,6 +30,11 @@ fn main() {
         let answer = match *class {
             "pass" => "Class::Pass".to_owned(),
             "refuse" => "Class::Refuse".to_owned(),
+            "large" => {
+                let plain = name.trim_end_matches("_c").to_uppercase();
+                let letters = args.as_bytes();
+                format!("Class::Large({plain}, &{letters:?})")
+            }
             path => format!("Class::Own(crate::{path})"),
         };
         let _ = writeln!(arms, "    {answer},");

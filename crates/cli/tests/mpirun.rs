@@ -11,19 +11,24 @@ use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use mpi::{compile, count, is_possible, lines, plain, replica, told, tripled};
+use mpi::{Mpi, count, lines, replica, told};
 
 #[test]
 fn programs_in_three_replicas_print_what_they_print_plain() {
-    if !is_possible() {
-        return;
+    for mpi in Mpi::all() {
+        print_alike(&mpi);
     }
+}
+
+fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
     for (name, args) in [("ring", ["40"]), ("collectives", ["3"]), ("chance", ["20"])] {
-        let program = compile(name, folder.path());
-        let wanted = plain(&program, &args);
-        let out = tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat())
+        let program = mpi.compile(name, folder.path());
+        let wanted = mpi.plain(&program, &args);
+        let name = format!("{name} under {}", mpi.name);
+        let out = mpi
+            .tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat())
             .output()
             .unwrap();
         assert!(out.status.success(), "{name}: {}", told(&out));
@@ -38,16 +43,20 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 /// killed once its process has printed, so it dies between MPI_Init and its last send.
 #[test]
 fn a_killed_meta_is_outlived_without_a_lost_or_doubled_byte() {
-    if !is_possible() {
-        return;
+    for mpi in Mpi::all() {
+        outlive_metas(&mpi);
     }
+}
+
+fn outlive_metas(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let program = compile("ring", folder.path());
+    let program = mpi.compile("ring", folder.path());
     let args = ["2000"];
-    let wanted = plain(&program, &args);
+    let wanted = mpi.plain(&program, &args);
     for rank in [0, 2] {
-        let mut command = tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat());
+        let mut command =
+            mpi.tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         let mut text = vec![0; 1];
@@ -79,6 +88,6 @@ fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
     fs::write(&program, b"#!/bin/sh\nexit 0\n").unwrap();
     let program = program.to_str().unwrap();
     let other = selvedge(&["-n", "2", "--launcher", "/bin/echo", program]);
-    assert!(other.contains("/bin/echo is not Open MPI's mpirun"), "{other}");
+    assert!(other.contains("/bin/echo is neither Open MPI's mpirun nor a hydra"), "{other}");
     assert!(selvedge(&["-n", "2", "-r", "4", program]).contains("4 is not in 1..=3"));
 }

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use mpi::{Book, Dice};
+use mpi::{Book, Dice, Mpi};
 
 const RANKS: u64 = 4;
 const SETS: u64 = 3;
@@ -42,21 +42,22 @@ struct Victim {
 }
 
 struct Bench {
+    mpi: Mpi,
     folder: PathBuf,
     flipper: PathBuf,
     victims: Vec<Victim>,
 }
 
 impl Bench {
-    fn make(folder: &Path) -> Self {
+    fn make(mpi: Mpi, folder: &Path) -> Self {
         let flipper = folder.join("flipper");
         let mut command = Command::new("cc");
         command.args(["-O1", "-w", "-o"]).arg(&flipper).arg(mpi::sources().join("flipper.c"));
         mpi::succeed(&mut command);
-        let mut bench = Self { folder: folder.to_owned(), flipper, victims: Vec::new() };
+        let mut bench = Self { mpi, folder: folder.to_owned(), flipper, victims: Vec::new() };
         for (name, args) in VICTIMS {
-            let path = mpi::compile(name, folder);
-            let wanted = mpi::plain(&path, args);
+            let path = bench.mpi.compile(name, folder);
+            let wanted = bench.mpi.plain(&path, args);
             let data = place_of_data(&path);
             let victim = Victim { name, path, args, wanted, lasts_ms: 0, data };
             let begun = Instant::now();
@@ -107,7 +108,9 @@ impl Bench {
         fs::create_dir(&scratch).unwrap();
         let summary = scratch.join("summary.json");
         let mut child = Command::new(env!("CARGO_BIN_EXE_selvedge"))
-            .args(["mpirun", "-r", "3", "-n", &RANKS.to_string(), "--json-summary"])
+            .args(["mpirun", "-r", "3", "-n", &RANKS.to_string()])
+            .args(self.mpi.launcher_args())
+            .arg("--json-summary")
             .arg(&summary)
             .arg(&victim.path)
             .args(victim.args)
@@ -186,12 +189,10 @@ fn class(summary: &Path) -> String {
 
 #[test]
 fn a_bit_flipped_anywhere_in_a_replica_changes_no_result() {
-    if !mpi::is_possible() {
-        return;
-    }
+    let Some(mpi) = Mpi::chosen() else { return };
     let (runs, seed) = mpi::proof(RUNS_SHORT);
-    let mut book = Book::open("stmr-flips", seed);
-    let bench = Bench::make(book.folder());
+    let mut book = Book::open("stmr-flips", &mpi, seed);
+    let bench = Bench::make(mpi, book.folder());
     for number in 0..runs {
         book.run(number, || bench.flip(seed, number));
     }

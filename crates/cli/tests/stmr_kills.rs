@@ -16,9 +16,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::{env, fs, thread};
 
-use mpi::{Book, Dice};
+use mpi::{Book, Dice, Mpi};
 
 const RANKS: u64 = 4;
 const SETS: u64 = 3;
@@ -59,13 +59,14 @@ struct Kill {
 }
 
 struct Bench {
+    mpi: Mpi,
     folder: PathBuf,
     killer: PathBuf,
     victims: Vec<Victim>,
 }
 
 impl Bench {
-    fn make(folder: &Path) -> Self {
+    fn make(mpi: Mpi, folder: &Path) -> Self {
         let table = fs::read_to_string(mpi::sources().join("../calls.txt")).unwrap();
         let rows = table.lines().filter(|it| !it.starts_with('#') && !it.is_empty());
         let names = rows.filter_map(|it| it.split(' ').next());
@@ -78,15 +79,16 @@ impl Bench {
         let mut command = Command::new("cc");
         command.args(["-O1", "-shared", "-fPIC", "-w", "-I"]).arg(folder).arg("-o").arg(&killer);
         mpi::succeed(command.arg(mpi::sources().join("killer.c")).arg("-ldl"));
-        let mut bench = Self { folder: folder.to_owned(), killer, victims: Vec::new() };
+        let folder_kept = folder.to_owned();
+        let mut bench = Self { mpi, folder: folder_kept, killer, victims: Vec::new() };
         for (name, args, code) in VICTIMS {
-            let path = mpi::compile(name, folder);
+            let path = bench.mpi.compile(name, folder);
             let mut plain = args.to_vec();
             if 0 < code {
                 // What a launcher still prints after such a code is its own affair.
                 plain.pop();
             }
-            let wanted = mpi::plain(&path, &plain);
+            let wanted = bench.mpi.plain(&path, &plain);
             let args = args.to_vec();
             let victim = Victim { name, path, args, code, wanted, calls: vec![], lasts_ms: 0 };
             let (calls, lasts_ms) = bench.count(&victim);
@@ -124,7 +126,9 @@ impl Bench {
         let err = fs::File::create(scratch.join("err")).unwrap();
         let preload = "LD_PRELOAD=$KILLER:$LD_PRELOAD exec \"$@\"";
         let child = Command::new(env!("CARGO_BIN_EXE_selvedge"))
-            .args(["mpirun", "-r", "3", "-n", &RANKS.to_string(), "--json-summary"])
+            .args(["mpirun", "-r", "3", "-n", &RANKS.to_string()])
+            // It starts a shell, and cannot know what MPI that will lead to.
+            .args(["--launcher", self.mpi.launcher(), "--json-summary"])
             .arg(scratch.join("summary.json"))
             .args(["sh", "-c", preload, "sh"])
             .arg(&victim.path)
@@ -300,12 +304,24 @@ impl Run {
 
 #[test]
 fn a_replica_killed_at_any_call_or_between_calls_is_outlived() {
-    if !mpi::is_possible() {
-        return;
+    if let Some(mpi) = Mpi::chosen() {
+        outlive(mpi, mpi::proof(RUNS_SHORT));
     }
-    let (runs, seed) = mpi::proof(RUNS_SHORT);
-    let mut book = Book::open("stmr-kills", seed);
-    let bench = Bench::make(book.folder());
+}
+
+/// A proof is for one MPI; the short form is for MPICH as well.
+#[test]
+fn so_it_is_under_mpich() {
+    if env::var_os("SELVEDGE_RUNS").is_none()
+        && let Some(mpi) = Mpi::named("mpich")
+    {
+        outlive(mpi, (RUNS_SHORT, 1));
+    }
+}
+
+fn outlive(mpi: Mpi, (runs, seed): (u64, u64)) {
+    let mut book = Book::open("stmr-kills", &mpi, seed);
+    let bench = Bench::make(mpi, book.folder());
     for number in 0..runs {
         book.run(number, || bench.kill(seed, number));
     }

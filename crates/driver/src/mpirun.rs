@@ -12,7 +12,11 @@
     reason = "processes that do not end in time are ended by the real clock"
 )]
 
+mod exports;
+
 mod folder;
+
+mod launcher;
 
 mod program;
 
@@ -32,6 +36,7 @@ use selvedge_stmr::output::{Found, Output};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use folder::Folder;
+use launcher::Launcher;
 pub use replica::become_replica;
 
 /// How long printed bytes without a line's end wait for the rest, if a person waits for them.
@@ -53,8 +58,8 @@ pub struct MpirunOptions {
     pub replicas: usize,
     /// Processes as the program sees them.
     pub ranks: usize,
-    /// The launcher.
-    pub launcher: PathBuf,
+    /// The launcher, if it is not that of the program's MPI.
+    pub launcher: Option<PathBuf>,
     /// Further arguments for it.
     pub launcher_args: Vec<OsString>,
     /// The program and its arguments.
@@ -120,16 +125,39 @@ pub enum MpirunError {
         /// The program.
         program: PathBuf,
     },
-    /// It is linked with another MPI than is served.
-    #[error("{program} is linked with {library}; served are Open MPI 4 and 5 (libmpi.so.40)")]
-    OtherMpi {
+    /// It is linked with two.
+    #[error("{program} is linked with two MPI libraries, {first} and {second}; it can have one")]
+    Mixed {
+        /// The program.
+        program: PathBuf,
+        /// One of them.
+        first: &'static str,
+        /// Another.
+        second: &'static str,
+    },
+    /// The launcher is another MPI's than the program's.
+    #[error(
+        "{program} is linked with {library}, and {launcher} starts programs of another MPI; give \
+         that MPI's own launcher, or none"
+    )]
+    WrongLauncher {
+        /// The program.
+        program: PathBuf,
+        /// The library it wants.
+        library: &'static str,
+        /// The launcher.
+        launcher: PathBuf,
+    },
+    /// There is none for the program's MPI.
+    #[error("{program} is linked with {library}, and no launcher of that MPI is in PATH")]
+    NoLauncher {
         /// The program.
         program: PathBuf,
         /// The library it wants.
         library: &'static str,
     },
     /// The launcher is not one of those that are served.
-    #[error("{launcher} is not Open MPI's mpirun, but says it is: {said}")]
+    #[error("{launcher} is neither Open MPI's mpirun nor a hydra, but says it is: {said}")]
     OtherLauncher {
         /// The launcher.
         launcher: PathBuf,
@@ -197,13 +225,13 @@ enum Channel {
 /// # Errors
 /// [`MpirunError`] if it could not be started.
 pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
-    program::check(options)?;
+    let launcher = program::check(options)?;
     let mut summary =
         Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
     let mut printed = Vec::new();
     loop {
         let again = 0 < summary.restarts;
-        let mut attempt = Attempt::start(options, again, &printed)?;
+        let mut attempt = Attempt::start(options, &launcher, again, &printed)?;
         let ended = attempt.go_on()?;
         attempt.sum_up(&mut summary);
         printed = attempt.lengths();
@@ -243,6 +271,7 @@ struct Attempt<'a> {
     options: &'a MpirunOptions,
     _folder: Folder,
     launcher: Child,
+    path: PathBuf,
     events: Receiver<Event>,
     job: Job,
     processes: Vec<Vec<Process>>,
@@ -277,10 +306,11 @@ struct Printing {
 impl Attempt<'_> {
     fn start<'a>(
         options: &'a MpirunOptions,
+        launcher: &Launcher,
         again: bool,
         printed: &[[u64; 2]],
     ) -> Result<Attempt<'a>, MpirunError> {
-        let folder = Folder::make(options)?;
+        let folder = Folder::make(options, launcher)?;
         let listener = UnixListener::bind(folder.path().join("launcher"))
             .map_err(io_error("make a socket for the replicas"))?;
         let (sender, events) = mpsc::channel();
@@ -307,12 +337,14 @@ impl Attempt<'_> {
             ]);
         }
         folder.feed_input(options.replicas);
-        let launcher = program::launch(options, folder.path(), again, sender)?;
+        let path = launcher.path.clone();
+        let launcher = program::launch(options, launcher, folder.path(), again, sender)?;
         let process = |_| (0..options.replicas).map(|_| Process::default()).collect();
         Ok(Attempt {
             options,
             _folder: folder,
             launcher,
+            path,
             events,
             job: Job::new(options.ranks, options.replicas),
             processes: (0..options.ranks).map(process).collect(),
@@ -387,7 +419,7 @@ impl Attempt<'_> {
             }
             Event::LauncherEnded(code) => {
                 if self.processes.iter().flatten().any(|it| it.pid == 0) {
-                    let launcher = self.options.launcher.clone();
+                    let launcher = self.path.clone();
                     return Err(MpirunError::NotStarted { launcher, code });
                 }
             }
@@ -435,6 +467,8 @@ impl Attempt<'_> {
                 self.job.abort(if code() == 0 { 1 } else { code() });
             }
             "abort" => self.job.abort(code()),
+            // The program cannot begin, for a reason that all its processes have.
+            "stop" => return Some(Ended::Refused(rest.to_owned())),
             "refuse" => {
                 return Some(Ended::Refused(format!("{rest} is not served with replicas")));
             }

@@ -1,29 +1,235 @@
-//! Handles, constants and statuses of Open MPI 4 and 5.
+//! Handles, constants and statuses, by the table of the MPI that the program is linked with.
+//!
+//! Open MPI's handles are addresses, those of MPICH and its kin are 32-bit numbers, and those of
+//! the standard ABI (MPI 5.0 §20) are as wide as addresses, with small numbers for what is
+//! predefined.
 
 use std::ffi::CStr;
+use std::sync::OnceLock;
 
 use crate::real;
 
-pub(crate) const ANY_SOURCE: i32 = -1;
-pub(crate) const ANY_TAG: i32 = -1;
-pub(crate) const PROC_NULL: i32 = -2;
 pub(crate) const UNDEFINED: i32 = -32766;
-pub(crate) const IN_PLACE: usize = 1;
 pub(crate) const SUCCESS: i32 = 0;
-pub(crate) const ERR_TRUNCATE: i32 = 15;
-pub(crate) const ERR_IN_STATUS: i32 = 18;
-pub(crate) const THREAD_SERIALIZED: i32 = 2;
-pub(crate) const COMBINER_NAMED: i32 = 0;
-/// A grid, among the kinds of topology.
-pub(crate) const CART: i32 = 1;
-/// Edges by number, among them.
-pub(crate) const GRAPH: i32 = 2;
-/// The number of processes that the launcher could start, among attributes.
-pub(crate) const UNIVERSE_SIZE: i32 = 6;
-/// Attributes below this are MPI's own of communicators; all hang on that of all processes.
-pub(crate) const KEYVALS_OWN: i32 = 7;
 
-/// The handles that are addresses.
+/// Whose handles, constants and statuses a program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    OpenMpi,
+    /// MPICH, and what keeps its ABI: Intel MPI, MVAPICH, Cray's.
+    Mpich,
+    Standard,
+}
+
+/// Where a status holds what.
+struct StatusForm {
+    size: usize,
+    source: usize,
+    tag: usize,
+    error: usize,
+    /// Open MPI has one word of 64 bits; the others have the lower 32 bits here, and above the
+    /// lowest bit of the next word, which says that it was cancelled, the rest.
+    count: usize,
+    /// Open MPI's own word for that.
+    cancelled: Option<usize>,
+}
+
+/// The constants of a family, by the standard's names.
+pub(crate) struct Table {
+    pub(crate) family: Family,
+    pub(crate) any_source: i32,
+    pub(crate) any_tag: i32,
+    pub(crate) proc_null: i32,
+    pub(crate) in_place: usize,
+    /// Where a status is not wanted.
+    status_ignore: usize,
+    pub(crate) err_truncate: i32,
+    pub(crate) err_in_status: i32,
+    pub(crate) thread_serialized: i32,
+    pub(crate) combiner_named: i32,
+    pub(crate) cart: i32,
+    pub(crate) graph: i32,
+    /// Identical, congruent, similar, unequal.
+    pub(crate) comparisons: [i32; 4],
+    /// The number of processes that the launcher could start, among attributes.
+    pub(crate) universe_size: i32,
+    /// MPI's own attributes; all hang on the communicator of all processes.
+    keyvals_own: std::ops::Range<i32>,
+    status: StatusForm,
+}
+
+static OPEN_MPI: Table = Table {
+    family: Family::OpenMpi,
+    any_source: -1,
+    any_tag: -1,
+    proc_null: -2,
+    in_place: 1,
+    status_ignore: 0,
+    err_truncate: 15,
+    err_in_status: 18,
+    thread_serialized: 2,
+    combiner_named: 0,
+    cart: 1,
+    graph: 2,
+    comparisons: [0, 1, 2, 3],
+    universe_size: 6,
+    keyvals_own: 0..7,
+    status: StatusForm { size: 24, source: 0, tag: 4, error: 8, count: 16, cancelled: Some(12) },
+};
+
+static MPICH: Table = Table {
+    family: Family::Mpich,
+    any_source: -2,
+    any_tag: -1,
+    proc_null: -1,
+    in_place: usize::MAX,
+    status_ignore: 1,
+    err_truncate: 14,
+    err_in_status: 17,
+    thread_serialized: 2,
+    combiner_named: 1,
+    cart: 2,
+    graph: 1,
+    comparisons: [0, 1, 2, 3],
+    universe_size: 0x6440_0009,
+    keyvals_own: 0x6440_0001..0x6440_000f,
+    status: StatusForm { size: 20, source: 8, tag: 12, error: 16, count: 0, cancelled: None },
+};
+
+static STANDARD: Table = Table {
+    family: Family::Standard,
+    any_source: -1,
+    any_tag: -2,
+    proc_null: -3,
+    in_place: 1,
+    status_ignore: 0,
+    err_truncate: 15,
+    err_in_status: 19,
+    thread_serialized: 2048,
+    combiner_named: 101,
+    cart: 211,
+    graph: 212,
+    comparisons: [201, 202, 203, 204],
+    universe_size: 507,
+    keyvals_own: 501..508,
+    status: StatusForm { size: 32, source: 0, tag: 4, error: 8, count: 12, cancelled: None },
+};
+
+/// The table of this program's MPI.
+pub(crate) fn table() -> &'static Table {
+    static TABLE: OnceLock<&'static Table> = OnceLock::new();
+    TABLE.get_or_init(|| match real::family() {
+        Family::OpenMpi => &OPEN_MPI,
+        Family::Mpich => &MPICH,
+        Family::Standard => &STANDARD,
+    })
+}
+
+impl Table {
+    /// Whether a call's code says that a message was longer than its receive.  MPICH's codes hold
+    /// their class in the lowest bits and say more above.
+    pub(crate) fn is_truncated(&self, code: i32) -> bool {
+        let class = if self.family == Family::Mpich { code & 0x7f } else { code };
+        class == self.err_truncate
+    }
+
+    pub(crate) fn is_own_keyval(&self, keyval: i32) -> bool {
+        self.keyvals_own.contains(&keyval)
+    }
+}
+
+/// Whether handles are 32-bit numbers.
+fn is_narrow() -> bool {
+    table().family == Family::Mpich
+}
+
+/// A handle that was passed by value: the upper half of a narrow one is anything.
+pub(crate) fn cut(handle: usize) -> usize {
+    if is_narrow() { handle as u32 as usize } else { handle }
+}
+
+/// The handle that lies there, in a row of handles.
+pub(crate) unsafe fn handle_at(row: usize, idx: usize) -> usize {
+    unsafe {
+        if is_narrow() {
+            *(row as *const u32).add(idx) as usize
+        } else {
+            *(row as *const usize).add(idx)
+        }
+    }
+}
+
+/// Puts a handle there.
+pub(crate) unsafe fn put_handle(row: usize, idx: usize, handle: usize) {
+    unsafe {
+        if is_narrow() {
+            *(row as *mut u32).add(idx) = handle as u32;
+        } else {
+            *(row as *mut usize).add(idx) = handle;
+        }
+    }
+}
+
+/// What this library gives the program handles of.  MPI never sees them.
+#[derive(Clone, Copy)]
+pub(crate) enum Own {
+    Request,
+    Communicator,
+    Message,
+}
+
+impl Own {
+    /// Addresses where nothing of the program's lies, or numbers that MPICH calls invalid and uses
+    /// for none of its null handles.
+    fn base(self) -> usize {
+        let at: usize = match self {
+            Self::Request => 0,
+            Self::Communicator => 1,
+            Self::Message => 2,
+        };
+        if is_narrow() { 0x3c00_0000 + (at << 24) } else { (0x5e1f + at) << 32 }
+    }
+
+    /// From one to the next: what lies at an Open MPI request is looked at by its Fortran layer.
+    pub(crate) fn step(self) -> usize {
+        match self {
+            _ if is_narrow() => 1,
+            Self::Request => 256,
+            Self::Communicator | Self::Message => 16,
+        }
+    }
+
+    /// Fortran's numbers of them; those of narrow handles are the handles.
+    fn fortran_base(self) -> i32 {
+        match self {
+            _ if is_narrow() => self.base() as i32,
+            Self::Request => 1 << 24,
+            Self::Communicator => 1 << 25,
+            Self::Message => 1 << 26,
+        }
+    }
+
+    pub(crate) fn handle(self, idx: usize) -> usize {
+        self.base() + idx * self.step()
+    }
+
+    /// Which one it is, if it is one; the highest numbers are none.
+    pub(crate) fn idx(self, handle: usize) -> usize {
+        handle.wrapping_sub(self.base()) / self.step()
+    }
+
+    pub(crate) fn to_fortran(self, idx: usize) -> i32 {
+        self.fortran_base() + idx as i32
+    }
+
+    /// The handle behind Fortran's number, if that is one of these.
+    pub(crate) fn of_fortran(self, number: i32) -> Option<usize> {
+        let idx = number.checked_sub(self.fortran_base())?;
+        (0..1 << 24).contains(&idx).then(|| self.handle(idx as usize))
+    }
+}
+
+/// The predefined handles that this library uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Handles {
     pub(crate) world: usize,
@@ -38,12 +244,35 @@ pub(crate) struct Handles {
 
 impl Handles {
     pub(crate) fn find() -> Self {
+        match table().family {
+            Family::OpenMpi => Self::of_open_mpi(),
+            Family::Mpich => Self {
+                world: 0x4400_0000,
+                own: 0x4400_0001,
+                comm_null: 0x0400_0000,
+                request_null: 0x2c00_0000,
+                message_null: 0x2c00_0000,
+                byte: 0x4c00_010d,
+                errors_return: 0x5400_0001,
+                errors_fatal: 0x5400_0000,
+            },
+            Family::Standard => Self {
+                world: 0x101,
+                own: 0x102,
+                comm_null: 0x100,
+                request_null: 0x180,
+                message_null: 0x128,
+                byte: 0x247,
+                errors_return: 0x143,
+                errors_fatal: 0x141,
+            },
+        }
+    }
+
+    fn of_open_mpi() -> Self {
         let handle = |name: &CStr| {
             real::symbol(name).unwrap_or_else(|| {
-                real::fail(&format!(
-                    "this program's MPI library has no {name:?}: it is none that is served, which \
-                     are Open MPI 4 and 5"
-                ))
+                real::fail(&format!("this program's MPI library has no {name:?}, as Open MPI has"))
             })
         };
         Self {
@@ -59,9 +288,38 @@ impl Handles {
     }
 }
 
+/// Memory for a status that MPI writes, whatever its form.
+#[repr(C, align(8))]
+#[derive(Default)]
+pub(crate) struct RawStatus([u8; 32]);
+
+impl RawStatus {
+    pub(crate) fn at(&mut self) -> usize {
+        self.0.as_mut_ptr() as usize
+    }
+
+    pub(crate) fn read(&self) -> Status {
+        let form = &table().status;
+        let word = |at: usize| {
+            i32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+        };
+        let (low, high) = (word(form.count) as u32, word(form.count + 4) as u32);
+        let (high, cancelled) = match form.cancelled {
+            Some(at) => (high, word(at)),
+            None => (high >> 1, (high & 1) as i32),
+        };
+        Status {
+            source: word(form.source),
+            tag: word(form.tag),
+            error: word(form.error),
+            cancelled,
+            count: u64::from(low) | u64::from(high) << 32,
+        }
+    }
+}
+
 /// What a status says, whatever its form.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {
     pub(crate) source: i32,
     pub(crate) tag: i32,
@@ -73,11 +331,15 @@ pub(crate) struct Status {
 
 impl Status {
     /// What a call that waited for nothing says.
-    pub(crate) const EMPTY: Self =
-        Self { source: ANY_SOURCE, tag: ANY_TAG, error: SUCCESS, cancelled: 0, count: 0 };
+    pub(crate) fn empty() -> Self {
+        let (source, tag) = (table().any_source, table().any_tag);
+        Self { source, tag, error: SUCCESS, cancelled: 0, count: 0 }
+    }
 
     /// What comes from nobody says.
-    pub(crate) const NOBODY: Self = Self { source: PROC_NULL, ..Self::EMPTY };
+    pub(crate) fn nobody() -> Self {
+        Self { source: table().proc_null, ..Self::empty() }
+    }
 
     pub(crate) fn to_bytes(self) -> [u8; 20] {
         let mut row = [0; 20];
@@ -97,13 +359,35 @@ impl Status {
     /// Writes it where the program wants it, if it wants it.  Only calls with many statuses write
     /// errors into them.
     pub(crate) unsafe fn write(self, at: usize, with_error: bool) {
-        if at == 0 {
+        if at == table().status_ignore {
             return;
         }
-        let status = at as *mut Self;
-        unsafe {
-            let error = if with_error { self.error } else { (*status).error };
-            *status = Self { error, ..self };
+        let form = &table().status;
+        let put = |offset: usize, word: i32| unsafe {
+            ((at + offset) as *mut i32).write_unaligned(word);
+        };
+        put(form.source, self.source);
+        put(form.tag, self.tag);
+        if with_error {
+            put(form.error, self.error);
+        }
+        let high = (self.count >> 32) as i32;
+        put(form.count, self.count as u32 as i32);
+        match form.cancelled {
+            Some(at) => {
+                put(form.count + 4, high);
+                put(at, self.cancelled);
+            }
+            None => put(form.count + 4, high << 1 | (self.cancelled & 1)),
+        }
+    }
+
+    /// Where the status of row `idx` is to be written, in a row of statuses.
+    pub(crate) fn place(statuses: usize, idx: usize) -> usize {
+        if statuses == table().status_ignore {
+            statuses
+        } else {
+            statuses + idx * table().status.size
         }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Running {
     done: bool,
     code: i32,
     gets: Vec<Part>,
+    /// Counts that MPI may still look at.
+    _arrays: Vec<Vec<i32>>,
 }
 
 impl Running {
@@ -60,7 +62,7 @@ fn take_gets(state: &State, bytes: &[u8], did: bool, gets: &[Part]) -> Status {
             rest = &rest[length..];
         }
     }
-    Status { error: code, ..Status::EMPTY }
+    Status { error: code, ..Status::empty() }
 }
 
 pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -100,25 +102,34 @@ struct Prepared {
     gets: Vec<Part>,
 }
 
+/// A collective that is started again and again.
+pub(crate) fn persistent(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (given, rest) = args.split_at(args.len() - 2);
+    let arrays = std::mem::take(&mut state.arrays);
+    let request = Request::Persistent { call, args: given.to_vec(), arrays, active: None };
+    state.keep_request(request, rest[1]);
+    abi::SUCCESS as usize
+}
+
 /// Compares what this process gives, and starts the collective in the form that does not block.
-fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
+pub(crate) fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
     let Prepared { starts, behind, gets } = prepare(state, call, args);
     if state.replica.has_left() {
-        return Running { real: None, done: false, code: 0, gets };
+        return Running { real: None, done: false, code: 0, gets, _arrays: Vec::new() };
     }
     let mut real = 0_usize;
     let mut to = args.to_vec();
     *to.last_mut().expect("each of these calls has arguments") = behind;
     to.push(&raw mut real as usize);
     let code = real::code(starts, &to);
-    Running { real: Some(real), done: code != abi::SUCCESS, code, gets }
+    let arrays = std::mem::take(&mut state.arrays);
+    Running { real: Some(real), done: code != abi::SUCCESS, code, gets, _arrays: arrays }
 }
 
 /// Compares what this process gives.
 fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
-    let Some((kind, starts)) = ROWS.iter().find_map(|(blocking, starts, kind)| {
-        (call == *blocking || call == *starts).then_some((*kind, *starts))
-    }) else {
+    let forms = |it: &Row| [it.blocking, it.starts, it.persistent].contains(&call);
+    let Some(&Row { kind, starts, .. }) = ROWS.iter().find(|it| forms(it)) else {
         state.refuse(call)
     };
     let comm = args[args.len() - 1];
@@ -188,33 +199,76 @@ enum Neighbors {
     Alltoallw,
 }
 
-const ROWS: [(Call, Call, Kind); 22] = [
-    (calls::BARRIER, calls::IBARRIER, Kind::Barrier),
-    (calls::BCAST, calls::IBCAST, Kind::Bcast),
-    (calls::REDUCE, calls::IREDUCE, Kind::Reduce),
-    (calls::ALLREDUCE, calls::IALLREDUCE, Kind::Allreduce),
-    (calls::GATHER, calls::IGATHER, Kind::Gather),
-    (calls::GATHERV, calls::IGATHERV, Kind::Gatherv),
-    (calls::SCATTER, calls::ISCATTER, Kind::Scatter),
-    (calls::SCATTERV, calls::ISCATTERV, Kind::Scatterv),
-    (calls::ALLGATHER, calls::IALLGATHER, Kind::Allgather),
-    (calls::ALLGATHERV, calls::IALLGATHERV, Kind::Allgatherv),
-    (calls::ALLTOALL, calls::IALLTOALL, Kind::Alltoall),
-    (calls::ALLTOALLV, calls::IALLTOALLV, Kind::Alltoallv),
-    (calls::ALLTOALLW, calls::IALLTOALLW, Kind::Alltoallw),
-    (calls::REDUCE_SCATTER, calls::IREDUCE_SCATTER, Kind::ReduceScatter),
-    (calls::REDUCE_SCATTER_BLOCK, calls::IREDUCE_SCATTER_BLOCK, Kind::ReduceScatterBlock),
-    (calls::SCAN, calls::ISCAN, Kind::Scan),
-    (calls::EXSCAN, calls::IEXSCAN, Kind::Exscan),
-    (calls::NEIGHBOR_ALLGATHER, calls::INEIGHBOR_ALLGATHER, Kind::Neighbors(Neighbors::Allgather)),
-    (
+/// A collective in its three forms.
+struct Row {
+    blocking: Call,
+    starts: Call,
+    persistent: Call,
+    kind: Kind,
+}
+
+const fn row(blocking: Call, starts: Call, persistent: Call, kind: Kind) -> Row {
+    Row { blocking, starts, persistent, kind }
+}
+
+const ROWS: [Row; 22] = [
+    row(calls::BARRIER, calls::IBARRIER, calls::BARRIER_INIT, Kind::Barrier),
+    row(calls::BCAST, calls::IBCAST, calls::BCAST_INIT, Kind::Bcast),
+    row(calls::REDUCE, calls::IREDUCE, calls::REDUCE_INIT, Kind::Reduce),
+    row(calls::ALLREDUCE, calls::IALLREDUCE, calls::ALLREDUCE_INIT, Kind::Allreduce),
+    row(calls::GATHER, calls::IGATHER, calls::GATHER_INIT, Kind::Gather),
+    row(calls::GATHERV, calls::IGATHERV, calls::GATHERV_INIT, Kind::Gatherv),
+    row(calls::SCATTER, calls::ISCATTER, calls::SCATTER_INIT, Kind::Scatter),
+    row(calls::SCATTERV, calls::ISCATTERV, calls::SCATTERV_INIT, Kind::Scatterv),
+    row(calls::ALLGATHER, calls::IALLGATHER, calls::ALLGATHER_INIT, Kind::Allgather),
+    row(calls::ALLGATHERV, calls::IALLGATHERV, calls::ALLGATHERV_INIT, Kind::Allgatherv),
+    row(calls::ALLTOALL, calls::IALLTOALL, calls::ALLTOALL_INIT, Kind::Alltoall),
+    row(calls::ALLTOALLV, calls::IALLTOALLV, calls::ALLTOALLV_INIT, Kind::Alltoallv),
+    row(calls::ALLTOALLW, calls::IALLTOALLW, calls::ALLTOALLW_INIT, Kind::Alltoallw),
+    row(
+        calls::REDUCE_SCATTER,
+        calls::IREDUCE_SCATTER,
+        calls::REDUCE_SCATTER_INIT,
+        Kind::ReduceScatter,
+    ),
+    row(
+        calls::REDUCE_SCATTER_BLOCK,
+        calls::IREDUCE_SCATTER_BLOCK,
+        calls::REDUCE_SCATTER_BLOCK_INIT,
+        Kind::ReduceScatterBlock,
+    ),
+    row(calls::SCAN, calls::ISCAN, calls::SCAN_INIT, Kind::Scan),
+    row(calls::EXSCAN, calls::IEXSCAN, calls::EXSCAN_INIT, Kind::Exscan),
+    row(
+        calls::NEIGHBOR_ALLGATHER,
+        calls::INEIGHBOR_ALLGATHER,
+        calls::NEIGHBOR_ALLGATHER_INIT,
+        Kind::Neighbors(Neighbors::Allgather),
+    ),
+    row(
         calls::NEIGHBOR_ALLGATHERV,
         calls::INEIGHBOR_ALLGATHERV,
+        calls::NEIGHBOR_ALLGATHERV_INIT,
         Kind::Neighbors(Neighbors::Allgatherv),
     ),
-    (calls::NEIGHBOR_ALLTOALL, calls::INEIGHBOR_ALLTOALL, Kind::Neighbors(Neighbors::Alltoall)),
-    (calls::NEIGHBOR_ALLTOALLV, calls::INEIGHBOR_ALLTOALLV, Kind::Neighbors(Neighbors::Alltoallv)),
-    (calls::NEIGHBOR_ALLTOALLW, calls::INEIGHBOR_ALLTOALLW, Kind::Neighbors(Neighbors::Alltoallw)),
+    row(
+        calls::NEIGHBOR_ALLTOALL,
+        calls::INEIGHBOR_ALLTOALL,
+        calls::NEIGHBOR_ALLTOALL_INIT,
+        Kind::Neighbors(Neighbors::Alltoall),
+    ),
+    row(
+        calls::NEIGHBOR_ALLTOALLV,
+        calls::INEIGHBOR_ALLTOALLV,
+        calls::NEIGHBOR_ALLTOALLV_INIT,
+        Kind::Neighbors(Neighbors::Alltoallv),
+    ),
+    row(
+        calls::NEIGHBOR_ALLTOALLW,
+        calls::INEIGHBOR_ALLTOALLW,
+        calls::NEIGHBOR_ALLTOALLW_INIT,
+        Kind::Neighbors(Neighbors::Alltoallw),
+    ),
 ];
 
 /// Arrays of C ints that the program passes.
@@ -247,7 +301,7 @@ fn spread_types(at: usize, counts: usize, offsets: usize, datatypes: usize, n: u
     let one = |idx: usize| Part {
         at: at.wrapping_add_signed(Ints(offsets).at(idx)),
         count: Ints(counts).at(idx) as usize,
-        datatype: unsafe { *(datatypes as *const usize).add(idx) },
+        datatype: unsafe { abi::handle_at(datatypes, idx) },
     };
     (0..n).map(one).collect()
 }
@@ -272,53 +326,55 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
         }
         Kind::Reduce => {
             let is_root = a[5] as i32 == comm.rank;
-            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            let from = if a[0] == abi::table().in_place { a[1] } else { a[0] };
             let gets = if is_root { vec![part(a[1], a[2], a[3])] } else { vec![] };
             Parts { gives: vec![part(from, a[2], a[3])], gets }
         }
         Kind::Allreduce | Kind::Scan | Kind::Exscan => {
-            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            let from = if a[0] == abi::table().in_place { a[1] } else { a[0] };
             let nothing = matches!(kind, Kind::Exscan) && rank == 0;
             let gets = if nothing { vec![] } else { vec![part(a[1], a[2], a[3])] };
             Parts { gives: vec![part(from, a[2], a[3])], gets }
         }
         Kind::ReduceScatter => {
             let all: isize = (0..n).map(|it| Ints(a[2]).at(it)).sum();
-            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            let from = if a[0] == abi::table().in_place { a[1] } else { a[0] };
             let own = Ints(a[2]).at(rank) as usize;
             Parts { gives: vec![part(from, all as usize, a[3])], gets: vec![part(a[1], own, a[3])] }
         }
         Kind::ReduceScatterBlock => {
-            let from = if a[0] == abi::IN_PLACE { a[1] } else { a[0] };
+            let from = if a[0] == abi::table().in_place { a[1] } else { a[0] };
             Parts { gives: vec![part(from, a[2] * n, a[3])], gets: vec![part(a[1], a[2], a[3])] }
         }
         Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(kind, a, comm),
         Kind::Allgather => {
             let gives = match a[0] {
-                abi::IN_PLACE => nth(a[3], a[4], a[5], rank),
+                it if it == abi::table().in_place => nth(a[3], a[4], a[5], rank),
                 from => part(from, a[1], a[2]),
             };
             Parts { gives: vec![gives], gets: vec![part(a[3], a[4] * n, a[5])] }
         }
         Kind::Allgatherv => {
             let gets = spread(a[3], a[4], a[5], a[6], n);
-            let gives = if a[0] == abi::IN_PLACE { gets[rank] } else { part(a[0], a[1], a[2]) };
+            let gives =
+                if a[0] == abi::table().in_place { gets[rank] } else { part(a[0], a[1], a[2]) };
             Parts { gives: vec![gives], gets }
         }
         Kind::Alltoall => {
             let gets = part(a[3], a[4] * n, a[5]);
-            let gives = if a[0] == abi::IN_PLACE { gets } else { part(a[0], a[1] * n, a[2]) };
+            let gives =
+                if a[0] == abi::table().in_place { gets } else { part(a[0], a[1] * n, a[2]) };
             Parts { gives: vec![gives], gets: vec![gets] }
         }
         Kind::Alltoallv => {
             let gets = spread(a[4], a[5], a[6], a[7], n);
-            let in_place = a[0] == abi::IN_PLACE;
+            let in_place = a[0] == abi::table().in_place;
             let gives = if in_place { gets.clone() } else { spread(a[0], a[1], a[2], a[3], n) };
             Parts { gives, gets }
         }
         Kind::Alltoallw => {
             let gets = spread_types(a[4], a[5], a[6], a[7], n);
-            let in_place = a[0] == abi::IN_PLACE;
+            let in_place = a[0] == abi::table().in_place;
             let gives =
                 if in_place { gets.clone() } else { spread_types(a[0], a[1], a[2], a[3], n) };
             Parts { gives, gets }
@@ -329,13 +385,13 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
 
 /// How many neighbours a process gets from and gives to.
 #[derive(Clone, Copy)]
-struct Degrees {
-    sources: usize,
-    targets: usize,
+pub(crate) struct Degrees {
+    pub(crate) sources: usize,
+    pub(crate) targets: usize,
 }
 
 /// The neighbours of this process in a topology.
-fn degrees(state: &State, comm: usize, known: &Comm) -> Degrees {
+pub(crate) fn degrees(state: &State, comm: usize, known: &Comm) -> Degrees {
     let even = |n: usize| Degrees { sources: n, targets: n };
     if let Some(made) = &known.made {
         return even(made.n_neighbors().unwrap_or_else(|| {
@@ -348,11 +404,11 @@ fn degrees(state: &State, comm: usize, known: &Comm) -> Degrees {
     let mut n = [0_i32; 3];
     let at = n.as_mut_ptr() as usize;
     match kind {
-        abi::CART => {
+        it if it == abi::table().cart => {
             real::call(calls::CARTDIM_GET, &[comm, at]);
             even(2 * n[0] as usize)
         }
-        abi::GRAPH => {
+        it if it == abi::table().graph => {
             real::call(calls::GRAPH_NEIGHBORS_COUNT, &[comm, known.rank as usize, at]);
             even(n[0] as usize)
         }
@@ -395,7 +451,7 @@ fn spread_far(at: usize, counts: usize, offsets: usize, datatypes: usize, n: usi
     let one = |idx: usize| Part {
         at: at.wrapping_add_signed(unsafe { *(offsets as *const isize).add(idx) }),
         count: Ints(counts).at(idx) as usize,
-        datatype: unsafe { *(datatypes as *const usize).add(idx) },
+        datatype: unsafe { abi::handle_at(datatypes, idx) },
     };
     (0..n).map(one).collect()
 }
@@ -408,7 +464,7 @@ fn rooted(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
     match kind {
         Kind::Gather => {
             let gives = match a[0] {
-                abi::IN_PLACE => nth(a[3], a[4], a[5], rank),
+                it if it == abi::table().in_place => nth(a[3], a[4], a[5], rank),
                 from => part(from, a[1], a[2]),
             };
             let gets = if is_root { vec![part(a[3], a[4] * n, a[5])] } else { vec![] };
@@ -416,18 +472,19 @@ fn rooted(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
         }
         Kind::Gatherv => {
             let gets = if is_root { spread(a[3], a[4], a[5], a[6], n) } else { vec![] };
-            let gives = if a[0] == abi::IN_PLACE { gets[rank] } else { part(a[0], a[1], a[2]) };
+            let gives =
+                if a[0] == abi::table().in_place { gets[rank] } else { part(a[0], a[1], a[2]) };
             Parts { gives: vec![gives], gets }
         }
         Kind::Scatter => {
             let gives = if is_root { vec![part(a[0], a[1] * n, a[2])] } else { vec![] };
-            let in_place = a[3] == abi::IN_PLACE;
+            let in_place = a[3] == abi::table().in_place;
             let gets = if in_place { vec![] } else { vec![part(a[3], a[4], a[5])] };
             Parts { gives, gets }
         }
         _ => {
             let gives = if is_root { spread(a[0], a[1], a[2], a[3], n) } else { vec![] };
-            let in_place = a[4] == abi::IN_PLACE;
+            let in_place = a[4] == abi::table().in_place;
             let gets = if in_place { vec![] } else { vec![part(a[4], a[5], a[6])] };
             Parts { gives, gets }
         }

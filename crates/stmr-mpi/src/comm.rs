@@ -164,13 +164,13 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     let mut code = 0;
     let (made, did) = state.event(EventKind::Data, |state| {
         code = state.block(call, &mapped)? as i32;
-        let new = unsafe { *(at as *const usize) };
+        let new = unsafe { abi::handle_at(at, 0) };
         let none = code != abi::SUCCESS || new == null;
         Some(if none { Vec::new() } else { Made::of(new, &members(state, new)) })
     });
     if did {
         if code == abi::SUCCESS {
-            let new = unsafe { *(at as *const usize) };
+            let new = unsafe { abi::handle_at(at, 0) };
             if new != null {
                 let (rank, size) = rank_and_size(new);
                 state.keep_comm(new, rank, size, None);
@@ -188,13 +188,12 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
         new = made::handle(state.n_comms);
         state.keep_comm(new, own as i32, made.members.len() as i32, Some(made));
     }
-    unsafe { *(at as *mut usize) = new };
+    unsafe { abi::put_handle(at, 0, new) };
     abi::SUCCESS as usize
 }
 
 pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let at = args[0] as *mut usize;
-    let comm = state.behind(unsafe { *at });
+    let comm = state.behind(unsafe { abi::handle_at(args[0], 0) });
     if comm == state.world {
         real::fail("MPI_Comm_free of MPI_COMM_WORLD");
     }
@@ -202,7 +201,7 @@ pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize 
     state.errhandlers.remove(&comm);
     let done = if state.replica.has_left() { None } else { state.block(call, args) };
     if done.is_none() {
-        unsafe { *at = state.handles().comm_null };
+        unsafe { abi::put_handle(args[0], 0, state.handles().comm_null) };
     }
     done.unwrap_or(0)
 }
@@ -213,7 +212,7 @@ pub(crate) fn comm_disconnect(state: &mut State, call: Call, args: &[usize]) -> 
 
 pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> usize {
     let keyval = args[1] as i32;
-    if keyval == abi::UNIVERSE_SIZE && args[0] == state.handles().world {
+    if keyval == abi::table().universe_size && args[0] == state.handles().world {
         static UNIVERSE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
         UNIVERSE.store(state.told.ranks as i32, std::sync::atomic::Ordering::Relaxed);
         unsafe {
@@ -222,7 +221,7 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
         }
         return 0;
     }
-    if (0..abi::KEYVALS_OWN).contains(&keyval) {
+    if abi::table().is_own_keyval(keyval) {
         let world = state.handles().world;
         return real::call(call, &[&[world], &args[1..]].concat());
     }
@@ -231,18 +230,19 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
 
 pub(crate) fn comm_set_errhandler(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let comm = state.behind(args[0]);
-    state.errhandlers.insert(comm, args[1]);
+    state.errhandlers.insert(comm, abi::cut(args[1]));
     0
 }
 
 pub(crate) fn comm_get_parent(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    unsafe { *(args[0] as *mut usize) = state.handles().comm_null };
+    unsafe { abi::put_handle(args[0], 0, state.handles().comm_null) };
     0
 }
 
 pub(crate) fn comm_get_errhandler(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let comm = state.behind(args[0]);
     let fatal = state.handles().errors_fatal;
-    unsafe { *(args[1] as *mut usize) = state.errhandlers.get(&comm).copied().unwrap_or(fatal) };
+    let handler = state.errhandlers.get(&comm).copied().unwrap_or(fatal);
+    unsafe { abi::put_handle(args[1], 0, handler) };
     0
 }

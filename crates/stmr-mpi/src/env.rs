@@ -13,13 +13,13 @@ pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// Threads that all call MPI have no order that replicas could share, so that level is lowered.
 pub(crate) fn init_thread(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let wanted = (args[2] as i32).min(abi::THREAD_SERIALIZED);
+    let wanted = (args[2] as i32).min(abi::table().thread_serialized);
     if wanted < args[2] as i32 && state.told.set == 0 && state.told.rank == 0 {
         state.say("note MPI_THREAD_MULTIPLE is lowered to MPI_THREAD_SERIALIZED");
     }
     let code = start(state, || real::code(call, &[args[0], args[1], wanted as usize, args[3]]));
     let provided = args[3] as *mut i32;
-    unsafe { *provided = (*provided).min(abi::THREAD_SERIALIZED) };
+    unsafe { *provided = (*provided).min(abi::table().thread_serialized) };
     code as usize
 }
 
@@ -67,6 +67,10 @@ fn virtual_variables(told: &state::Told) {
         ("OMPI_COMM_WORLD_NODE_RANK", &rank),
         ("OMPI_UNIVERSE_SIZE", &ranks),
         ("PMIX_RANK", &rank),
+        ("PMI_RANK", &rank),
+        ("PMI_SIZE", &ranks),
+        ("MPI_LOCALRANKID", &rank),
+        ("MPI_LOCALNRANKS", &ranks),
     ];
     for (name, value) in rows {
         // The program's thread is the only one that reads them here.
@@ -98,7 +102,7 @@ pub(crate) fn abort(state: &mut State, _call: Call, args: &[usize]) -> usize {
 pub(crate) fn query_thread(_state: &mut State, call: Call, args: &[usize]) -> usize {
     let code = real::call(call, args);
     let provided = args[0] as *mut i32;
-    unsafe { *provided = (*provided).min(abi::THREAD_SERIALIZED) };
+    unsafe { *provided = (*provided).min(abi::table().thread_serialized) };
     code
 }
 

@@ -9,7 +9,8 @@
 //! and how it waits (`state`), calls that only the environment answers (`env`), communicators
 //! (`comm`), those that MPI does not know (`made`), contents in the order of their types (`pack`),
 //! messages (`p2p`), those that a probe found (`matched`), requests (`request`), collectives
-//! (`collective`), and what the C library is asked for that differs between replicas (`clock`).
+//! (`collective`), calls with counts of 64 bits (`large`), and what the C library is asked for that
+//! differs between replicas (`clock`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -40,10 +41,15 @@ mod request;
 
 mod collective;
 
+mod large;
+
 mod clock;
 
 use real::Call;
 use state::State;
+
+/// No call of MPI has more arguments.
+const ARGS_MAX: usize = 13;
 
 /// What is done with a call.
 #[derive(Clone, Copy)]
@@ -54,6 +60,8 @@ enum Class {
     Refuse,
     /// This crate does it.
     Own(fn(&mut State, Call, &[usize]) -> usize),
+    /// It is done as the call with counts of 32 bits; the letters of its arguments are with it.
+    Large(Call, &'static [u8]),
 }
 
 mod calls {
@@ -69,15 +77,31 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         return real::call(call, args);
     }
     let _inside = real::Inside::enter();
+    let mut row = [0; ARGS_MAX];
+    let row = &mut row[..args.len()];
+    row.copy_from_slice(args);
+    let communicators = calls::COMMUNICATORS[call.0];
+    for (_, it) in row.iter_mut().enumerate().filter(|it| communicators & 1 << it.0 != 0) {
+        *it = abi::cut(*it);
+    }
     state::with(|state| {
         state.shape = state.shape.after(&[call.0 as u64]);
         state.doing = call.name();
-        match calls::CLASSES[call.0] {
-            Class::Pass => comm::pass(state, call, args),
-            Class::Refuse => state.refuse(call),
-            Class::Own(own) => own(state, call, args),
-        }
+        make(state, call, row)
     })
+}
+
+/// Does what calls.txt says.
+fn make(state: &mut State, call: Call, args: &[usize]) -> usize {
+    match calls::CLASSES[call.0] {
+        Class::Pass => comm::pass(state, call, args),
+        Class::Refuse => state.refuse(call),
+        Class::Own(own) => own(state, call, args),
+        Class::Large(plain, letters) => match large::narrow(state, plain, letters, args) {
+            Some(args) => make(state, plain, &args),
+            None => state.refuse_more(call),
+        },
+    }
 }
 
 /// The program's clock is the meta's, so that all replicas read the same.

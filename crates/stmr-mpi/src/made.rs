@@ -1,20 +1,14 @@
 //! Communicators that a process makes after it has left MPI: what it was told of them by a twin,
 //! and what MPI would answer about them.
 //!
-//! Their handles are addresses that nothing lies at, since MPI may be stuck in making another.
+//! Their handles are none of MPI's, since MPI may be stuck in making another.
 
 use std::collections::BTreeMap;
 
-use crate::abi;
+use crate::abi::{self, Own};
 use crate::calls;
 use crate::real::{self, Call};
 use crate::state::State;
-
-const BASE: usize = 0x5e20 << 32;
-const STEP: usize = 16;
-
-/// Where Fortran's numbers of them begin.
-const FORTRAN_BASE: i32 = 1 << 25;
 
 /// The longest name of a communicator, with the zero at its end.
 const NAME_MAX: usize = 64;
@@ -33,7 +27,7 @@ pub(crate) struct Made {
 
 /// The handle of the communicator of this number.
 pub(crate) fn handle(number: u64) -> usize {
-    BASE + number as usize * STEP
+    Own::Communicator.handle(number as usize)
 }
 
 impl Made {
@@ -60,7 +54,7 @@ impl Made {
         words.extend(members);
         let mut kind = 0_i32;
         real::call(calls::TOPO_TEST, &[comm, &raw mut kind as usize]);
-        if kind == abi::CART {
+        if kind == abi::table().cart {
             let mut n = 0_i32;
             real::call(calls::CARTDIM_GET, &[comm, &raw mut n as usize]);
             let [mut dims, mut periods, mut coords] = [(); 3].map(|()| vec![0_i32; n as usize]);
@@ -132,7 +126,7 @@ pub(crate) fn answer(
             return Some(real::call(call, &mapped));
         }
         calls::TOPO_TEST => {
-            let kind = if made.is_grid { abi::CART } else { abi::UNDEFINED };
+            let kind = if made.is_grid { abi::table().cart } else { abi::UNDEFINED };
             unsafe { put(args[1], &[kind]) };
         }
         calls::COMM_TEST_INTER => unsafe { put(args[1], &[0]) },
@@ -156,7 +150,10 @@ pub(crate) fn answer(
                 }
             }
         }
-        calls::COMM_C2F => return Some((FORTRAN_BASE + ((args[0] - BASE) / STEP) as i32) as usize),
+        calls::COMM_C2F | calls::COMM_TOINT => {
+            let idx = Own::Communicator.idx(abi::cut(args[0]));
+            return Some(Own::Communicator.to_fortran(idx) as usize);
+        }
         _ => return None,
     }
     Some(abi::SUCCESS as usize)
@@ -182,7 +179,7 @@ fn answer_grid(call: Call, args: &[usize], made: &Made, rank: i32) -> bool {
         }
         calls::CART_RANK => {
             let found = made.rank(unsafe { ints(args[1], n) });
-            unsafe { put(args[2], &[found.unwrap_or(abi::PROC_NULL)]) };
+            unsafe { put(args[2], &[found.unwrap_or(abi::table().proc_null)]) };
         }
         calls::CART_SHIFT => {
             let along = |by: i32| {
@@ -192,8 +189,8 @@ fn answer_grid(call: Call, args: &[usize], made: &Made, rank: i32) -> bool {
             };
             let by = args[2] as i32;
             unsafe {
-                put(args[3], &[along(-by).unwrap_or(abi::PROC_NULL)]);
-                put(args[4], &[along(by).unwrap_or(abi::PROC_NULL)]);
+                put(args[3], &[along(-by).unwrap_or(abi::table().proc_null)]);
+                put(args[4], &[along(by).unwrap_or(abi::table().proc_null)]);
             }
         }
         _ => return false,
@@ -219,19 +216,12 @@ fn change(state: &mut State, call: Call, args: &[usize]) {
 
 /// The handle behind Fortran's number, if it is of a communicator made here.
 pub(crate) fn comm_f2c(_state: &mut State, call: Call, args: &[usize]) -> usize {
-    let number = args[0] as i32;
-    if number < FORTRAN_BASE {
-        return real::call(call, args);
-    }
-    BASE + (number - FORTRAN_BASE) as usize * STEP
+    Own::Communicator.of_fortran(args[0] as i32).unwrap_or_else(|| real::call(call, args))
 }
 
 /// MPI_Comm_compare, also of communicators that MPI does not know.
 pub(crate) fn comm_compare(state: &mut State, call: Call, args: &[usize]) -> usize {
-    const IDENT: i32 = 0;
-    const CONGRUENT: i32 = 1;
-    const SIMILAR: i32 = 2;
-    const UNEQUAL: i32 = 3;
+    let [identical, congruent, similar, unequal] = abi::table().comparisons;
     let both = [args[0], args[1]].map(|it| state.behind(it));
     let is_made = |it: &usize| state.comms.get(it).is_some_and(|it| it.made.is_some());
     if !both.iter().any(is_made) {
@@ -243,10 +233,10 @@ pub(crate) fn comm_compare(state: &mut State, call: Call, args: &[usize]) -> usi
         it
     });
     let answer = match () {
-        () if both[0] == both[1] => IDENT,
-        () if members[0] == members[1] => CONGRUENT,
-        () if sorted[0] == sorted[1] => SIMILAR,
-        () => UNEQUAL,
+        () if both[0] == both[1] => identical,
+        () if members[0] == members[1] => congruent,
+        () if sorted[0] == sorted[1] => similar,
+        () => unequal,
     };
     unsafe { put(args[2], &[answer]) };
     abi::SUCCESS as usize

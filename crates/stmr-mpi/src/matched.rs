@@ -3,19 +3,12 @@
 
 use selvedge_stmr::message::EventKind;
 
-use crate::abi::{self, Status};
+use crate::abi::{self, Own, Status};
 use crate::p2p::{begin_receive, look};
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::request::Request;
 use crate::state::{Source, State};
-
-/// Handles of messages are addresses that nothing lies at.
-const BASE: usize = 0x5e21 << 32;
-const STEP: usize = 16;
-
-/// Where Fortran's numbers of them begin.
-const FORTRAN_BASE: i32 = 1 << 26;
 
 /// A message that a probe found: its receive, or nothing if it is from nobody.
 pub(crate) struct Matched(Option<u64>);
@@ -53,7 +46,7 @@ fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) ->
     }
     state.matched[slot] = Some(Matched(id));
     unsafe {
-        *(args[3] as *mut usize) = BASE + slot * STEP;
+        abi::put_handle(args[3], 0, Own::Message.handle(slot));
         status.write(args[4], false);
     }
     abi::SUCCESS as usize
@@ -61,19 +54,18 @@ fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) ->
 
 /// Takes the message out of the program's handle, which becomes null.
 fn take(state: &mut State, at: usize) -> Option<u64> {
-    let at = at as *mut usize;
-    let slot = unsafe { *at }.wrapping_sub(BASE) / STEP;
+    let slot = Own::Message.idx(unsafe { abi::handle_at(at, 0) });
     let Some(Matched(id)) = state.matched.get_mut(slot).and_then(Option::take) else {
         real::fail("MPI_Mrecv of a message that no probe found, or that was received already")
     };
-    unsafe { *at = state.handles().message_null };
+    unsafe { abi::put_handle(at, 0, state.handles().message_null) };
     id
 }
 
 pub(crate) fn mrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let status = match take(state, args[3]) {
-        None => Status::NOBODY,
+        None => Status::nobody(),
         Some(id) => state.finish_receive(id, part),
     };
     unsafe { status.write(args[4], false) };
@@ -83,7 +75,7 @@ pub(crate) fn mrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
 pub(crate) fn imrecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let request = match take(state, args[3]) {
-        None => Request::Done(Status::NOBODY),
+        None => Request::Done(Status::nobody()),
         Some(id) => Request::Receive(id, part),
     };
     state.keep_request(request, args[4]);
@@ -97,17 +89,13 @@ pub(crate) fn fit<'a>(contents: &'a [u8], part: &Part) -> (&'a [u8], bool) {
 }
 
 pub(crate) fn message_c2f(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let slot = args[0].wrapping_sub(BASE) / STEP;
+    let slot = Own::Message.idx(abi::cut(args[0]));
     if slot < state.matched.len() {
-        return FORTRAN_BASE as usize + slot;
+        return Own::Message.to_fortran(slot) as usize;
     }
     real::call(call, args)
 }
 
 pub(crate) fn message_f2c(_state: &mut State, call: Call, args: &[usize]) -> usize {
-    let number = args[0] as i32;
-    if number < FORTRAN_BASE {
-        return real::call(call, args);
-    }
-    BASE + (number - FORTRAN_BASE) as usize * STEP
+    Own::Message.of_fortran(args[0] as i32).unwrap_or_else(|| real::call(call, args))
 }

@@ -8,7 +8,7 @@
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 
-use crate::abi::{self, Status};
+use crate::abi::{self, RawStatus, Status};
 use crate::calls;
 use crate::matched;
 use crate::pack::{self, Part};
@@ -50,7 +50,7 @@ pub(crate) struct Receive {
 
 impl Receive {
     fn is_open(&self) -> bool {
-        self.source == abi::ANY_SOURCE && self.settled.is_none()
+        self.source == abi::table().any_source && self.settled.is_none()
     }
 
     /// Whether MPI has it and has not brought its message.
@@ -59,8 +59,10 @@ impl Receive {
     }
 
     fn may_take(&self, source: i32, tag: i32) -> bool {
-        (self.source == abi::ANY_SOURCE || source == abi::ANY_SOURCE || self.source == source)
-            && (self.tag == abi::ANY_TAG || tag == abi::ANY_TAG || self.tag == tag)
+        (self.source == abi::table().any_source
+            || source == abi::table().any_source
+            || self.source == source)
+            && (self.tag == abi::table().any_tag || tag == abi::table().any_tag || self.tag == tag)
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -92,7 +94,7 @@ pub(crate) fn begin_send(
 ) -> u64 {
     let known = state.comm(comm);
     let comm = state.behind(comm);
-    if dest == abi::PROC_NULL {
+    if dest == abi::table().proc_null {
         return 0;
     }
     if dest < 0 || known.size <= dest || tag < 0 {
@@ -192,7 +194,7 @@ impl State {
             let rest = [tag as usize, it.comm, &raw mut it.real as usize];
             let code = real::code(calls::IRECV, &[&to[..], &rest[..]].concat());
             if code != abi::SUCCESS {
-                it.done = Some(Status { error: code, ..Status::EMPTY });
+                it.done = Some(Status { error: code, ..Status::empty() });
             }
         }
     }
@@ -251,7 +253,7 @@ impl State {
         }
         let (contents, fits) = matched::fit(contents, &part);
         if !fits {
-            status.error = abi::ERR_TRUNCATE;
+            status.error = abi::table().err_truncate;
         }
         status.count = contents.len() as u64;
         pack::unpack(self, contents, part);
@@ -310,12 +312,12 @@ fn settled(id: u64, status: Status, rows: &mut Vec<u8>) {
 
 /// Tests a request of MPI's.
 pub(crate) fn tested(real: &mut usize) -> (bool, Status) {
-    let (mut flag, mut status) = (0_i32, Status::default());
-    let args =
-        [std::ptr::from_mut(real) as usize, &raw mut flag as usize, &raw mut status as usize];
+    let (mut flag, mut status) = (0_i32, RawStatus::default());
+    let args = [std::ptr::from_mut(real) as usize, &raw mut flag as usize, status.at()];
     let code = real::code(calls::TEST, &args);
-    status.error = code;
-    if code == abi::ERR_TRUNCATE {
+    let mut status = Status { error: code, ..status.read() };
+    if abi::table().is_truncated(code) {
+        status.error = abi::table().err_truncate;
         status.count = 0;
     }
     (flag != 0 || code != abi::SUCCESS, status)
@@ -332,7 +334,7 @@ pub(crate) fn begin_receive(
     let known = state.comm(comm);
     let comm = state.behind(comm);
     state.mix(&[known.number, source as u32 as u64, tag as u32 as u64, part.count as u64]);
-    if source == abi::PROC_NULL {
+    if source == abi::table().proc_null {
         return None;
     }
     state.n_receives += 1;
@@ -360,7 +362,7 @@ pub(crate) fn recv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let (source, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
     let status = match begin_receive(state, part, source, tag, comm) {
-        None => Status::NOBODY,
+        None => Status::nobody(),
         Some(id) => state.finish_receive(id, part),
     };
     unsafe { status.write(args[6], false) };
@@ -371,7 +373,7 @@ pub(crate) fn irecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let id = begin_receive(state, part, args[3] as i32, args[4] as i32, args[5]);
     let request = match id {
-        None => Request::Done(Status::NOBODY),
+        None => Request::Done(Status::nobody()),
         Some(id) => Request::Receive(id, part),
     };
     state.keep_request(request, args[6]);
@@ -384,7 +386,7 @@ pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let comm = args[10];
     let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
     let out = begin_send(state, false, sent, args[3] as i32, args[4] as i32, comm);
-    let status = id.map_or(Status::NOBODY, |id| state.finish_receive(id, part));
+    let status = id.map_or(Status::nobody(), |id| state.finish_receive(id, part));
     state.finish_send(out);
     unsafe { status.write(args[11], false) };
     state.error(comm, status.error, call)
@@ -395,23 +397,51 @@ pub(crate) fn sendrecv_replace(state: &mut State, call: Call, args: &[usize]) ->
     let comm = args[7];
     let out = begin_send(state, false, part, args[3] as i32, args[4] as i32, comm);
     let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
-    let status = id.map_or(Status::NOBODY, |id| state.finish_receive(id, part));
+    let status = id.map_or(Status::nobody(), |id| state.finish_receive(id, part));
     state.finish_send(out);
     unsafe { status.write(args[8], false) };
     state.error(comm, status.error, call)
 }
 
+pub(crate) fn isendrecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let sent = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let part = Part { at: args[5], count: args[6] as i32 as usize, datatype: args[7] };
+    let comm = args[10];
+    let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
+    let send = begin_send(state, false, sent, args[3] as i32, args[4] as i32, comm);
+    keep_exchange(state, send, id, part, args[11]);
+    abi::SUCCESS as usize
+}
+
+pub(crate) fn isendrecv_replace(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    let comm = args[7];
+    let send = begin_send(state, false, part, args[3] as i32, args[4] as i32, comm);
+    let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
+    keep_exchange(state, send, id, part, args[8]);
+    abi::SUCCESS as usize
+}
+
+fn keep_exchange(state: &mut State, send: u64, receive: Option<u64>, part: Part, at: usize) {
+    let receive = match receive {
+        None => Request::Done(Status::nobody()),
+        Some(id) => Request::Receive(id, part),
+    };
+    state.keep_request(Request::Exchange { send, receive: Box::new(receive) }, at);
+}
+
 /// What a look at the next message says, if there is one.
 pub(crate) fn look(state: &mut State, args: &[usize]) -> Option<Status> {
     state.post_receives();
-    let (mut flag, mut status) = (0_i32, Status::default());
+    let (mut flag, mut status) = (0_i32, RawStatus::default());
     let comm = state.behind(args[2]);
-    let to = [args[0], args[1], comm, &raw mut flag as usize, &raw mut status as usize];
+    let to = [args[0], args[1], comm, &raw mut flag as usize, status.at()];
     real::call(calls::IPROBE, &to);
     if flag == 0 {
         return None;
     }
-    if status.source != abi::PROC_NULL {
+    let mut status = status.read();
+    if status.source != abi::table().proc_null {
         status.count = status.count.saturating_sub(SEAL as u64);
     }
     Some(status)
@@ -455,7 +485,8 @@ pub(crate) fn buffer_detach(state: &mut State, call: Call, args: &[usize]) -> us
 }
 
 pub(crate) fn send_init(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let request = Request::Persistent { call, args: args.to_vec(), active: None };
+    let (args_kept, arrays) = (args.to_vec(), Vec::new());
+    let request = Request::Persistent { call, args: args_kept, arrays, active: None };
     state.keep_request(request, args[6]);
     0
 }
@@ -465,13 +496,13 @@ pub(crate) fn recv_init(state: &mut State, call: Call, args: &[usize]) -> usize 
 }
 
 pub(crate) fn start(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    state.start_request(unsafe { *(args[0] as *const usize) });
+    state.start_request(unsafe { abi::handle_at(args[0], 0) });
     0
 }
 
 pub(crate) fn startall(state: &mut State, _call: Call, args: &[usize]) -> usize {
     for idx in 0..args[0] as i32 as usize {
-        state.start_request(unsafe { *(args[1] as *const usize).add(idx) });
+        state.start_request(unsafe { abi::handle_at(args[1], idx) });
     }
     0
 }

@@ -37,7 +37,7 @@ fn is_plain(datatype: usize, size: usize) -> bool {
         calls::TYPE_GET_ENVELOPE,
         &[datatype, at, at + 4, at + 8, &raw mut combiner as usize],
     );
-    combiner == abi::COMBINER_NAMED && extent_of(datatype) == size as isize
+    combiner == abi::table().combiner_named && extent_of(datatype) == size as isize
 }
 
 /// Appends a part's contents to `out`.

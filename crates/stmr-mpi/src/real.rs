@@ -1,11 +1,13 @@
 //! The program's own MPI library, found at the first call.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::calls::{N_CALLS, NAMES};
+use crate::ARGS_MAX;
+use crate::abi::Family;
+use crate::calls::{self, N_CALLS, NAMES};
 
 /// A function of MPI, by its row in calls.txt.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,8 +58,59 @@ fn library() -> *mut c_void {
     found as *mut c_void
 }
 
+/// Whose ABI the program's MPI has.
+pub(crate) fn family() -> Family {
+    let Some(path) = loaded() else { stop("this process has no MPI library") };
+    let file = path.to_bytes().rsplit(|it| *it == b'/').next().unwrap_or_default();
+    if file.starts_with(b"libmpi_abi.") {
+        return Family::Standard;
+    }
+    if symbol(c"ompi_mpi_comm_world").is_some() {
+        return Family::OpenMpi;
+    }
+    let version = library_version();
+    let kin = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY MPICH"];
+    if kin.iter().any(|it| version.starts_with(it)) {
+        return Family::Mpich;
+    }
+    stop(&format!(
+        "this program's MPI library says that it is `{}`; served are Open MPI, MPICH and its kin, \
+         and the standard ABI",
+        version.lines().next().unwrap_or_default()
+    ))
+}
+
+/// Ends a process whose MPI is not its launcher's: it would take itself for the only one.
+pub(crate) fn check_launcher() {
+    let launcher = std::env::var("SELVEDGE_LAUNCHER").unwrap_or_default();
+    let is_open_mpi = family() == Family::OpenMpi;
+    if launcher.is_empty() || is_open_mpi == (launcher == "open-mpi") {
+        return;
+    }
+    let version = library_version();
+    let version = version.lines().next().unwrap_or_default().trim();
+    let (library, wants) = if is_open_mpi {
+        ("Open MPI", "Open MPI's mpirun")
+    } else {
+        ("of MPICH's kind", "an mpiexec.hydra")
+    };
+    stop(&format!(
+        "this program's MPI is {library} ({version}), but it was started by the launcher of \
+         another; give {wants} as --launcher"
+    ));
+}
+
+/// What the library says of itself, which it does before MPI_Init as well.
+fn library_version() -> String {
+    let (mut text, mut length) = (vec![0_u8; 8192], 0_i32);
+    let args = [text.as_mut_ptr() as usize, &raw mut length as usize];
+    code(calls::GET_LIBRARY_VERSION, &args);
+    text.truncate(length.max(0) as usize);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
 /// The file of the MPI library in this process, if it has one.
-pub(crate) fn loaded() -> Option<std::ffi::CString> {
+fn loaded() -> Option<CString> {
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
         _size: usize,
@@ -69,18 +122,18 @@ pub(crate) fn loaded() -> Option<std::ffi::CString> {
         }
         let name = unsafe { CStr::from_ptr(name) };
         let file = name.to_bytes().rsplit(|it| *it == b'/').next().unwrap_or_default();
-        let kinds: [&[u8]; 4] =
-            [b"libmpi.so.", b"libmpich.so.", b"libmpi_abi.so.", b"libmpi_mt.so."];
-        if kinds.iter().any(|it| file.starts_with(it)) {
-            let found = unsafe { &mut *found.cast::<Vec<std::ffi::CString>>() };
+        let kinds: [&[u8]; 4] = [b"libmpi.so", b"libmpich.so", b"libmpi_abi.so", b"libmpi_mt.so"];
+        let version = kinds.iter().find_map(|it| file.strip_prefix(*it));
+        if version.is_some_and(|it| it.is_empty() || it[0] == b'.') {
+            let found = unsafe { &mut *found.cast::<Vec<CString>>() };
             found.push(name.to_owned());
         }
         0
     }
-    let mut found: Vec<std::ffi::CString> = Vec::new();
+    let mut found: Vec<CString> = Vec::new();
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     if 1 < found.len() {
-        fail(&format!("this process has two MPI libraries, {found:?}; it can have one"));
+        stop(&format!("this process has two MPI libraries, {found:?}; it can have one"));
     }
     found.pop()
 }
@@ -116,9 +169,10 @@ fn address(call: Call) -> usize {
 pub(crate) fn call(call: Call, args: &[usize]) -> usize {
     let _inside = Inside::enter();
     let at = address(call);
-    let mut a = [0; 12];
+    let mut a = [0; ARGS_MAX];
     a[..args.len()].copy_from_slice(args);
     type Function = unsafe extern "C" fn(
+        usize,
         usize,
         usize,
         usize,
@@ -135,7 +189,8 @@ pub(crate) fn call(call: Call, args: &[usize]) -> usize {
     // Scalars are passed alike whatever their width, and a function that takes fewer arguments
     // does not look at the others.
     let function: Function = unsafe { std::mem::transmute::<usize, Function>(at) };
-    unsafe { function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]) }
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m] = a;
+    unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l, m) }
 }
 
 /// Calls the library's own function, which returns an error code.
@@ -147,13 +202,13 @@ pub(crate) fn code(which: Call, args: &[usize]) -> i32 {
 /// one never returns.
 pub(crate) struct Blocking {
     thread: std::sync::Arc<AtomicUsize>,
-    work: std::sync::mpsc::Sender<(Call, [usize; 12], usize)>,
+    work: std::sync::mpsc::Sender<(Call, [usize; ARGS_MAX], usize)>,
     done: std::sync::mpsc::Receiver<usize>,
 }
 
 impl Blocking {
     pub(crate) fn start() -> Self {
-        let (work, todo) = std::sync::mpsc::channel::<(Call, [usize; 12], usize)>();
+        let (work, todo) = std::sync::mpsc::channel::<(Call, [usize; ARGS_MAX], usize)>();
         let (finished, done) = std::sync::mpsc::channel();
         let thread = std::sync::Arc::new(AtomicUsize::new(0));
         let own = thread.clone();
@@ -170,7 +225,7 @@ impl Blocking {
     }
 
     pub(crate) fn begin(&self, which: Call, args: &[usize]) {
-        let mut row = [0; 12];
+        let mut row = [0; ARGS_MAX];
         row[..args.len()].copy_from_slice(args);
         // The thread ends only with the process.
         let _ = self.work.send((which, row, args.len()));
@@ -186,6 +241,12 @@ impl Blocking {
     pub(crate) fn poll(&self) -> Option<usize> {
         self.done.try_recv().ok()
     }
+}
+
+/// Says why the program cannot begin, which is no fault of this replica alone, and ends it.
+pub(crate) fn stop(why: &str) -> ! {
+    crate::state::tell_launcher(&format!("stop {why}\n"));
+    unsafe { libc::_exit(1) }
 }
 
 /// Says why the program cannot go on, and ends this process.

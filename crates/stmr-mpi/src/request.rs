@@ -2,9 +2,9 @@
 
 use selvedge_stmr::message::EventKind;
 
-use crate::abi::{self, Status};
+use crate::abi::{self, Family, Own, Status};
 use crate::calls;
-use crate::collective::Running;
+use crate::collective::{self, Running};
 use crate::p2p;
 use crate::pack::Part;
 use crate::real::{self, Call};
@@ -16,19 +16,32 @@ pub(crate) enum Request {
     Receive(u64, Part),
     Done(Status),
     Collective(Running),
-    Persistent { call: Call, args: Vec<usize>, active: Option<Box<Self>> },
+    /// A send and a receive that are one.
+    Exchange {
+        send: u64,
+        receive: Box<Self>,
+    },
+    Persistent {
+        call: Call,
+        args: Vec<usize>,
+        arrays: Vec<Vec<i32>>,
+        active: Option<Box<Self>>,
+    },
 }
 
-/// Where the handles of this library's requests begin.  MPI never sees them, but Open MPI's Fortran
-/// layer reads the number of a request out of what lies there.
-const BASE: usize = 0x5e1f << 32;
-const STEP: usize = 256;
+impl Request {
+    /// Whether it is a collective that may be under way.
+    pub(crate) fn is_collective(&self) -> bool {
+        match self {
+            Self::Collective(_) => true,
+            Self::Persistent { active: Some(it), .. } => it.is_collective(),
+            _ => false,
+        }
+    }
+}
 
 /// So many requests may be under way in one process.
 const REQUESTS_MAX: usize = 1 << 20;
-
-/// Where Fortran's numbers of them begin.
-const FORTRAN_BASE: i32 = 1 << 24;
 
 impl State {
     /// Keeps a request and writes its handle to where the program wants it.
@@ -39,13 +52,16 @@ impl State {
             self.show_to_fortran(idx);
         }
         self.requests[idx] = Some(request);
-        unsafe { *(at as *mut usize) = BASE + idx * STEP };
+        unsafe { abi::put_handle(at, 0, Own::Request.handle(idx)) };
     }
 
     /// Lets a handle hold its number where Open MPI's requests hold theirs.
     fn show_to_fortran(&mut self, idx: usize) {
         if idx == REQUESTS_MAX {
             real::fail(&format!("more than {REQUESTS_MAX} requests are under way"));
+        }
+        if abi::table().family != Family::OpenMpi {
+            return;
         }
         if idx == 0 {
             map_handles();
@@ -55,13 +71,13 @@ impl State {
             find_fortran_offset(handles.own, handles.byte)
         });
         if let Some(offset) = offset {
-            let at = BASE + idx * STEP + offset;
-            unsafe { *(at as *mut i32) = FORTRAN_BASE + idx as i32 };
+            let at = Own::Request.handle(idx) + offset;
+            unsafe { *(at as *mut i32) = Own::Request.to_fortran(idx) };
         }
     }
 
     fn slot(&self, handle: usize) -> usize {
-        let idx = handle.wrapping_sub(BASE) / STEP;
+        let idx = Own::Request.idx(handle);
         if !self.requests.get(idx).is_some_and(Option::is_some) {
             real::fail(&format!("{handle:#x} is no request that this program has"));
         }
@@ -91,6 +107,9 @@ impl State {
             Request::Receive(id, _) => self.is_received(*id),
             Request::Done(_) => true,
             Request::Collective(running) => running.is_ready(),
+            Request::Exchange { send, receive } => {
+                self.is_sent(*send) && self.is_ready_request(receive)
+            }
             Request::Persistent { active, .. } => match active {
                 Some(it) => self.is_ready_request(it),
                 None => true,
@@ -99,25 +118,26 @@ impl State {
     }
 
     /// Waits for it; the program's handle of it becomes null, unless it can be started again.
-    fn complete(&mut self, at: *mut usize) -> Status {
-        let handle = unsafe { *at };
+    fn complete(&mut self, row: usize, idx: usize) -> Status {
+        let handle = unsafe { abi::handle_at(row, idx) };
         if !self.is_active(handle) {
-            return Status::EMPTY;
+            return Status::empty();
         }
         let slot = self.slot(handle);
         let request = self.requests[slot].take().expect("a slot in use is not empty");
         match request {
-            Request::Persistent { call, args, active } => {
+            Request::Persistent { call, args, arrays, active } => {
                 // The slot is in use while its request is waited for.
-                self.requests[slot] = Some(Request::Done(Status::EMPTY));
+                self.requests[slot] = Some(Request::Done(Status::empty()));
                 let active = active.expect("only active requests are completed");
                 let status = self.complete_request(*active);
-                self.requests[slot] = Some(Request::Persistent { call, args, active: None });
+                self.requests[slot] =
+                    Some(Request::Persistent { call, args, arrays, active: None });
                 status
             }
             request => {
                 let status = self.complete_request(request);
-                unsafe { *at = self.handles().request_null };
+                unsafe { abi::put_handle(row, idx, self.handles().request_null) };
                 status
             }
         }
@@ -127,36 +147,50 @@ impl State {
         match request {
             Request::Send(id) => {
                 self.finish_send(id);
-                Status { source: abi::UNDEFINED, tag: abi::UNDEFINED, ..Status::EMPTY }
+                Status { source: abi::UNDEFINED, tag: abi::UNDEFINED, ..Status::empty() }
             }
             Request::Receive(id, part) => self.finish_receive(id, part),
             Request::Done(status) => status,
             Request::Collective(running) => self.finish_collective(running),
-            Request::Persistent { .. } => Status::EMPTY,
+            Request::Exchange { send, receive } => {
+                let status = self.complete_request(*receive);
+                self.finish_send(send);
+                status
+            }
+            Request::Persistent { .. } => Status::empty(),
         }
     }
 
     /// Starts a persistent request.
     pub(crate) fn start_request(&mut self, handle: usize) {
         let slot = self.slot(handle);
-        let Some(Request::Persistent { call, args, active: None }) = self.requests[slot].take()
+        let Some(Request::Persistent { call, args, arrays, active: None }) =
+            self.requests[slot].take()
         else {
             real::fail("MPI_Start of a request that is not persistent, or under way");
         };
-        self.requests[slot] = Some(Request::Done(Status::EMPTY));
+        self.requests[slot] = Some(Request::Done(Status::empty()));
+        let active = self.start_persistent(call, &args);
+        self.requests[slot] =
+            Some(Request::Persistent { call, args, arrays, active: Some(Box::new(active)) });
+    }
+
+    fn start_persistent(&mut self, call: Call, args: &[usize]) -> Request {
+        let modes = [calls::SEND_INIT, calls::SSEND_INIT, calls::BSEND_INIT, calls::RSEND_INIT];
+        if call != calls::RECV_INIT && !modes.contains(&call) {
+            return Request::Collective(collective::begin(self, call, args));
+        }
         let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
         let (peer, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
-        let active = if call == calls::RECV_INIT {
+        if call == calls::RECV_INIT {
             match p2p::begin_receive(self, part, peer, tag, comm) {
-                None => Request::Done(Status::NOBODY),
+                None => Request::Done(Status::nobody()),
                 Some(id) => Request::Receive(id, part),
             }
         } else {
             let waits = call == calls::SSEND_INIT;
             Request::Send(p2p::begin_send(self, waits, part, peer, tag, comm))
-        };
-        self.requests[slot] =
-            Some(Request::Persistent { call, args, active: Some(Box::new(active)) });
+        }
     }
 
     /// What of `handles` the meta has complete: nothing until `enough` says that it will do.
@@ -194,11 +228,12 @@ impl State {
 
 /// Puts memory behind the handles; what is never used costs nothing.
 fn map_handles() {
-    let (rights, length) = (libc::PROT_READ | libc::PROT_WRITE, STEP * REQUESTS_MAX);
+    let (base, length) = (Own::Request.handle(0), Own::Request.step() * REQUESTS_MAX);
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let kind = kind | libc::MAP_FIXED_NOREPLACE;
-    let at = unsafe { libc::mmap(BASE as *mut _, length, rights, kind, -1, 0) };
-    if at as usize != BASE {
+    let at = unsafe { libc::mmap(base as *mut _, length, rights, kind, -1, 0) };
+    if at as usize != base {
         real::fail("the addresses of this library's requests are taken");
     }
 }
@@ -211,7 +246,9 @@ fn find_fortran_offset(comm: usize, byte: usize) -> Option<usize> {
         return None;
     }
     let words = || -> Vec<i32> {
-        (0..STEP / 4).map(|idx| unsafe { *(request as *const i32).add(idx) }).collect()
+        (0..Own::Request.step() / 4)
+            .map(|idx| unsafe { *(request as *const i32).add(idx) })
+            .collect()
     };
     let before = words();
     let number = real::call(calls::REQUEST_C2F, &[request]) as i32;
@@ -225,15 +262,11 @@ fn find_fortran_offset(comm: usize, byte: usize) -> Option<usize> {
 }
 
 unsafe fn handles(count: usize, at: usize) -> Vec<usize> {
-    (0..count).map(|idx| unsafe { *(at as *const usize).add(idx) }).collect()
-}
-
-fn status_at(statuses: usize, idx: usize) -> usize {
-    if statuses == 0 { 0 } else { statuses + idx * size_of::<Status>() }
+    (0..count).map(|idx| unsafe { abi::handle_at(at, idx) }).collect()
 }
 
 pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let status = state.complete(args[0] as *mut usize);
+    let status = state.complete(args[0], 0);
     unsafe { status.write(args[1], false) };
     state.error(state.world, status.error, call)
 }
@@ -248,12 +281,11 @@ fn complete_all(
 ) -> usize {
     let mut failed = false;
     for (row, idx) in which.iter().enumerate() {
-        let at = unsafe { (requests as *mut usize).add(*idx) };
-        let status = state.complete(at);
+        let status = state.complete(requests, *idx);
         failed |= status.error != abi::SUCCESS;
-        unsafe { status.write(status_at(statuses, row), true) };
+        unsafe { status.write(Status::place(statuses, row), true) };
     }
-    let code = if failed { abi::ERR_IN_STATUS } else { abi::SUCCESS };
+    let code = if failed { abi::table().err_in_status } else { abi::SUCCESS };
     state.error(state.world, code, call)
 }
 
@@ -268,13 +300,13 @@ pub(crate) fn waitany(state: &mut State, call: Call, args: &[usize]) -> usize {
     if !all.iter().any(|it| state.is_active(*it)) {
         unsafe {
             *index = abi::UNDEFINED;
-            Status::EMPTY.write(args[3], false);
+            Status::empty().write(args[3], false);
         }
         return 0;
     }
     let ready = state.ready(&all, false, |ready, _| 0 < ready);
     let idx = ready[0];
-    let status = state.complete(unsafe { (args[1] as *mut usize).add(idx) });
+    let status = state.complete(args[1], idx);
     unsafe {
         *index = idx as i32;
         status.write(args[3], false);
@@ -308,16 +340,15 @@ fn some(state: &mut State, call: Call, args: &[usize], once: bool) -> usize {
 }
 
 pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let at = args[0] as *mut usize;
     let flag = args[1] as *mut i32;
-    let handle = unsafe { *at };
+    let handle = unsafe { abi::handle_at(args[0], 0) };
     let done =
         !state.is_active(handle) || !state.ready(&[handle], true, |ready, _| ready == 1).is_empty();
     unsafe { *flag = i32::from(done) };
     if !done {
         return 0;
     }
-    let status = state.complete(at);
+    let status = state.complete(args[0], 0);
     unsafe { status.write(args[2], false) };
     state.error(state.world, status.error, call)
 }
@@ -345,11 +376,11 @@ pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
     }
     let Some(idx) = ready.first() else {
         if !active {
-            unsafe { Status::EMPTY.write(args[4], false) };
+            unsafe { Status::empty().write(args[4], false) };
         }
         return 0;
     };
-    let status = state.complete(unsafe { (args[1] as *mut usize).add(*idx) });
+    let status = state.complete(args[1], *idx);
     unsafe { status.write(args[4], false) };
     state.error(state.world, status.error, call)
 }
@@ -357,12 +388,12 @@ pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
 /// Whether a request is complete.  One that is found so has its data and its status from here on,
 /// and is still the program's to complete.
 pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = args[0];
+    let handle = abi::cut(args[0]);
     let flag = args[1] as *mut i32;
     if !state.is_active(handle) {
         unsafe {
             *flag = 1;
-            Status::EMPTY.write(args[2], false);
+            Status::empty().write(args[2], false);
         }
         return abi::SUCCESS as usize;
     }
@@ -372,13 +403,13 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
         return abi::SUCCESS as usize;
     }
     let slot = state.slot(handle);
-    let request = state.requests[slot].replace(Request::Done(Status::EMPTY));
+    let request = state.requests[slot].replace(Request::Done(Status::empty()));
     let (kept, status) = match request.expect("a slot in use is not empty") {
-        Request::Persistent { call, args, active } => {
+        Request::Persistent { call, args, arrays, active } => {
             let active = active.expect("only active requests are completed");
             let status = state.complete_request(*active);
             let active = Some(Box::new(Request::Done(status)));
-            (Request::Persistent { call, args, active }, status)
+            (Request::Persistent { call, args, arrays, active }, status)
         }
         request => {
             let status = state.complete_request(request);
@@ -391,29 +422,25 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
 }
 
 pub(crate) fn request_free(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    let at = args[0] as *mut usize;
-    let slot = state.slot(unsafe { *at });
+    let slot = state.slot(unsafe { abi::handle_at(args[0], 0) });
     match state.requests[slot].take() {
         // Sends go on by themselves; nobody can be told that a receive is over.
         Some(Request::Send(_) | Request::Done(_) | Request::Persistent { active: None, .. }) => {}
         _ => real::fail("MPI_Request_free of a receive or collective that is under way"),
     }
-    unsafe { *at = state.handles().request_null };
+    unsafe { abi::put_handle(args[0], 0, state.handles().request_null) };
     0
 }
 
 pub(crate) fn request_c2f(state: &mut State, call: Call, args: &[usize]) -> usize {
-    if args[0] == state.handles().request_null {
+    let handle = abi::cut(args[0]);
+    if handle == state.handles().request_null {
         return real::call(call, args);
     }
-    FORTRAN_BASE as usize + state.slot(args[0])
+    Own::Request.to_fortran(state.slot(handle)) as usize
 }
 
 pub(crate) fn request_f2c(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let number = args[0] as i32;
-    if number < FORTRAN_BASE {
-        return real::call(call, args);
-    }
     let _ = state;
-    BASE + (number - FORTRAN_BASE) as usize * STEP
+    Own::Request.of_fortran(args[0] as i32).unwrap_or_else(|| real::call(call, args))
 }

@@ -12,7 +12,7 @@ use selvedge_stmr::message::{EventKind, Message};
 use selvedge_stmr::replica::{Input, Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
-use crate::abi::Handles;
+use crate::abi::{self, Handles, RawStatus};
 use crate::comm::Comm;
 use crate::link::Link;
 use crate::matched::Matched;
@@ -107,10 +107,14 @@ static CONNECTED: AtomicBool = AtomicBool::new(false);
 /// The program ends with `code` and has not called MPI: its launcher would wait for it.
 pub(crate) fn tell_never(code: i32) {
     if is_replica() && !CONNECTED.load(Ordering::Relaxed) {
-        let link = told().map_or(-1, |it| it.link);
-        let line = format!("never {code}\n");
-        unsafe { libc::send(link, line.as_ptr().cast(), line.len(), libc::MSG_NOSIGNAL) };
+        tell_launcher(&format!("never {code}\n"));
     }
+}
+
+/// Tells the launcher a line, whatever is under way.
+pub(crate) fn tell_launcher(line: &str) {
+    let link = told().map_or(-1, |it| it.link);
+    unsafe { libc::send(link, line.as_ptr().cast(), line.len(), libc::MSG_NOSIGNAL) };
 }
 
 /// The thread whose calls have an order among replicas.
@@ -166,6 +170,8 @@ pub(crate) struct State {
     pub(crate) n_comms: u64,
     pub(crate) errhandlers: BTreeMap<usize, usize>,
     pub(crate) requests: Vec<Option<Request>>,
+    /// Counts and displacements that were narrowed for the call that is made.
+    pub(crate) arrays: Vec<Vec<i32>>,
     /// Where Open MPI's requests hold their Fortran number, once looked for.
     pub(crate) fortran_offset: Option<Option<usize>>,
     pub(crate) outgoing: Vec<Outgoing>,
@@ -198,6 +204,7 @@ impl State {
     /// Links this process with its siblings and the launcher.
     fn connect() -> Self {
         let told = told().unwrap_or_else(|| real::fail("this process is no replica"));
+        real::check_launcher();
         // Processes that the program starts do not hold it, or its end would not be seen.
         unsafe { libc::fcntl(told.link, libc::F_SETFD, libc::FD_CLOEXEC) };
         let launcher = Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
@@ -224,6 +231,7 @@ impl State {
             n_comms: 0,
             errhandlers: BTreeMap::new(),
             requests: Vec::new(),
+            arrays: Vec::new(),
             fortran_offset: None,
             outgoing: Vec::new(),
             receives: Vec::new(),
@@ -253,7 +261,8 @@ impl State {
     }
 
     pub(crate) fn handles(&self) -> Handles {
-        self.handles.unwrap_or_else(|| real::fail("a call of MPI came before MPI_Init"))
+        self.handles
+            .unwrap_or_else(|| real::stop(&format!("{} was called before MPI_Init", self.doing)))
     }
 
     /// Mixes what a call is into the order of all calls.
@@ -467,8 +476,7 @@ impl State {
     /// Whether others may wait for this process to look at MPI.
     fn has_pending(&self) -> bool {
         let receives = || self.receives.iter().any(Receive::is_under_way);
-        let collectives =
-            || self.requests.iter().any(|it| matches!(it, Some(Request::Collective(_))));
+        let collectives = || self.requests.iter().flatten().any(Request::is_collective);
         !self.has_no_mpi() && (!self.outgoing.is_empty() || receives() || collectives())
     }
 
@@ -484,9 +492,9 @@ impl State {
         if self.has_no_mpi() {
             return;
         }
-        let (mut flag, mut status) = (0_i32, crate::abi::Status::default());
-        let any = [crate::abi::ANY_SOURCE as usize, crate::abi::ANY_TAG as usize, self.world];
-        let to = [&raw mut flag as usize, &raw mut status as usize];
+        let (mut flag, mut status) = (0_i32, RawStatus::default());
+        let any = [abi::table().any_source as usize, abi::table().any_tag as usize, self.world];
+        let to = [&raw mut flag as usize, status.at()];
         real::call(crate::calls::IPROBE, &[&any[..], &to[..]].concat());
     }
 
@@ -585,6 +593,13 @@ impl State {
     pub(crate) fn refuse(&mut self, call: Call) -> ! {
         let name = call.name();
         self.say(&format!("refuse {name}"));
+        self.wait_for_the_end()
+    }
+
+    /// Stops the program because of a count that is not served.
+    pub(crate) fn refuse_more(&mut self, call: Call) -> ! {
+        let name = call.name();
+        self.say(&format!("refuse {name} of more than 2147483647 elements"));
         self.wait_for_the_end()
     }
 

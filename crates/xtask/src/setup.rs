@@ -24,6 +24,12 @@ pub const PACKAGES: &[Package] = &[
     Package { name: "gcc", program: "cc", wanted_by: "linking, and the bundled SQLite's C" },
     Package { name: "libopenmpi-dev", program: "mpicc", wanted_by: "programs of selvedge mpirun" },
     Package { name: "openmpi-bin", program: "mpirun", wanted_by: "selvedge mpirun" },
+    Package {
+        name: "libmpich-dev",
+        program: "mpicc.mpich",
+        wanted_by: "MPICH's programs of selvedge mpirun",
+    },
+    Package { name: "mpich", program: "mpiexec.hydra", wanted_by: "selvedge mpirun under MPICH" },
     Package { name: "gfortran", program: "gfortran", wanted_by: "Fortran under selvedge mpirun" },
     Package {
         name: "prometheus",
@@ -187,8 +193,8 @@ mod tests {
         };
         let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
         let packages = "apt-get install -y --no-install-recommends faketime gcc libopenmpi-dev \
-                        openmpi-bin gfortran prometheus valgrind python3-torch python3-mpi4py \
-                        lammps lammps-examples scalapack-mpi-test chromium";
+                        openmpi-bin libmpich-dev mpich gfortran prometheus valgrind python3-torch \
+                        python3-mpi4py lammps lammps-examples scalapack-mpi-test chromium";
         let components = "rustup component add rustfmt clippy";
         assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
         let sudo = format!("sudo {packages}");

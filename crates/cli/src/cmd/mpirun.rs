@@ -23,9 +23,9 @@ pub(crate) struct Mpirun {
     /// Processes, as the program sees them.
     #[arg(short = 'n', long, value_name = "P", value_parser = ranks())]
     ranks: u32,
-    /// The machine's own launcher.
-    #[arg(long, value_name = "PROGRAM", default_value = "mpirun")]
-    launcher: PathBuf,
+    /// The machine's own launcher, if it is not the one in PATH that belongs to the program's MPI.
+    #[arg(long, value_name = "PROGRAM")]
+    launcher: Option<PathBuf>,
     /// One more argument for the launcher.
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     launcher_arg: Vec<OsString>,

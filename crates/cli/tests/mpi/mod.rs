@@ -15,18 +15,173 @@ fn limit_s() -> &'static str {
     if env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full") { "900" } else { "120" }
 }
 
-/// Whether the machine can compile and run MPI programs.
-pub(crate) fn is_possible() -> bool {
-    let answers = |program: &str| {
-        let mut command = Command::new(program);
-        command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|it| it.success())
-    };
-    let possible = answers("mpicc") && answers("mpirun");
-    if !possible {
-        println!("not run: MPI programs in replicas, for want of mpicc or mpirun");
+/// One MPI of this machine: how programs are compiled for it, and its launcher.
+#[derive(Clone, Debug)]
+pub(crate) struct Mpi {
+    /// What it is called in tables, and in `SELVEDGE_MPI`.
+    pub(crate) name: String,
+    /// The compiler with what comes before a source, and what comes after it.
+    compiler: [Vec<String>; 2],
+    /// The same for Fortran, if there is one.
+    fortran: Option<String>,
+    launcher: String,
+    /// The virtual environment in which `selvedge mpirun` does not find it by itself.
+    home: Option<PathBuf>,
+}
+
+impl Mpi {
+    /// All that are here: Debian's Open MPI and MPICH, and those of the Python packages `mpich`,
+    /// `openmpi` and `impi-rt` in the virtual environments of these names under `SELVEDGE_MPIS`.
+    pub(crate) fn all() -> Vec<Self> {
+        let debian = |name: &str, launcher: &str| Self {
+            name: name.to_owned(),
+            compiler: [vec![format!("mpicc.{name}")], vec![]],
+            fortran: Some(format!("mpif90.{name}")),
+            launcher: launcher.to_owned(),
+            home: None,
+        };
+        let mut all = vec![debian("openmpi", "mpirun.openmpi"), debian("mpich", "mpiexec.hydra")];
+        if let Some(folder) = env::var_os("SELVEDGE_MPIS") {
+            for name in ["openmpi", "mpich", "impi"] {
+                all.extend(Self::of_packages(name, &Path::new(&folder).join(name)));
+            }
+        }
+        all.retain(Self::is_here);
+        if all.is_empty() {
+            println!("not run: MPI programs in replicas, for want of an mpicc and its launcher");
+        }
+        all
     }
-    possible
+
+    fn of_packages(name: &str, home: &Path) -> Vec<Self> {
+        let path = |rest: &str| home.join(rest).to_str().unwrap().to_owned();
+        let own = path("include");
+        // Intel's package has no header; its ABI is MPICH's.
+        let debian = "/usr/include/x86_64-linux-gnu/mpich".to_owned();
+        let include = if Path::new(&own).join("mpi.h").is_file() { own } else { debian };
+        let (lib, launcher) = (path("lib"), path("bin/mpiexec"));
+        let plain = Self {
+            name: format!("{name}-package"),
+            compiler: [
+                vec!["cc".into(), format!("-I{include}")],
+                vec![format!("-L{lib}"), "-lmpi".into(), format!("-Wl,-rpath,{lib}")],
+            ],
+            fortran: None,
+            launcher,
+            home: Some(home.to_owned()),
+        };
+        let standard = Self {
+            name: format!("{name}-standard-abi"),
+            compiler: [vec![path("bin/mpicc_abi")], vec![format!("-Wl,-rpath,{lib}")]],
+            ..plain.clone()
+        };
+        vec![plain, standard]
+    }
+
+    /// The one that a proof is for.
+    pub(crate) fn chosen() -> Option<Self> {
+        let all = Self::all();
+        match env::var("SELVEDGE_MPI") {
+            Ok(name) => {
+                let names: Vec<&str> = all.iter().map(|it| &*it.name).collect();
+                let found = all.iter().find(|it| it.name == name);
+                assert!(found.is_some(), "there is no {name} here, only {names:?}");
+                found.cloned()
+            }
+            Err(_) => all.into_iter().next(),
+        }
+    }
+
+    /// One by its name, if it is here.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let found = Self::all().into_iter().find(|it| it.name == name);
+        if found.is_none() {
+            println!("not run: programs of {name}, which is not here");
+        }
+        found
+    }
+
+    fn is_here(&self) -> bool {
+        let answers = |program: &str| {
+            let mut command = Command::new(program);
+            command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().is_ok_and(|it| it.success())
+        };
+        answers(&self.compiler[0][0]) && answers(&self.launcher)
+    }
+
+    fn is_open_mpi(&self) -> bool {
+        self.name.starts_with("openmpi")
+    }
+
+    /// Compiles the program called `name` into `folder`.
+    pub(crate) fn compile(&self, name: &str, folder: &Path) -> PathBuf {
+        let program = folder.join(format!("{name}-{}", self.name));
+        let [before, after] = &self.compiler;
+        let mut command = Command::new(&before[0]);
+        command.args(&before[1..]).args(["-O1", "-w", "-o"]).arg(&program);
+        command.arg(sources().join(name).with_extension("c")).args(after);
+        succeed(&mut command);
+        program
+    }
+
+    /// The Python whose mpi4py uses it, if there is one.
+    pub(crate) fn python(&self) -> Option<String> {
+        match &self.home {
+            None => (self.name == "openmpi").then(|| "/usr/bin/python3".to_owned()),
+            Some(_) if self.name.ends_with("abi") => None,
+            Some(home) => Some(home.join("bin/python3").to_str().unwrap().to_owned()),
+        }
+    }
+
+    /// Its Fortran compiler.
+    pub(crate) fn fortran(&self) -> Option<&str> {
+        self.fortran.as_deref()
+    }
+
+    /// A run on four processes without replicas.
+    pub(crate) fn plain_command(&self, program: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.args([limit_s(), &self.launcher]);
+        if self.is_open_mpi() {
+            command.args(["--oversubscribe", "--bind-to", "none"]);
+            command.args(["--mca", "mpi_yield_when_idle", "1"]);
+        }
+        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+            command.env(name, "1").env(name.replace("OMPI", "PRTE"), "1");
+        }
+        command.args(["-n", "4"]).args(program).stdin(Stdio::null());
+        command
+    }
+
+    /// What the program prints on four processes without replicas, in lines.
+    pub(crate) fn plain(&self, program: &Path, args: &[&str]) -> String {
+        let mut command = self.plain_command(&[&[program.to_str().unwrap()], args].concat());
+        lines(&String::from_utf8(succeed(&mut command).stdout).unwrap())
+    }
+
+    /// A run on four processes in three replicas each.
+    pub(crate) fn tripled(&self, summary: &Path, program: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command
+            .args([limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
+            .args(self.launcher_args())
+            .arg("--json-summary")
+            .arg(summary)
+            .args(program)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Its launcher.
+    pub(crate) fn launcher(&self) -> &str {
+        &self.launcher
+    }
+
+    /// What `selvedge mpirun` is told of the launcher where it starts the program itself.
+    pub(crate) fn launcher_args(&self) -> Vec<&str> {
+        if self.home.is_some() { vec!["--launcher", &self.launcher] } else { vec![] }
+    }
 }
 
 /// Where the programs stand.
@@ -34,52 +189,11 @@ pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../stmr-mpi/programs")
 }
 
-/// Compiles the program called `name` into `folder`.
-pub(crate) fn compile(name: &str, folder: &Path) -> PathBuf {
-    let program = folder.join(name);
-    let mut command = Command::new("mpicc");
-    command.args(["-O1", "-o"]).arg(&program).arg(sources().join(name).with_extension("c"));
-    succeed(&mut command);
-    program
-}
-
 /// Runs what must succeed.
 pub(crate) fn succeed(command: &mut Command) -> Output {
     let out = command.output().unwrap();
     assert!(out.status.success(), "{command:?}: {}", told(&out));
     out
-}
-
-/// A run on four processes without replicas.
-pub(crate) fn plain_command(program: &[&str]) -> Command {
-    let mut command = Command::new("timeout");
-    command
-        .arg(limit_s())
-        .args(["mpirun", "--oversubscribe", "--bind-to", "none"])
-        .args(["--mca", "mpi_yield_when_idle", "1", "-n", "4"])
-        .args(program)
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .stdin(Stdio::null());
-    command
-}
-
-/// What the program prints on four processes without replicas, in lines.
-pub(crate) fn plain(program: &Path, args: &[&str]) -> String {
-    let mut command = plain_command(&[&[program.to_str().unwrap()], args].concat());
-    lines(&String::from_utf8(succeed(&mut command).stdout).unwrap())
-}
-
-/// A run on four processes in three replicas each.
-pub(crate) fn tripled(summary: &Path, program: &[&str]) -> Command {
-    let mut command = Command::new("timeout");
-    command
-        .args([limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
-        .arg("--json-summary")
-        .arg(summary)
-        .args(program)
-        .stdin(Stdio::null());
-    command
 }
 
 /// Lines of different processes come in any order, plain as well.
@@ -153,10 +267,11 @@ pub(crate) struct Book {
 
 impl Book {
     /// The book of this proof, with what an earlier process wrote into it.
-    pub(crate) fn open(name: &str, seed: u64) -> Self {
+    pub(crate) fn open(name: &str, mpi: &Mpi, seed: u64) -> Self {
         let built = fs::metadata(env!("CARGO_BIN_EXE_selvedge")).unwrap().modified().unwrap();
         let built = built.duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{seed}-{built}"));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{name}-{}-{seed}-{built}", mpi.name));
         fs::create_dir_all(&folder).unwrap();
         let text = fs::read_to_string(folder.join("book")).unwrap_or_default();
         let row = |line: &str| {

@@ -12,7 +12,8 @@ use nix::unistd::mkfifo;
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::SetId;
 
-use super::{Channel, Event, MpirunError, MpirunOptions, io_error};
+use super::launcher::Launcher;
+use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error};
 
 /// The library's name in the folder.
 pub(super) const LIBRARY: &str = "selvedge-mpi.so";
@@ -24,7 +25,7 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Makes it, with the library and all pipes in it.
-    pub(super) fn make(options: &MpirunOptions) -> Result<Self, MpirunError> {
+    pub(super) fn make(options: &MpirunOptions, launcher: &Launcher) -> Result<Self, MpirunError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         // A socket's path is short: 107 bytes at the most.
@@ -32,8 +33,13 @@ impl Folder {
         fs::create_dir(&path).map_err(io_error(format!("make {}", path.display())))?;
         let this = Self { path };
         let library = this.path.join(LIBRARY);
-        fs::write(&library, options.library)
-            .map_err(io_error(format!("write {}", library.display())))?;
+        // What cannot be read is not looked at: the program may still be served.
+        let mpi = launcher.library().and_then(|it| fs::read(it).ok());
+        let bytes = match mpi {
+            Some(mpi) => exports::keep_shared(options.library, &mpi),
+            None => options.library.to_vec(),
+        };
+        fs::write(&library, bytes).map_err(io_error(format!("write {}", library.display())))?;
         for rank in 0..options.ranks {
             for set in SetId::all(options.replicas) {
                 let rank = Rank(rank as u32);

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, thread};
 
 use nix::sys::signal::{self, Signal};
-use nix::unistd::{Pid, Uid};
+use nix::unistd::Pid;
 
+use super::launcher::{self, Family, Launcher};
 use super::{Event, MpirunError, MpirunOptions, command, io_error};
 
 /// How much of a program is looked at for the libraries that it wants.
@@ -19,38 +20,54 @@ const LOOK_MAX: u64 = 256 << 20;
 /// Lines that Open MPI 4 prints whenever a process may die and the rest go on.
 const EXPECTED: &str = "PMIX ERROR: BAD-PARAM in file";
 
-/// Looks at what can be known before anything is started.
-pub(super) fn check(options: &MpirunOptions) -> Result<(), MpirunError> {
+/// The files of MPI libraries that programs are linked with.
+const LIBRARIES: [(Family, &str); 4] = [
+    (Family::OpenMpi, "libmpi.so.40"),
+    (Family::Mpich, "libmpich.so.12"),
+    (Family::Mpich, "libmpi.so.12"),
+    (Family::Mpich, "libmpi_abi.so.1"),
+];
+
+/// Looks at what can be known before anything is started, and finds the launcher.
+pub(super) fn check(options: &MpirunOptions) -> Result<Launcher, MpirunError> {
     let program = PathBuf::from(&options.program[0]);
     let path = find(&program).ok_or(MpirunError::NoProgram { program: program.clone() })?;
     let mut bytes = Vec::new();
     File::open(&path)
         .and_then(|it| it.take(LOOK_MAX).read_to_end(&mut bytes))
         .map_err(io_error(format!("read {}", path.display())))?;
+    let mut library = None;
     if bytes.starts_with(b"\x7fELF") {
         if is_static(&bytes) {
             return Err(MpirunError::Static { program });
         }
-        for library in ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"] {
-            if holds(&bytes, library.as_bytes()) && !holds(&bytes, b"libmpi.so.40") {
-                return Err(MpirunError::OtherMpi { program, library });
-            }
-        }
+        library = find_library(&program, &path)?;
     }
-    let launcher = options.launcher.clone();
-    let said = command(&launcher)
-        .arg("--version")
-        .output()
-        .map_err(|source| MpirunError::Launcher { launcher: launcher.clone(), source })?;
-    let said = String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned();
-    if said.contains("Open MPI") || said.contains("OpenRTE") || said.contains("PRRTE") {
-        Ok(())
-    } else {
-        Err(MpirunError::OtherLauncher { launcher, said })
+    launcher::choose(options, library)
+}
+
+/// The MPI that a program is linked with, by itself or by another library, as the dynamic linker
+/// finds it; nothing if that does not answer.
+fn find_library(
+    program: &Path,
+    path: &Path,
+) -> Result<Option<(Family, &'static str)>, MpirunError> {
+    let Ok(out) = command(Path::new("ldd")).arg(path).stderr(Stdio::null()).output() else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&out.stdout);
+    let named = |file: &str| text.lines().any(|it| it.split_whitespace().next() == Some(file));
+    let mut found = LIBRARIES.iter().copied().filter(|it| named(it.1));
+    match (found.next(), found.next()) {
+        (Some((_, first)), Some((_, second))) => {
+            Err(MpirunError::Mixed { program: program.to_owned(), first, second })
+        }
+        (first, _) => Ok(first),
     }
 }
 
-fn find(program: &Path) -> Option<PathBuf> {
+/// Where a program is, as a shell would find it.
+pub(super) fn find(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.is_file().then(|| program.to_owned());
     }
@@ -79,31 +96,17 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
 /// Starts the launcher, and tells when it has ended.
 pub(super) fn launch(
     options: &MpirunOptions,
+    launcher: &Launcher,
     folder: &Path,
     again: bool,
     sender: Sender<Event>,
 ) -> Result<Child, MpirunError> {
-    let mut command = command(&options.launcher);
-    command.args(["--enable-recovery", "--bind-to", "none"]);
-    command.args(["--mca", "mpi_yield_when_idle", "1"]);
-    command.arg("--mca").arg("orte_tmpdir_base").arg(folder);
-    let words = ["-nooversubscribe", "--nooversubscribe", "-oversubscribe", "--oversubscribe"];
-    if !options.launcher_args.iter().any(|it| words.iter().any(|word| it == word)) {
-        command.arg("--oversubscribe");
-    }
-    command.args(&options.launcher_args);
-    command.arg("-n").arg((options.ranks * options.replicas).to_string());
+    let mut command = launcher.command(options, folder);
     command.arg(&options.own_program).arg("mpirun-replica").arg("--");
     match &options.restart_command {
         Some(line) if again => command.args(["sh", "-c"]).arg(line),
         _ => command.args(&options.program),
     };
-    if Uid::effective().is_root() {
-        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
-            command.env(name, "1");
-            command.env(name.replace("OMPI", "PRTE"), "1");
-        }
-    }
     command.env("SELVEDGE_FOLDER", folder);
     command.env("SELVEDGE_RANKS", options.ranks.to_string());
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos());
@@ -116,7 +119,7 @@ pub(super) fn launch(
     }
     command.env("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into()));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let launcher = options.launcher.clone();
+    let launcher = launcher.path.clone();
     let mut child = command.spawn().map_err(|source| MpirunError::Launcher { launcher, source })?;
     for pipe in [
         child.stdout.take().map(|it| Box::new(it) as Box<dyn io::Read + Send>),

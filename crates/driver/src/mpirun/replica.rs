@@ -12,14 +12,33 @@ use std::{env, io, process};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::personality::{self, Persona};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
 
 use super::folder::{LIBRARY, input_name, pipe_name};
-use super::{Channel, MpirunError, io_error};
+use super::{Channel, MpirunError, io_error, launcher};
 
 /// Where launchers write a process's number.
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+
+/// Says in the environment of a process that it has a supervisor.
+const SUPERVISED: &str = "SELVEDGE_SUPERVISED";
+
+/// Stands between hydra and a replica.
+///
+/// Hydra ends the whole job when a process ends and its socket closes before the process has said
+/// `cmd=finalize`.  So the process that hydra knows keeps that socket open, starts the replica,
+/// and says it when the replica is gone, however it went.
+fn supervise() -> Result<std::convert::Infallible, MpirunError> {
+    let own = env::current_exe().map_err(io_error("find this program itself"))?;
+    let replica = Command::new(own).args(env::args_os().skip(1)).env(SUPERVISED, "1").status();
+    replica.map_err(io_error("start a replica"))?;
+    // A socket that is closed has nobody who could be told.
+    let _ = launcher::tell_finalized();
+    process::exit(0)
+}
 
 /// Becomes `program` as the replica that the launcher's number says; returns only if it cannot.
 ///
@@ -28,6 +47,14 @@ const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
 /// # Errors
 /// [`MpirunError`].
 pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, MpirunError> {
+    if launcher::is_hydra() {
+        if env::var_os(SUPERVISED).is_none() {
+            return supervise();
+        }
+        // Without the process that hydra knows, nobody could end this one.
+        prctl::set_pdeathsig(Signal::SIGKILL)
+            .map_err(|e| io_error("be tied to its supervisor")(e.into()))?;
+    }
     let number = |name: &str| -> Option<usize> { env::var(name).ok()?.parse().ok() };
     let missing = || io::Error::other("selvedge mpirun starts it with its variables set");
     let found = RANKS.iter().find_map(|it| number(it));

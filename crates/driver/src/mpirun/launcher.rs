@@ -1,0 +1,183 @@
+//! The machine's own launchers: which one a program needs, and what each is told.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::socket::{self, MsgFlags};
+use nix::unistd::Uid;
+
+use super::program::find;
+use super::{MpirunError, MpirunOptions, command};
+
+/// Whose MPI a program is linked with, or a launcher belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    OpenMpi,
+    /// MPICH and what keeps its ABI; all are started by hydra.
+    Mpich,
+}
+
+impl Family {
+    /// What the library in the program is told, to stop before harm if its MPI is another.
+    fn word(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "open-mpi",
+            Self::Mpich => "hydra",
+        }
+    }
+
+    fn candidates(wanted: Option<Self>) -> &'static [&'static str] {
+        match wanted {
+            None => &["mpirun"],
+            Some(Self::OpenMpi) => &["mpirun", "mpirun.openmpi", "mpiexec"],
+            Some(Self::Mpich) => &["mpiexec.hydra", "mpirun.mpich", "mpiexec", "mpirun"],
+        }
+    }
+}
+
+/// A launcher that can be used.
+#[derive(Clone, Debug)]
+pub(super) struct Launcher {
+    pub(super) path: PathBuf,
+    family: Family,
+}
+
+/// The launcher that was asked for, or that of the program's MPI.
+pub(super) fn choose(
+    options: &MpirunOptions,
+    library: Option<(Family, &'static str)>,
+) -> Result<Launcher, MpirunError> {
+    let program = || PathBuf::from(&options.program[0]);
+    let wanted = library.map(|it| it.0);
+    if let Some(path) = &options.launcher {
+        let found = identify(path)?;
+        if let Some((wanted, library)) = library
+            && wanted != found.family
+        {
+            let launcher = path.clone();
+            return Err(MpirunError::WrongLauncher { program: program(), library, launcher });
+        }
+        return Ok(found);
+    }
+    let mut first = None;
+    for name in Family::candidates(wanted) {
+        match identify(Path::new(name)) {
+            Ok(found) if wanted.is_none_or(|it| it == found.family) => return Ok(found),
+            Ok(_) => {}
+            Err(e) => first = first.or(Some(e)),
+        }
+    }
+    match (library, first) {
+        (None, Some(e)) => Err(e),
+        (Some((_, library)), _) => Err(MpirunError::NoLauncher { program: program(), library }),
+        (None, None) => unreachable!("any launcher does for a program whose MPI is not known"),
+    }
+}
+
+/// Asks a launcher for its version.
+fn identify(path: &Path) -> Result<Launcher, MpirunError> {
+    let launcher = path.to_owned();
+    let said = command(path)
+        .arg("--version")
+        .output()
+        .map_err(|source| MpirunError::Launcher { launcher: launcher.clone(), source })?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    let said = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default().to_owned();
+    let is = |words: &[&str]| words.iter().any(|it| said.contains(it));
+    let family = if is(&["Open MPI", "OpenRTE", "PRRTE"]) {
+        Family::OpenMpi
+    } else if is(&["HYDRA", "Intel(R) MPI"]) {
+        Family::Mpich
+    } else {
+        return Err(MpirunError::OtherLauncher { launcher, said });
+    };
+    Ok(Launcher { path: launcher, family })
+}
+
+impl Launcher {
+    /// The MPI library that stands where the launcher was installed.
+    pub(super) fn library(&self) -> Option<PathBuf> {
+        let names: &[&str] = match self.family {
+            Family::OpenMpi => &["libmpi.so.40"],
+            Family::Mpich => &["libmpi.so.12", "libmpich.so.12"],
+        };
+        let home = find(&self.path).and_then(|it| Some(it.parent()?.parent()?.to_owned()));
+        let folders = ["lib", "lib/x86_64-linux-gnu", "lib64"];
+        let pairs = || folders.iter().flat_map(|folder| names.iter().map(move |it| (folder, it)));
+        let paths = |home: PathBuf| pairs().map(move |it| home.join(it.0).join(it.1));
+        home.into_iter().flat_map(paths).find(|it| it.is_file())
+    }
+
+    /// The launcher with its own options, up to the number of processes.
+    pub(super) fn command(&self, options: &MpirunOptions, folder: &Path) -> Command {
+        let mut command = command(&self.path);
+        command.env("SELVEDGE_LAUNCHER", self.family.word());
+        match self.family {
+            Family::OpenMpi => tell_open_mpi(&mut command, options, folder),
+            Family::Mpich => tell_hydra(&mut command),
+        }
+        command.args(&options.launcher_args);
+        command.arg("-n").arg((options.ranks * options.replicas).to_string());
+        command
+    }
+}
+
+fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, folder: &Path) {
+    command.args(["--enable-recovery", "--bind-to", "none"]);
+    command.args(["--mca", "mpi_yield_when_idle", "1"]);
+    command.arg("--mca").arg("orte_tmpdir_base").arg(folder);
+    let words = ["-nooversubscribe", "--nooversubscribe", "-oversubscribe", "--oversubscribe"];
+    if !options.launcher_args.iter().any(|it| words.iter().any(|word| it == word)) {
+        command.arg("--oversubscribe");
+    }
+    if Uid::effective().is_root() {
+        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+            command.env(name, "1");
+            command.env(name.replace("OMPI", "PRTE"), "1");
+        }
+    }
+}
+
+/// hydra takes the end of a process for the end of the job; each process has a supervisor that ends
+/// in its stead (see [`super::replica`]).
+fn tell_hydra(command: &mut Command) {
+    // Who waits lets others run, and pins nobody to a processor that others need.
+    command.env("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
+    command.env("I_MPI_PIN", "0");
+}
+
+/// Whether the launcher of this process is hydra, which talks to each process over a socket.
+pub(super) fn is_hydra() -> bool {
+    std::env::var_os("PMI_FD").is_some()
+}
+
+/// Tells hydra over this process's socket that the MPI program has come to its end in order.
+pub(super) fn tell_finalized() -> io::Result<()> {
+    const LINE: &[u8] = b"cmd=finalize\n";
+    const ANSWER: &[u8] = b"finalize_ack";
+    let number = std::env::var("PMI_FD").ok().and_then(|it| it.parse().ok());
+    let Some(number) = number else { return Ok(()) };
+    socket::send(number, LINE, MsgFlags::MSG_NOSIGNAL)?;
+    // Hydra complains if nobody hears its answer; before it may come what the replica asked for.
+    let (mut heard, mut chunk) = (Vec::new(), [0; 1024]);
+    while !heard.ends_with(b"\n") || !heard.windows(ANSWER.len()).any(|it| it == ANSWER) {
+        match socket::recv(number, &mut chunk, MsgFlags::empty())? {
+            0 => break,
+            n => heard.extend(&chunk[..n]),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_whose_mpi_is_known_gets_a_launcher_of_that_mpi() {
+        assert_eq!(Family::candidates(Some(Family::Mpich))[0], "mpiexec.hydra");
+        assert_eq!(Family::candidates(Some(Family::OpenMpi))[0], "mpirun");
+        assert_eq!(Family::candidates(None), ["mpirun"]);
+    }
+}
