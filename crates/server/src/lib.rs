@@ -24,6 +24,8 @@ pub mod tls;
 
 mod words;
 
+mod example;
+
 mod feed;
 
 mod journal;
@@ -54,6 +56,7 @@ mod listen;
 
 pub mod up;
 
+pub use example::Example;
 pub use page::first_page;
 pub use plant::Parting;
 pub use runner::end_left as end_left_tasks;

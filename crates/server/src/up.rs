@@ -25,6 +25,7 @@ use crate::api;
 use crate::api::error::ApiError;
 use crate::api::guard::Guard;
 use crate::clock::{Clock, Speed};
+use crate::example::Example;
 use crate::house::House;
 use crate::journal::Journal;
 use crate::limits;
@@ -228,6 +229,11 @@ impl Running {
         self.raised.is_new
     }
 
+    /// What one could do first on its plant.
+    pub fn example(&self) -> &Example {
+        &self.raised.example
+    }
+
     /// Something to end it with from elsewhere.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.raised.house.clone())
@@ -310,6 +316,7 @@ pub(crate) struct Raised {
     level: Level,
     is_simulated: bool,
     is_new: bool,
+    example: Example,
     has_died: Arc<AtomicBool>,
     requests: mpsc::SyncSender<Request>,
     loop_thread: JoinHandle<()>,
@@ -372,6 +379,7 @@ pub(crate) fn raise(
         return Err(error);
     }
     let level = shell.core().state().settings.level;
+    let example = Example::of(shell.core().fabric(), shell.core().layout());
 
     let stop = watch::Sender::new(false);
     let guard = Arc::new(match door.tls_url {
@@ -389,7 +397,7 @@ pub(crate) fn raise(
             shell.run(&incoming);
         })
         .map_err(|source| UpError::Thread { source })?;
-    Ok(Raised { house, level, is_simulated, is_new, has_died, requests, loop_thread })
+    Ok(Raised { house, level, is_simulated, is_new, example, has_died, requests, loop_thread })
 }
 
 /// Who runs the real tasks of `data`; what runs there of jobs that are over is ended.

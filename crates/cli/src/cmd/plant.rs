@@ -220,6 +220,7 @@ fn rails(first: u32) -> impl Iterator<Item = CableSpec> {
             kind: LinkKind::Ethernet,
         },
         loss: CentiDb::new(100),
+        length: None,
     })
 }
 

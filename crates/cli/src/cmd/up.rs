@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use selvedge_server::clock::Speed;
 use selvedge_server::runtime;
-use selvedge_server::{Parting, PlantFile, Running, Stopper, TlsFiles, UpError, UpOptions};
+use selvedge_server::{
+    Example, Parting, PlantFile, Running, Stopper, TlsFiles, UpError, UpOptions,
+};
 use selvedge_sim::scenario;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -186,11 +188,14 @@ fn tell(running: &Running, data: &Path, speed: f64, globals: &Globals) -> Outcom
         0 | 1 => String::new(),
         _ => format!(" --server {url}"),
     };
-    let mut next = vec!["job submit --shape 8x8x8 --name first", "job list --watch"];
-    if running.is_simulated() {
-        next.push("fault inject machine cube0/m03");
+    let Example { demand, machine } = running.example();
+    let mut next: Vec<String> = Vec::new();
+    next.extend(demand.iter().map(|it| format!("job submit {it} --name first")));
+    next.push("job list --watch".to_owned());
+    if let (Some(machine), true) = (machine, running.is_simulated()) {
+        next.push(format!("fault inject machine {machine}"));
     }
-    next.push("down");
+    next.push("down".to_owned());
     let next = next.iter().map(|it| format!("{program}{which} {it}")).collect();
     facts.add_list("next, in another terminal", next);
     Ok(render::print(&facts.to_string())?)

@@ -261,6 +261,15 @@ impl Site {
         Joined { n_chips: cells.len() * self.profile.n_chips, n_links, least }
     }
 
+    /// The fewest parts of `cells` that one of them is joined with: O(cells).
+    pub fn fewest_neighbours(&self, cells: &[u32]) -> usize {
+        let mut is_in = vec![false; self.parts.len()];
+        cells.iter().for_each(|&it| is_in[it as usize] = true);
+        let beside =
+            |it: &u32| self.ground.neighbours(*it as usize).filter(|it| is_in[*it]).count();
+        cells.iter().map(beside).min().unwrap_or(0)
+    }
+
     /// How well the best set of `n` parts of an undamaged machine of this size is joined: a box as
     /// square as there is room for, or one with a row begun beside it.  No set of `n` cells of a
     /// grid has more neighbours than `2n - a - b` pairs, where an `a` by `b` box holds it (Harary

@@ -1,14 +1,16 @@
 //! From rows and columns of groups to boards and their cables.
 
 use selvedge_model::spec::At;
+use selvedge_model::spec::Plant;
 use selvedge_model::spec::hypersquare::{HyperSquare, Wire};
-use selvedge_model::spec::plant::Power;
-use selvedge_model::unit::CentiDb;
+use selvedge_model::spec::plant::{CableSpec, Family, Power};
+use selvedge_model::unit::{CentiDb, Length};
 
-use crate::build::{Racks, add_generated, pod_prefix};
+use crate::build::error::LengthBy;
+use crate::build::{BuildError, Racks, add_generated, numbers_behind, pod_prefix};
 use crate::hypersquare::group::Letter;
 use crate::hypersquare::hardware::{self, Way};
-use crate::layout::{CablePlan, Layout, PartDraft};
+use crate::layout::{CablePlan, Layout, PartDraft, PortPlan};
 
 /// The place of the template of boards of `machine`.
 pub(crate) fn template(layout: &mut Layout, machine: &HyperSquare) -> usize {
@@ -54,6 +56,49 @@ pub(crate) fn add(
             }
         }
     }
+}
+
+/// Holds a cable that is written down between two boards of one machine against what its kind
+/// carries: by where its ends stand, for wires run along rows and columns, and by how long it says
+/// that a bit takes.
+///
+/// # Errors
+/// [`BuildError::CableTooLong`].
+pub(crate) fn check_reach(
+    layout: &Layout,
+    plant: &Plant,
+    cable: &CableSpec,
+    ends: [PortPlan; 2],
+) -> Result<(), BuildError> {
+    let Some(wire) = Wire::of(cable.attrs.kind) else { return Ok(()) };
+    let names = ends.map(|it| layout.parts[layout.port_local(it).0].name.as_str());
+    for (idx, pod) in plant.pods.iter().enumerate() {
+        let Family::HyperSquare(machine) = &pod.family else { continue };
+        let prefix = pod_prefix(idx);
+        let place = |name: &str| {
+            let at = numbers_behind(name.strip_prefix(prefix.as_str())?, "board")?;
+            (board_name(at[0], at[1]).len() + prefix.len() == name.len()).then_some(at)
+        };
+        let [Some(from), Some(to)] = names.map(place) else { continue };
+        let n_steps: usize = (0..2).map(|axis| from[axis].abs_diff(to[axis])).sum();
+        let placed = n_steps as u64 * u64::from(machine.pitch.as_mm());
+        let delayed = 1000 * cable.attrs.latency.as_nanos() / u64::from(machine.ns_per_m.max(1));
+        let reach = if wire == machine.wire { machine.reach } else { wire.reach() };
+        // A delay is told in whole nanoseconds, rounded up.
+        let longest = machine.delay(reach);
+        let (length, by) = match longest < cable.attrs.latency && placed <= delayed {
+            true => (delayed, LengthBy::Delay(longest)),
+            false => (placed, LengthBy::Place),
+        };
+        if by == LengthBy::Place && placed <= u64::from(reach.as_mm()) {
+            continue;
+        }
+        let length = Length::mm(u32::try_from(length).unwrap_or(u32::MAX));
+        let [a, b] = [&cable.a, &cable.b].map(|it| it.name.clone());
+        let (wire, at) = (wire.word(), cable.b.at);
+        return Err(BuildError::CableTooLong { a, b, length, wire, reach, by, at });
+    }
+    Ok(())
 }
 
 /// What the board at `row` and `column` is called, but for what stands before it.

@@ -203,7 +203,8 @@ fn file_words(text: &str) -> String {
 }
 
 fn cable_words(cable: &CableSpec) -> String {
-    format!("to {}, {}, {}", cable.b.name, attrs_words(&cable.attrs), cable.loss)
+    let length = cable.length.map_or_else(String::new, |it| format!(", {it}"));
+    format!("to {}, {}, {}{length}", cable.b.name, attrs_words(&cable.attrs), cable.loss)
 }
 
 fn pod_words(pod: &Pod) -> String {

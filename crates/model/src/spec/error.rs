@@ -257,6 +257,16 @@ pub enum Wrong {
         /// The longest that there may be.
         reach: Length,
     },
+    /// One cable beyond what its kind carries.
+    #[error("a cable of {length} is longer than {wire} carries, which is {reach}")]
+    CableTooLong {
+        /// What it is made of.
+        wire: &'static str,
+        /// How long it is.
+        length: Length,
+        /// The longest that there may be.
+        reach: Length,
+    },
     /// More than the tables hold.
     #[error("the plant has {n} {what}")]
     TooMany {
@@ -329,6 +339,9 @@ impl Wrong {
             Wrong::NoHardware => "add a [[pod]] with a family, or a [[part]]".to_owned(),
             Wrong::WireTooLong { reach, .. } => {
                 format!("boards at most {reach} apart, or another wire")
+            }
+            Wrong::CableTooLong { reach, .. } => {
+                format!("at most {reach}, or a kind that reaches farther")
             }
             Wrong::TooMany { max, .. } => format!("at most {max}; split the plant"),
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::fabric::LinkKind;
 use crate::limits;
 use crate::spec::error::Wrong;
 use crate::spec::plant::Family;
@@ -11,6 +12,10 @@ use crate::unit::{BitRate, Length, Span};
 pub(super) const KEYS: &[&str] =
     &["groups", "pitch_mm", "wire", "reach_mm", "ns_per_m", "gbps", "control"];
 const WIRES: &[&str] = &["copper", "fibre"];
+
+/// How long a bit takes over one metre, in nanoseconds.  Assumed: two thirds of the speed of light,
+/// for copper and for glass.
+pub const NS_PER_M: u16 = 5;
 
 /// One hyper-square machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +44,15 @@ pub enum Wire {
 }
 
 impl Wire {
+    /// What links of `kind` run on, where the kind says it.
+    pub const fn of(kind: LinkKind) -> Option<Self> {
+        match kind {
+            LinkKind::Ici | LinkKind::Board => Some(Wire::Copper),
+            LinkKind::Fibre => Some(Wire::Fibre),
+            LinkKind::Pcie | LinkKind::NvLink | LinkKind::Ethernet | LinkKind::Socket => None,
+        }
+    }
+
     /// The word of the file.
     pub const fn word(self) -> &'static str {
         match self {
@@ -67,8 +81,7 @@ impl HyperSquare {
             pitch: Length::mm(600),
             wire: Wire::Copper,
             reach: Wire::Copper.reach(),
-            // Assumed: two thirds of the speed of light, for copper and for glass.
-            ns_per_m: 5,
+            ns_per_m: NS_PER_M,
             // Assumed: 50 GB/s.
             rate: BitRate::gbps(400),
         }

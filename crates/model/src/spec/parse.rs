@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 use toml::de::DeTable;
 
-use crate::fabric::DomainKind;
+use crate::fabric::{DomainKind, LinkKind};
 use crate::hardware::Thresholds;
 use crate::limits;
 use crate::spec::error::{At, PlantError, Wrong, line_column};
-use crate::spec::hypersquare;
+use crate::spec::hypersquare::{self, NS_PER_M, Wire};
 use crate::spec::plant::{
     CUBES_MAX, CableSpec, Control, DomainSpec, Family, GridChip, Missing, Named, Optics, PartSpec,
     Patch, Plant, Pod, Power,
@@ -17,7 +17,7 @@ use crate::spec::plant::{
 use crate::spec::reader::{Names, Reader, Table, at, shortened};
 use crate::spec::template::{self, read_attrs};
 use crate::spec::topology;
-use crate::unit::CentiDb;
+use crate::unit::{CentiDb, Length};
 
 const ROOT: &[&str] = &[
     "format",
@@ -50,7 +50,8 @@ const THRESHOLDS: &[&str] = &[
     "flap_window",
 ];
 const POWER: &[&str] = &["cubes_per_rack", "boards_per_rack", "hosts_per_rack", "racks_per_feed"];
-const CABLE: &[&str] = &["end", "port", "a", "b", "kind", "gbps", "latency_ns", "loss_db"];
+const CABLE: &[&str] =
+    &["end", "port", "a", "b", "kind", "gbps", "latency_ns", "length_mm", "loss_db"];
 pub(super) const DOMAIN_KINDS: [(&str, DomainKind); 4] = [
     ("rack", DomainKind::Rack),
     ("power", DomainKind::Power),
@@ -464,7 +465,7 @@ fn read_cables(
     let mut ports = Ports { text, cabled: BTreeMap::new() };
     for table in reader.tables(root, "cable", "[[cable]]", CABLE) {
         if table.has("end") {
-            for key in ["a", "b", "kind", "gbps", "latency_ns"] {
+            for key in ["a", "b", "kind", "gbps", "latency_ns", "length_mm"] {
                 if table.has(key) {
                     reader.fault(table.key_at(key), Wrong::MixedCable { key });
                 }
@@ -484,7 +485,11 @@ fn read_cables(
             }
             let a = reader.need_name(&table, "a", "a = \"host0/nic0/port\"");
             let b = reader.need_name(&table, "b", "b = \"host1/nic0/port\"");
-            let attrs = read_attrs(reader, &table);
+            let mut attrs = read_attrs(reader, &table);
+            let length = read_length(reader, &table, attrs.kind);
+            if let (Some(length), false) = (length, table.has("latency_ns")) {
+                attrs.latency = length.time_at(NS_PER_M);
+            }
             let loss = reader.decibel(&table, "loss_db").unwrap_or(loss);
             let (Some(a), Some(b)) = (a, b) else { continue };
             if a.name == b.name {
@@ -492,12 +497,26 @@ fn read_cables(
                 continue;
             }
             [&a, &b].into_iter().for_each(|it| ports.add(reader, it));
-            cables.push(CableSpec { a, b, attrs, loss });
+            cables.push(CableSpec { a, b, attrs, loss, length });
         } else {
             reader.fault(table.at, Wrong::NoCableForm);
         }
     }
     (patches, cables)
+}
+
+/// How long a cable is, which no wire of its kind exceeds.
+fn read_length(reader: &mut Reader, table: &Table<'_>, kind: LinkKind) -> Option<Length> {
+    let length = reader.number(table, "length_mm", 1, u64::from(limits::WIRE_MM_MAX))?;
+    let length = Length::mm(u32::try_from(length).expect("bounded by the reader"));
+    let wire = Wire::of(kind);
+    if let Some(wire) = wire.filter(|it| it.reach() < length) {
+        let reach = wire.reach();
+        let wrong = Wrong::CableTooLong { wire: wire.word(), length, reach };
+        reader.fault(table.value_at("length_mm"), wrong);
+        return None;
+    }
+    Some(length)
 }
 
 fn read_missing(reader: &mut Reader, text: &str, root: &Table<'_>) -> Vec<Missing> {

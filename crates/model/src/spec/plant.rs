@@ -6,7 +6,7 @@ use crate::fabric::{DomainKind, LinkAttrs, Template};
 use crate::hardware::Thresholds;
 use crate::spec::error::At;
 use crate::spec::hypersquare::HyperSquare;
-use crate::unit::CentiDb;
+use crate::unit::{CentiDb, Length};
 
 /// Slots on the switches of one pod: the north ports that are not spare (seed 000 §2.2).
 pub const CUBES_MAX: u16 = 64;
@@ -258,6 +258,8 @@ pub struct CableSpec {
     pub attrs: LinkAttrs,
     /// Its expected loss.
     pub loss: CentiDb,
+    /// How long it is, where that is written.
+    pub length: Option<Length>,
 }
 
 /// Something that a generator would make but is not there.

@@ -224,6 +224,9 @@ fn cable(out: &mut String, cable: &CableSpec, default_loss: CentiDb) {
     for line in attrs(&cable.attrs) {
         let _ = writeln!(out, "{line}");
     }
+    if let Some(length) = cable.length {
+        let _ = writeln!(out, "length_mm = {}", length.as_mm());
+    }
     if cable.loss != default_loss {
         let _ = writeln!(out, "loss_db = {}", db(cable.loss));
     }

@@ -7,6 +7,7 @@ use crate::fabric::{
     TemplateError,
 };
 use crate::spec::error::Wrong;
+use crate::spec::hypersquare::{NS_PER_M, Wire};
 use crate::spec::plant::{Named, TemplateSpec};
 use crate::spec::reader::{Names, Reader, Table, nearest_of};
 use crate::unit::{BitRate, Span};
@@ -198,14 +199,19 @@ pub(super) fn read_attrs(reader: &mut Reader, table: &Table<'_>) -> LinkAttrs {
     let kind = reader.word(table, "kind", LINK_WORDS);
     let gbps = reader.number(table, "gbps", 1, 1_000_000);
     let latency = reader.number(table, "latency_ns", 0, 1_000_000_000);
+    let kind = kind.map_or(LinkKind::Ethernet, |it| LINK_KINDS[it].1);
     LinkAttrs {
         capacity: BitRate::gbps(gbps.unwrap_or(CABLE_GBPS)),
-        latency: Span::nanos(latency.unwrap_or(CABLE_LATENCY_NS)),
-        kind: kind.map_or(LinkKind::Ethernet, |it| LINK_KINDS[it].1),
+        latency: latency.map_or_else(|| latency_of(kind), Span::nanos),
+        kind,
     }
+}
+
+/// What a bit takes over the longest cable of `kind`, and over 100 m of fibre where the kind says
+/// nothing of its wire.
+fn latency_of(kind: LinkKind) -> Span {
+    Wire::of(kind).unwrap_or(Wire::Fibre).reach().time_at(NS_PER_M)
 }
 
 /// Assumed: what a port of today's training clusters carries.
 pub(super) const CABLE_GBPS: u64 = 400;
-/// Assumed: 100 m of fibre at 5 ns/m.
-pub(super) const CABLE_LATENCY_NS: u64 = 500;

@@ -160,15 +160,19 @@ fn need_words(shell: &Shell, demand: &Demand) -> Option<String> {
     let of_chips = load.chips.div_ceil(chips);
     let memory = match load.memory_gib {
         0 => String::new(),
-        asked => format!(", {asked} GiB take {} of {gib} GiB", asked.div_ceil(gib)),
+        asked => {
+            let n = words::counted(asked.div_ceil(gib), "board");
+            format!(", {asked} GiB of memory need {n} of {gib} GiB each")
+        }
     };
     let share = f64::from(load.communication.parts()) / 1e4;
     Some(format!(
-        "{} boards: {} chips take {of_chips} of {chips} chips{memory}; it communicates for {share} % \
-         of its time by {}, and waits rather than take more than a quarter longer than on the best \
-         partition of its size",
-        load.boards.unwrap_or(of_chips),
-        load.chips,
+        "{}: {} need {} of {chips} each{memory}; it communicates for {share} % of its time by {}, \
+         and waits rather than take more than a quarter longer than on the best partition of its \
+         size",
+        words::counted(load.boards.unwrap_or(of_chips), "board"),
+        words::counted(load.chips, "chip"),
+        words::counted(of_chips, "board"),
         load.collective.word(),
     ))
 }

@@ -3,7 +3,7 @@
 //!
 //! Tasks wait in one queue; whenever one comes or ends, the production scheduler makes a pass over
 //! it.  What a task cannot get from the sound boards of an otherwise empty machine is refused when
-//! it comes.  Shares are over the time from the first tenth of all starts to the last.
+//! it comes; what lasts no time and could be held is finished when it comes.  Shares are over the time from the first tenth of all starts to the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,9 @@ pub struct Outcome {
     pub refused: u64,
     /// Their share of all work, in boards and time.
     pub refused_work: f64,
-    /// Tasks.
+    /// Tasks that last no time: finished when they come, without a place.
+    pub at_once: u64,
+    /// Tasks, those that are refused or finished at once among them.
     pub jobs: u64,
     /// Sound boards.
     pub live_boards: u32,
@@ -284,11 +286,13 @@ impl<'a> Machine<'a> {
             let fits = known
                 .entry((task.n_boards, task.sides))
                 .or_insert_with(|| idle.fits(self.pool, need));
-            if *fits {
-                self.queue.push(idx);
-            } else {
-                self.out.refused += 1;
-                refused += work(task);
+            match (*fits, task.service) {
+                (false, _) => {
+                    self.out.refused += 1;
+                    refused += work(task);
+                }
+                (true, Span::ZERO) => self.out.at_once += 1,
+                (true, _) => self.queue.push(idx),
             }
         }
         self.out.jobs = setup.tasks.len() as u64;
@@ -408,9 +412,7 @@ impl<'a> Machine<'a> {
         let is_split = 1 < policy::n_pieces(&room, &cells);
         let useful = f64::from(task.n_boards);
         let allocated = place.holds.len() as f64;
-        // Each board has two neighbours where no chip has fewer links than a corner's.
-        let corner = self.site.best(4).least;
-        let is_sturdy = corner <= joined.least && !is_split;
+        let is_sturdy = 2 <= self.site.fewest_neighbours(&cells) && !is_split;
         self.weights.insert(
             job,
             Weight {

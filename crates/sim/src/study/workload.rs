@@ -158,16 +158,16 @@ fn between(points: &[[u64; 4]], dice: &mut Dice) -> Span {
     dice.span(Span::secs(low), Span::secs(high.max(low + 1)))
 }
 
-/// The jobs of a trace as tasks that all wait from the beginning, or come as they came.
-pub fn of_trace(jobs: &[TraceJob], n_boards: u32, comes_in_time: bool) -> Vec<Task> {
+/// The jobs of a trace as tasks, each of them: those that no machine holds and those that last no
+/// time too.  They all wait from the beginning, or come as they came.
+pub fn of_trace(jobs: &[TraceJob], comes_in_time: bool) -> Vec<Task> {
     let task = |it: &TraceJob| Task {
         at: if comes_in_time { it.at } else { Span::ZERO },
         n_boards: boards(it.n_chips),
         sides: None,
         service: it.duration,
     };
-    let fits = |it: &Task| it.n_boards <= n_boards && Span::ZERO < it.service;
-    jobs.iter().map(task).filter(fits).collect()
+    jobs.iter().map(task).collect()
 }
 
 #[cfg(test)]

@@ -44,7 +44,8 @@ pub(crate) struct Allocation {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     jobs: u64,
-    /// Tasks of a trace in place of a workload, all waiting from the beginning.
+    /// Tasks of a trace in place of a workload: with --reservation they come when they came, in a
+    /// window they all wait from the beginning.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// So many tasks from the front may each start as soon as they fit; 1 is strict order.
@@ -192,7 +193,7 @@ fn page(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> Strin
         ]);
     }
     format!(
-        "{} on {rows}x{columns} groups{dead}, {}; {seeds}\n{table}\
+        "{} on {rows}x{columns} groups{dead}, {}; {seeds}\n{table}{}\
          used, held: sound boards that tasks need, and hold; within: the share of held boards that \
          is not needed;\nbeside: the share of sound boards that is free although the first that \
          waits needs no more;\nrefused: work that the sound machine can never hold; sturdy: chips \
@@ -200,7 +201,30 @@ fn page(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> Strin
          several pieces; links: of a chip within its partition\n",
         args.source(),
         args.order(),
+        left_out(runs),
     )
+}
+
+/// How many tasks never started, and why; the same for every rule but for what it can hold.
+fn left_out(runs: &[(Policy, Vec<allocation::Outcome>)]) -> String {
+    let each = runs.iter().flat_map(|(policy, outcomes)| outcomes.iter().map(move |it| (policy, it)));
+    let counts: Vec<_> = each.map(|(policy, it)| (*policy, it.jobs, it.refused, it.at_once)).collect();
+    let Some(&(_, jobs, refused, at_once)) = counts.first() else { return String::new() };
+    let said = |jobs: u64, refused: u64, at_once: u64| {
+        format!(
+            "of {jobs} tasks {refused} refused (more boards than the sound machine can ever give \
+             them), {at_once} finished at once (they last no time)"
+        )
+    };
+    if counts.iter().all(|it| (it.1, it.2, it.3) == (jobs, refused, at_once)) {
+        return format!("{}\n", said(jobs, refused, at_once));
+    }
+    let of_policy = |(policy, outcomes): &(Policy, Vec<allocation::Outcome>)| {
+        let sum = |get: fn(&allocation::Outcome) -> u64| outcomes.iter().map(get).sum::<u64>();
+        let said = said(sum(|it| it.jobs), sum(|it| it.refused), sum(|it| it.at_once));
+        format!("{policy}: {said}\n")
+    };
+    runs.iter().map(of_policy).collect()
 }
 
 impl Allocation {
@@ -212,10 +236,15 @@ impl Allocation {
     }
 
     fn order(&self) -> String {
-        match (self.reservation, self.window) {
+        let order = match (self.reservation, self.window) {
             (true, _) => "reservation".to_owned(),
             (false, 1) => "strict order".to_owned(),
             (false, n) => format!("window {n}"),
+        };
+        match (&self.trace, self.reservation) {
+            (Some(_), true) => format!("{order}, as they came"),
+            (Some(_), false) => format!("{order}, all waiting from the beginning"),
+            (None, _) => order,
         }
     }
 }
@@ -257,7 +286,7 @@ fn setup(args: &Allocation, policy: Policy, seed: u64) -> Outcome<Setup> {
                 fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
             let jobs = trace::parse(&path.display().to_string(), &text)
                 .within(|| format!("cannot use {}", path.display()))?;
-            workload::of_trace(&jobs, n_boards, false)
+            workload::of_trace(&jobs, args.reservation)
         }
     };
     let queue = match args.reservation {

@@ -322,6 +322,37 @@ b = "x7/n66"
 }
 
 #[test]
+fn a_cable_between_boards_is_no_longer_than_its_kind_carries() {
+    let machine = "[[pod]]\nfamily = \"hypersquare\"\ngroups = \"4x8\"\n";
+    let far = "[[cable]]\na = \"board0.0/A/west\"\nb = \"board0.7/A/east\"\nkind = \"board\"\n";
+    check(
+        &format!("{machine}{far}latency_ns = 10\n"),
+        expect![[r#"
+        demo.toml:8:5: board0.0/A/west to board0.7/A/east is 4200mm, longer than copper carries, which is 2000mm
+         8 | b = "board0.7/A/east"
+           |     ^^^^^^^^^^^^^^^^^
+           right: ends at most 2000mm apart, or a kind that reaches farther
+    "#]],
+    );
+    let near = "[[cable]]\na = \"board0.0/A/west\"\nb = \"board1.0/A/west\"\n";
+    check(
+        &format!("{machine}{near}kind = \"board\"\nlatency_ns = 400\n"),
+        expect![[r#"
+        demo.toml:8:5: board0.0/A/west to board1.0/A/west is 80000mm, longer than copper carries, which is 2000mm
+         8 | b = "board1.0/A/west"
+           |     ^^^^^^^^^^^^^^^^^
+           right: latency_ns = 10 or less, or a kind that reaches farther
+    "#]],
+    );
+    // Fibre reaches over the machine, and what is near may be of copper.
+    let far = far.replace("board\"\n", "fibre\"\n");
+    for good in [far.as_str(), &format!("{near}kind = \"board\"\n")] {
+        let text = format!("format = 1\nname = \"demo\"\n{machine}{good}");
+        build(&parse(&text)).unwrap();
+    }
+}
+
+#[test]
 fn more_ports_than_memory_takes_are_refused_before_they_are_made() {
     let parts = (0..140_000).map(|it| format!("[[part]]\nname = \"c{it}\"\ntemplate = \"cube\"\n"));
     let text = format!("format = 1\nname = \"demo\"\n{}", parts.collect::<String>());

@@ -93,6 +93,7 @@ fn draw_plant(dice: &mut Dice) -> Plant {
             b: named(format!("toy{idx}/nic1/port")),
             attrs: LinkAttrs { capacity, latency, kind },
             loss: CentiDb::new(dice.below(200) as u16),
+            length: (dice.below(2) == 0).then(|| Length::mm(1 + dice.below(2000) as u32)),
         });
         let kind = [DomainKind::Rack, DomainKind::Cooling][dice.below(2) as usize];
         let parts = vec![named(format!("toy{idx}"))];

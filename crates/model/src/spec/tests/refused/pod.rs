@@ -328,3 +328,34 @@ cubes = 4
         "#]],
     );
 }
+
+#[test]
+fn a_cable_written_down_is_no_longer_than_its_kind_carries() {
+    check(
+        r#"format = 1
+name = "demo"
+[[pod]]
+family = "hosts"
+hosts = 4
+[[cable]]
+a = "host0/nic0/port"
+b = "host1/nic0/port"
+kind = "board"
+length_mm = 2001
+[[cable]]
+a = "host2/nic0/port"
+b = "host3/nic0/port"
+length_mm = 0
+"#,
+        expect![[r#"
+            demo.toml:10:13: a cable of 2001mm is longer than copper carries, which is 2000mm
+             10 | length_mm = 2001
+                |             ^^^^
+                right: at most 2000mm, or a kind that reaches farther
+            demo.toml:14:13: length_mm = 0 is out of range
+             14 | length_mm = 0
+                |             ^
+                right: a number from 1 to 1000000
+        "#]],
+    );
+}
