@@ -10,12 +10,12 @@ use selvedge_family::grid::room::Ground;
 use selvedge_family::grid::site::{AXES, Site};
 use selvedge_model::fabric::{Fabric, Role};
 use selvedge_model::fault::Target;
-use selvedge_model::id::{PartId, PoolId};
-use selvedge_model::job::{Hold, Need, Partition};
+use selvedge_model::id::{PartId, PoolId, PortId};
+use selvedge_model::job::{Hold, Need, Partition, Place};
 use selvedge_model::table::IdVec;
 
 use crate::partition::{self, Chosen};
-use crate::state::PartState;
+use crate::state::{Cut, PartState};
 
 /// The largest that a pool on a grid could give at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,9 +90,10 @@ impl PartState {
         self.out == 0 && self.links_out.is_empty()
     }
 
-    /// Whether a cable that leads directly to one of these parts is out of use.
-    pub fn is_cut_from(&self, holds: &[Hold]) -> bool {
-        self.cut.iter().any(|part| holds.iter().any(|hold| hold.part == *part))
+    /// Whether a cable that leads directly to another part of `place`, and that is used there, is
+    /// out of use.
+    pub fn is_cut_within(&self, place: &Place) -> bool {
+        self.cut.iter().any(|it| place.has_part(it.to) && !place.is_without(it.port))
     }
 
     /// Whether a job could use exactly these seats and the links among them, held or not.
@@ -156,8 +157,8 @@ impl<'a> Capacity<'a> {
         parts.copied().filter(|&part| self.is_free(part)).collect()
     }
 
-    /// How many parts of `pool` are free and sound.  On a grid a part beside a dead cable is: the
-    /// cable is an edge that no partition crosses.
+    /// How many parts of `pool` are free and sound.  On a grid a part beside a dead cable is: a
+    /// partition does without the cable.
     pub fn n_free(&self, pool: PoolId) -> usize {
         let parts = self.layout.pools[pool].iter();
         match self.layout.is_sited(pool) {
@@ -171,19 +172,30 @@ impl<'a> Capacity<'a> {
         self.held[part.idx()] == 0 && self.parts[part].is_whole_inside()
     }
 
-    /// The cells of `pool`'s grid without the joints whose cables are out of use.
+    /// The cells of `pool`'s grid without the cables that are out of use: the one account of what
+    /// is joined, for whoever places, explains, draws or studies.
     pub(crate) fn ground(&self, pool: PoolId) -> Option<Cow<'a, Ground<AXES>>> {
         let site = self.layout.sites[pool].as_ref()?;
-        let parts = self.layout.pools[pool].iter();
-        let severed =
-            parts.flat_map(|&part| self.parts[part].cut.iter().map(move |&other| [part, other]));
         let mut ground = Cow::Borrowed(site.ground());
-        for [a, b] in severed {
-            if let Some((cell, axis)) = site.joint(&ground, a, b) {
-                ground.to_mut().sever(cell, axis);
+        for &part in &self.layout.pools[pool] {
+            for cut in &self.parts[part].cut {
+                // Each cable is met from both of its ends, and leads forward from one.
+                if let Some(lane) = site.lane_at(part, cut.port) {
+                    ground.to_mut().wear(lane);
+                }
             }
         }
         Some(ground)
+    }
+
+    /// Both ends of each cable between `parts` that is out of use, ascending.
+    pub(crate) fn cut_within(&self, parts: &[PartId]) -> Vec<PortId> {
+        let cuts = parts.iter().flat_map(|it| &self.parts[*it].cut);
+        let mut ends: Vec<PortId> =
+            cuts.filter(|it| parts.contains(&it.to)).map(|it| it.port).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
     }
 
     /// Whether `need` fits into `pool`.
@@ -340,10 +352,13 @@ pub fn outage(fabric: &Fabric, target: Target) -> BTreeMap<PartId, PartState> {
             }
             None => {
                 let ends = parts_of(fabric, target);
+                let ports = [fabric.link(link).source, fabric.link(link).target];
                 for &part in &ends {
                     let state = out.entry(part).or_default();
                     state.outer_out += 1;
-                    state.cut.extend(ends.iter().filter(|it| **it != part));
+                    let here = ports.iter().find(|it| fabric.part_of_port(**it) == part);
+                    let others = ends.iter().filter(|it| **it != part);
+                    state.cut.extend(others.zip(here).map(|(&to, &port)| Cut { port, to }));
                 }
             }
         },

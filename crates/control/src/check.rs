@@ -16,7 +16,7 @@ use selvedge_model::unit::Span;
 use crate::planted::Defect;
 use crate::schedule::Plan;
 use crate::schedule::swap::Swap;
-use crate::state::{Blueprint, JobState, Moves, State};
+use crate::state::{Blueprint, Cut, JobState, Moves, State};
 
 /// A rule that a plan or the state breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -161,10 +161,10 @@ fn taken<'a>(
                 found.push(Violation::NoSuchSeats { job, part });
             }
             let links_out = known.links_out.iter().any(|ends| hold.seats & ends == *ends);
-            // A cable that leads directly to a part concerns only those who hold both.
-            let is_far = |it: &&PartId| place.holds.iter().all(|hold| hold.part != **it);
-            let n_far = known.cut.iter().filter(is_far).count();
-            let outer_out = whole && n_far < usize::from(known.outer_out);
+            // A cable that leads directly to a part concerns only those who hold both and use it.
+            let is_unused = |it: &&Cut| !place.has_part(it.to) || place.without.contains(&it.port);
+            let n_unused = known.cut.iter().filter(is_unused).count();
+            let outer_out = whole && n_unused < usize::from(known.outer_out);
             if known.out & hold.seats != 0 || links_out || outer_out || fabric.part(part).retired {
                 found.push(Violation::PartOut { job, part });
             }

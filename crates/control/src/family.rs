@@ -180,7 +180,7 @@ pub fn arrange(
                 part,
                 seats: fabric.template_of(part).all_seats(),
             };
-            Place { pool, holds: free.iter().take(*n_parts as usize).map(hold).collect() }
+            Place::of(pool, free.iter().take(*n_parts as usize).map(hold).collect())
         }
         Demand::Load(_) => unreachable!("a partition is chosen where it lies"),
     }
@@ -263,10 +263,8 @@ pub fn discover(
 
 /// What the ports of a part of a partition ought to see, as far as that is in the partition.
 fn peers_among(fabric: &Fabric, place: &Place, part: PartId) -> Vec<Option<PortId>> {
-    let is_ours = |port: &PortId| {
-        let owner = fabric.part_of_port(*port);
-        place.holds.iter().any(|it| it.part == owner)
-    };
+    let is_ours =
+        |port: &PortId| place.has_part(fabric.part_of_port(*port)) && !place.is_without(*port);
     let ports = (0..preflight::n_network_ports(fabric, part)).map(|it| fabric.port_at(part, it));
     ports.map(|port| fabric.peer_of(port).filter(is_ours)).collect()
 }
@@ -295,10 +293,11 @@ impl Forwarding {
     }
 }
 
-/// The tables of a partition; none where its chips are not all joined.
+/// The tables of a partition, over the cables that it has; none where its chips are not all joined
+/// by those.
 pub fn forwarding(fabric: &Fabric, place: &Place) -> Option<Forwarding> {
     let parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
-    let (chips, tables) = selvedge_family::forwarding(fabric, &parts)?;
+    let (chips, tables) = selvedge_family::forwarding(fabric, &parts, &place.without)?;
     Some(Forwarding { chips, tables })
 }
 

@@ -58,6 +58,10 @@ pub const CALL_AGAIN: Span = Span::hours(6);
 /// communicates.
 pub const SLOWDOWN_MAX: Ppm = Ppm::new(1_250_000);
 
+/// What it costs to leave a whole square's sides open to free parts, in a job's own time.  Assumed:
+/// as much as running a tenth longer.
+pub const OPEN_COST: Ppm = Ppm::new(100_000);
+
 /// Entries of the forwarding tables of one partition that the core looks at before they are sent:
 /// all of those of 4,096 chips, which takes a tenth of a second.  Of a larger partition it looks
 /// at the entries of all chips for some destinations, spread evenly.

@@ -3,19 +3,22 @@
 //!
 //! All-gather is bounded by the chip with the fewest links, all-reduce by that and by the links of
 //! all (a partition into single chips in the formula of Nash-Williams and Tutte), so a set is
-//! scored in O(parts).  A set on which the job would take longer than [`SLOWDOWN_MAX`] of what it
-//! would take on the best of its size is not taken: the job waits.
+//! scored in O(parts), weighted by the share of its time that the job communicates.  Against that
+//! stands what the set leaves: each side that stays open to free parts costs a little
+//! ([`OPEN_COST`]), so a job that communicates much gets the squarest box, and one that hardly does
+//! the one that fits into a gap.  A set on which the job would take longer than [`SLOWDOWN_MAX`] of
+//! what it would take on the best of its size is not taken: the job waits.
 
 use serde::{Deserialize, Serialize};
 
 use selvedge_family::grid::policy::{Policy, Wanted, candidates};
-use selvedge_family::grid::room::Ground;
+use selvedge_family::grid::room::{Ground, Room};
 use selvedge_family::grid::site::{AXES, Joined, Site};
 use selvedge_model::id::PartId;
 use selvedge_model::job::{Collective, Partition};
 use selvedge_model::unit::Ppm;
 
-use crate::limits::SLOWDOWN_MAX;
+use crate::limits::{OPEN_COST, SLOWDOWN_MAX};
 
 /// Parts for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +40,8 @@ pub struct Score {
     pub slowdown: Ppm,
 }
 
-/// The best of the sets that the rule proposes from what `is_free`, if one is good enough; no set
-/// holds two parts beside each other that are not joined on `ground`.
+/// The best of the sets that the rule proposes from what `is_free`, if one is good enough; all but
+/// Hilbert's are connected by the joints of `ground`.
 pub(crate) fn choose(
     site: &Site,
     ground: &Ground<AXES>,
@@ -49,33 +52,51 @@ pub(crate) fn choose(
     let room = site.room(ground, is_free);
     let n_cells = wanted.n_parts as usize;
     let sides = wanted.sides.map(|it| it.map(usize::from));
-    let asked = Wanted { n_cells, sides, exact: wanted.exact };
+    // Who asks for a box, or for another rule, takes what there is.
+    let is_picky = policy == Policy::Polyomino && !wanted.exact;
+    let weighs = is_picky && wanted.communication != Ppm::new(0);
+    let asked = Wanted { n_cells, sides, exact: wanted.exact, each_shape: weighs };
     let best_joined = site.best(n_cells);
-    let mut best: Option<(Score, Vec<u32>)> = None;
-    for cells in candidates(&room, asked, policy) {
-        let joined = site.joined(&cells);
+    let mut best: Option<(u32, Score, Vec<u32>)> = None;
+    let mut proposed = candidates(&room, asked, policy);
+    loop {
+        // Nothing is faster than the best of its size.
+        let is_fastest = best.as_ref().is_some_and(|it| it.1.slowdown <= Ppm::new(1_000_000));
+        if is_fastest && (!weighs || !proposed.may_be_box()) {
+            break;
+        }
+        let Some(cells) = proposed.next() else { break };
+        let joined = site.joined(ground, &cells);
         let score = Score {
             n_links: u32::try_from(joined.n_links).unwrap_or(u32::MAX),
             least: u32::try_from(joined.least).unwrap_or(u32::MAX),
             slowdown: slowdown(&joined, &best_joined, wanted),
         };
-        if best.as_ref().is_none_or(|it| score.slowdown < it.0.slowdown) {
-            best = Some((score, cells));
+        if is_picky && SLOWDOWN_MAX < score.slowdown {
+            continue;
         }
-        if score.slowdown <= Ppm::new(1_000_000) {
-            break;
+        let open = if weighs { cost_of_open(&room, &cells) } else { 0 };
+        let cost = score.slowdown.parts().saturating_add(open);
+        if best.as_ref().is_none_or(|it| cost < it.0) {
+            best = Some((cost, score, cells));
         }
     }
-    // Who asks for a box, or for another rule, takes what there is.
-    let is_picky = policy == Policy::Polyomino && !wanted.exact;
-    let (score, mut cells) = best.filter(|it| !is_picky || it.0.slowdown <= SLOWDOWN_MAX)?;
+    let (_, score, mut cells) = best?;
     cells.sort_unstable();
     let parts = cells.iter().filter_map(|&it| site.part(it as usize)).collect();
     Some(Chosen { parts, score })
 }
 
+/// What it costs that sides of `cells` stay open to free cells, in parts of a million of the job's
+/// time: [`OPEN_COST`] for as many as a square has.
+fn cost_of_open(room: &Room<'_, AXES>, cells: &[u32]) -> u32 {
+    let n_open: usize = room.n_open(cells);
+    let n_sides = 4 * cells.len().isqrt().max(1);
+    u32::try_from(OPEN_COST.parts() as usize * n_open / n_sides).unwrap_or(u32::MAX)
+}
+
 /// The time of a job on `joined` by that on `best`: what it computes takes as long on both.
-fn slowdown(joined: &Joined, best: &Joined, wanted: &Partition) -> Ppm {
+pub fn slowdown(joined: &Joined, best: &Joined, wanted: &Partition) -> Ppm {
     let share = u128::from(wanted.communication.parts());
     let [on_this, on_best] = [joined, best].map(|it| bound(it, wanted.collective));
     // on_this / on_best, as parts of a million; nothing is better than the best.

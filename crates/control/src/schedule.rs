@@ -345,13 +345,15 @@ pub(crate) fn place_in(
         }
         Need::Within { .. } => {
             let hold = free.within(pool, job.need)?;
-            Some(Place { pool, holds: vec![hold] })
+            Some(Place::of(pool, vec![hold]))
         }
         Need::Partition(wanted) => {
             let chosen = free.partition(pool, wanted)?;
             let seats = |part| view.layout.seats[part];
             let hold = |part| Hold { part, seats: seats(part) };
-            Some(Place { pool, holds: chosen.parts.into_iter().map(hold).collect() })
+            let without = free.cut_within(&chosen.parts);
+            let holds = chosen.parts.into_iter().map(hold).collect();
+            Some(Place { without, ..Place::of(pool, holds) })
         }
     }
 }

@@ -169,8 +169,17 @@ pub struct PartState {
     pub links_out: Vec<u64>,
     /// How many outer links cannot be used.
     pub outer_out: u16,
-    /// The parts to which a cable of those leads directly, with no switch between.
-    pub cut: Vec<PartId>,
+    /// Those of them that lead directly to another part, with no switch between.
+    pub cut: Vec<Cut>,
+}
+
+/// One end of a cable that is out of use and leads directly from a part to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cut {
+    /// The end on this part.
+    pub port: PortId,
+    /// The part on which its other end is.
+    pub to: PartId,
 }
 
 /// What is known of one circuit switch.

@@ -5,7 +5,7 @@ pub mod drawn;
 pub mod forward;
 
 use selvedge_model::fabric::{Fabric, LinkAttrs, NodeKind};
-use selvedge_model::id::NodeId;
+use selvedge_model::id::{NodeId, PortId};
 
 /// Undirected links between numbered nodes.
 #[derive(Clone, Debug)]
@@ -156,6 +156,16 @@ impl ChipGraph {
 
     /// The graph of these chips alone, each once.
     pub fn of_chips(fabric: &Fabric, chips: impl Iterator<Item = NodeId>) -> Self {
+        Self::without(fabric, chips, &[])
+    }
+
+    /// The graph of these chips without the links that leave from a port of `without`, whose other
+    /// ends are there too.
+    pub fn without(
+        fabric: &Fabric,
+        chips: impl Iterator<Item = NodeId>,
+        without: &[PortId],
+    ) -> Self {
         let mut chips: Vec<NodeId> = chips.collect();
         chips.sort_unstable();
         let mut places = vec![NO_PLACE; fabric.n_nodes()];
@@ -168,7 +178,7 @@ impl ChipGraph {
                 let link = fabric.link(link);
                 let peer = places[fabric.node_of_port(link.target).idx()];
                 // Each link is met from both of its ends.
-                if place < peer && peer != NO_PLACE {
+                if place < peer && peer != NO_PLACE && !without.contains(&link.source) {
                     links.push([place, peer]);
                     attrs.push(link.attrs);
                 }

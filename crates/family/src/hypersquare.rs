@@ -17,5 +17,7 @@ pub mod bisection;
 
 pub mod ring;
 
+mod tree;
+
 #[cfg(test)]
 mod tests;

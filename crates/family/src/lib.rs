@@ -22,7 +22,7 @@ pub mod hypersquare;
 mod build;
 
 use selvedge_model::fabric::Fabric;
-use selvedge_model::id::{NodeId, PartId};
+use selvedge_model::id::{NodeId, PartId, PortId};
 
 use crate::graph::ChipGraph;
 use crate::graph::forward::Tables;
@@ -42,14 +42,19 @@ pub fn site_of(fabric: &Fabric, parts: &[PartId]) -> Option<Site> {
         .flatten()
 }
 
-/// The chips of boards of one pool, and how they forward to one another: in dimension order where
-/// they are a full box, else up and down.  `None` where they are not all joined.
-pub fn forwarding(fabric: &Fabric, parts: &[PartId]) -> Option<(Vec<NodeId>, Tables)> {
+/// The chips of boards of one pool, and how they forward to one another without the cables at the
+/// ports `without`: in dimension order where they are a full box, else up and down.  `None` where
+/// they are not all joined.
+pub fn forwarding(
+    fabric: &Fabric,
+    parts: &[PartId],
+    without: &[PortId],
+) -> Option<(Vec<NodeId>, Tables)> {
     let chips = parts.iter().flat_map(|&part| {
         let seats = fabric.template_of(part).seats().iter();
         seats.map(move |&it| fabric.node_at(part, it as usize))
     });
-    let graph = ChipGraph::of_chips(fabric, chips);
+    let graph = ChipGraph::without(fabric, chips, without);
     let place = |chip: &NodeId| {
         let (part, local) = fabric.node_local(*chip);
         let template = fabric.template_of(part);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{PartId, PoolId};
+use crate::id::{PartId, PoolId, PortId};
 use crate::limits;
 use crate::unit::{Ppm, Span};
 
@@ -327,9 +327,28 @@ pub struct Place {
     pub pool: PoolId,
     /// One for each part, in the family's order (for a torus: x fastest, then y, then z).
     pub holds: Vec<Hold>,
+    /// Both ends of each cable between its parts that was out of use when it was chosen, ascending:
+    /// the job runs without them.
+    #[serde(default)]
+    pub without: Vec<PortId>,
 }
 
 impl Place {
+    /// These holds with every cable between them.
+    pub fn of(pool: PoolId, holds: Vec<Hold>) -> Self {
+        Self { pool, holds, without: Vec::new() }
+    }
+
+    /// Whether a cable at `port` is one that the job runs without.
+    pub fn is_without(&self, port: PortId) -> bool {
+        self.without.binary_search(&port).is_ok()
+    }
+
+    /// Whether it has something of `part`.
+    pub fn has_part(&self, part: PartId) -> bool {
+        self.holds.iter().any(|it| it.part == part)
+    }
+
     /// How many seats (chips) it takes.
     pub fn n_seats(&self) -> u32 {
         self.holds.iter().map(|it| it.seats.count_ones()).sum()

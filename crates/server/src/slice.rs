@@ -324,10 +324,8 @@ mod tests {
             let (shape, _) = Shape::parse(text).unwrap();
             let Need::Within { masks } = shape.need() else { unreachable!() };
             for seats in masks {
-                let place = Place {
-                    pool: fabric.pools().ids().next().unwrap(),
-                    holds: vec![Hold { part, seats }],
-                };
+                let place =
+                    Place::of(fabric.pools().ids().next().unwrap(), vec![Hold { part, seats }]);
                 let mut core = Core::new();
                 let plant = selvedge_model::spec::Plant::of_pods(
                     "p",

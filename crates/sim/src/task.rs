@@ -234,7 +234,7 @@ mod tests {
     };
 
     fn place(seats: u64) -> Place {
-        Place { pool: PoolId::new(0), holds: vec![Hold { part: PartId::new(3), seats }] }
+        Place::of(PoolId::new(0), vec![Hold { part: PartId::new(3), seats }])
     }
 
     fn running(kept: u64) -> Tasks {

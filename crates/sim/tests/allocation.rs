@@ -8,7 +8,7 @@ use selvedge_family::grid::policy::Policy;
 use selvedge_model::unit::{Ppm, Span};
 use selvedge_sim::study::allocation::{self, Outcome, Queue, Setup};
 use selvedge_sim::study::pods::{self, Ask, Pod};
-use selvedge_sim::study::workload::{self, Workload};
+use selvedge_sim::study::workload::{self, Task, Workload};
 use selvedge_sim::trace;
 
 /// One of the real inputs; none where SELVEDGE_DATA is not set.
@@ -68,6 +68,119 @@ fn with_dead_boards_exactly_the_jobs_beyond_the_largest_live_set_are_refused() {
     }
 }
 
+/// The largest connected set of sound cells, by walking from each.
+fn largest_live(sides: [usize; 2], dead: &[bool]) -> u32 {
+    let [rows, columns] = sides;
+    let mut seen = dead.to_vec();
+    let mut largest = 0;
+    for start in 0..dead.len() {
+        let (mut found, mut n) = (vec![start], 0);
+        while let Some(cell) = found.pop() {
+            if std::mem::replace(&mut seen[cell], true) {
+                continue;
+            }
+            n += 1;
+            let (row, column) = (cell / columns, cell % columns);
+            found.extend((0 < row).then(|| cell - columns));
+            found.extend((row + 1 < rows).then_some(cell + columns));
+            found.extend((0 < column).then(|| cell - 1));
+            found.extend((column + 1 < columns).then_some(cell + 1));
+        }
+        largest = largest.max(n);
+    }
+    largest
+}
+
+/// Method: long machines, which a few dead boards cut into pieces, and tasks of every size.
+#[test]
+fn on_machines_cut_into_pieces_exactly_the_jobs_beyond_the_largest_are_refused() {
+    let mut n_split = 0;
+    for (groups, dead) in [([2, 40], 10), ([3, 24], 20), ([1, 30], 10), ([12, 12], 40)] {
+        let sides = groups.map(usize::from);
+        let n_cells = u32::from(groups[0]) * u32::from(groups[1]);
+        for seed in 1..=10 {
+            let task = |idx: u32| Task {
+                at: Span::ZERO,
+                n_boards: 1 + idx % n_cells,
+                sides: None,
+                service: Span::secs(60 + u64::from(idx)),
+            };
+            let setup = Setup {
+                groups,
+                policy: Policy::Polyomino,
+                queue: Queue::Window(20),
+                tasks: (0..2 * n_cells).map(task).collect(),
+                dead: Ppm::new(10_000 * dead),
+                communication: Ppm::new(0),
+                seed,
+            };
+            let study = allocation::run(&setup, &mut || Span::ZERO).unwrap();
+            let largest = largest_live(sides, &study.dead);
+            let n_live = study.dead.iter().filter(|it| !**it).count() as u32;
+            n_split += u32::from(largest < n_live);
+            let beyond = setup.tasks.iter().filter(|it| largest < it.n_boards).count() as u64;
+            assert_eq!(study.outcome.refused, beyond, "{groups:?}, seed {seed}");
+            assert_eq!(study.outcome.largest_live, largest, "{groups:?}, seed {seed}");
+        }
+    }
+    assert!(30 <= n_split, "{n_split} of 40 machines are split");
+}
+
+/// A trace's tasks are all accounted for, and come when they came where places are promised.
+#[test]
+fn what_a_machine_never_holds_and_what_lasts_no_time_is_counted() {
+    let text = "#job id,arrival time (sec),topology,shape,size,duration (sec)\n\
+                1,0,CLOS,,64,100\n2,50,CLOS,,65,0\n3,60,CLOS,,1025,10\n\
+                4,1000,CLOS,,1024,100\n5,1010,CLOS,,8,100\n";
+    let jobs = trace::parse("made.csv", text).unwrap();
+    let run = |queue| {
+        let setup = Setup {
+            groups: [16, 16],
+            policy: Policy::Polyomino,
+            queue,
+            tasks: workload::of_trace(&jobs, queue == Queue::Reservation),
+            dead: Ppm::new(0),
+            communication: Ppm::new(0),
+            seed: 1,
+        };
+        allocation::run(&setup, &mut || Span::ZERO).unwrap().outcome
+    };
+    let [window, reservation] = [Queue::Window(1), Queue::Reservation].map(run);
+    for outcome in [&window, &reservation] {
+        assert_eq!((outcome.jobs, outcome.refused, outcome.at_once), (5, 1, 1));
+    }
+    // All at once: the first, then the whole machine, then the last.  As they came: the last comes
+    // while the whole machine is taken.
+    assert_eq!((window.makespan_s, reservation.makespan_s), (300.0, 1200.0));
+    assert_eq!((window.queue_s, reservation.queue_s), (100.0, 30.0));
+}
+
+/// The more tasks communicate, the better joined they lie, and the longer they wait for it.
+#[test]
+fn tasks_that_communicate_lie_better() {
+    let run = |share| {
+        let outcomes: Vec<Outcome> = (1..=3)
+            .map(|seed| {
+                let setup = Setup {
+                    groups: [16, 16],
+                    policy: Policy::Polyomino,
+                    queue: Queue::Window(1),
+                    tasks: workload::draw(Workload::Crux, 1000, 256, seed),
+                    dead: Ppm::new(0),
+                    communication: Ppm::new(share),
+                    seed,
+                };
+                allocation::run(&setup, &mut || Span::ZERO).unwrap().outcome
+            })
+            .collect();
+        (mean(&outcomes, |it| it.links_per_chip), mean(&outcomes, |it| it.slowdown))
+    };
+    let [never, often, always] = [0, 500_000, 1_000_000].map(run);
+    assert_eq!(never.1, 1.0);
+    assert!(never.0 < often.0 && often.0 <= always.0, "{never:?} {often:?} {always:?}");
+    assert!(1.0 < often.1 && always.1 < 1.25, "{often:?} {always:?}");
+}
+
 #[test]
 fn the_published_trace_waits_less_on_a_switched_pod_and_no_longer_than_promised_on_a_static_one() {
     let Some(path) = real_input("traces/tpu400.csv") else { return };
@@ -78,4 +191,24 @@ fn the_published_trace_waits_less_on_a_switched_pod_and_no_longer_than_promised_
     assert!(switched <= 13.3, "{switched}");
     let fixed = queue(Pod::Static(Policy::BestFit));
     assert!(switched < fixed && fixed <= 19.9, "{fixed}");
+}
+
+/// On a machine of one row every board but those between others has one neighbour.
+#[test]
+fn on_a_row_of_boards_nothing_is_sturdy() {
+    let run = |groups: [u16; 2]| {
+        let n_boards = u32::from(groups[0]) * u32::from(groups[1]);
+        let setup = Setup {
+            groups,
+            policy: Policy::Polyomino,
+            queue: Queue::Window(1),
+            tasks: workload::draw(Workload::Crux, 200, n_boards, 1),
+            dead: Ppm::new(0),
+            communication: Ppm::new(0),
+            seed: 1,
+        };
+        allocation::run(&setup, &mut || Span::ZERO).unwrap().outcome.sturdy
+    };
+    assert_eq!([run([1, 32]), run([32, 1])], [0.0, 0.0]);
+    assert!(0.5 < run([2, 16]));
 }

@@ -375,7 +375,43 @@ fn room_counts_boards_beside_a_dead_cable_and_no_box_across_it() {
     let core = world.core();
     let free = Capacity::now(core.layout(), &core.state().parts);
     let largest = free.largest(PoolId::new(0)).unwrap();
-    assert_eq!((largest.n_free, largest.rows, largest.columns, largest.connected), (8, 2, 2, 4));
+    // Three cables of each four are left: all boards hang together.
+    assert_eq!((largest.n_free, largest.rows, largest.columns, largest.connected), (8, 2, 2, 8));
+}
+
+/// A job that needs every board goes on without a cable that died under it, and the cable is
+/// repaired meanwhile.
+#[test]
+fn a_job_goes_on_without_the_cable_that_died() {
+    let plant = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"2x4\"\n";
+    let mut scenario = scenario(plant);
+    submit_first(&mut scenario, spec("one", load(32)));
+    let (mut world, one) = (scenario::begin(&scenario).unwrap(), JobId::new(0));
+    run_until(&mut world, |it| runs(it, one));
+    let fabric = world.core().fabric();
+    let [a, b] = [1, 2].map(|it| fabric.part_named(&format!("board0.{it}")).unwrap());
+    let cable = fabric.cables().iter().find(|it| {
+        let ends = [it.a, it.b].map(|port| fabric.part_of_port(port));
+        ends == [a, b] || ends == [b, a]
+    });
+    let mut ends = cable.map(|it| vec![it.a, it.b]).unwrap();
+    ends.sort_unstable();
+    let link = Target::Link(fabric.link_from(ends[0]).unwrap());
+    let (now, fault) = (world.now(), FaultSpec { kind: FaultKind::LinkDown, target: Some(link) });
+    world.plant_mut().inject(now, fault).unwrap();
+    run_until(&mut world, |it| 1 < it.core().state().jobs[one].attempt && runs(it, one));
+    let known = &world.core().state().jobs[one];
+    let place = known.place.as_ref().unwrap();
+    assert_eq!((place.holds.len(), &place.without), (8, &ends));
+    let attempt = known.attempt;
+    let is_closed = |it: &World| {
+        it.core().state().cases.iter().all(|case| matches!(case.state, CaseState::Closed))
+    };
+    run_until(&mut world, |it| is_closed(it) || !runs(it, one));
+    assert!(is_closed(&world) && runs(&world, one));
+    assert_eq!(world.core().state().jobs[one].attempt, attempt);
+    world.check();
+    assert_eq!(world.rules().n_found(), 0, "{:?}", world.rules().list());
 }
 
 #[test]

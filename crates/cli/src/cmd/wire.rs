@@ -122,7 +122,7 @@ fn choose(fabric: &Fabric, free: &[PartId], shape: &Shape) -> Option<Place> {
     let part = *free.first()?;
     let selvedge_model::job::Need::Within { masks } = shape.need() else { return None };
     let pool = fabric.part(part).pool?;
-    Some(Place { pool, holds: vec![Hold { part, seats: *masks.first()? }] })
+    Some(Place::of(pool, vec![Hold { part, seats: *masks.first()? }]))
 }
 
 /// The same for people: each cube with the cubes that its three + faces lead to.

@@ -45,8 +45,10 @@ pub fn tables(fabric: &Fabric, job: JobId, place: &Place, claim: &Claim<'_>) -> 
     // For each chip, the chips of the place that it has a link to.
     let mut out: Vec<Vec<u32>> = Vec::with_capacity(claim.chips.len());
     for &chip in claim.chips {
-        let far = |link| fabric.node_of_port(fabric.link(link).target);
-        let far = fabric.links_from(chip).map(far);
+        // The cables that the place does without carry nothing.
+        let links = fabric.links_from(chip).map(|link| fabric.link(link));
+        let links = links.filter(|link| !place.without.contains(&link.source));
+        let far = links.map(|link| fabric.node_of_port(link.target));
         let mut to: Vec<u32> = far.filter_map(|it| numbers.get(&it).copied()).collect();
         to.sort_unstable();
         to.dedup();

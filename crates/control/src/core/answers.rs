@@ -122,7 +122,6 @@ impl Core {
         let uses = outer || among;
         let mut findings = preflight::judge(&self.fabric, part, hold.seats, uses, readings)?;
         if among {
-            // A cable to a board of another job is not this job's.
             findings.retain(|it| self.is_among(it.target, self.place_of(job)));
         }
         for found in &findings {
@@ -144,14 +143,14 @@ impl Core {
         Ok(Accepted::Done)
     }
 
-    /// Whether all ends of a link are on parts of `place`; true of anything else.
+    /// Whether a link is one of a partition's own: a cable to a board of another job is not, and
+    /// neither is one that the partition does without; true of anything but a link.
     fn is_among(&self, target: Target, place: &Place) -> bool {
         let Target::Link(link) = target else { return true };
         let link = self.fabric.link(link);
-        [link.source, link.target].into_iter().all(|port| {
-            let part = self.fabric.part_of_port(port);
-            place.holds.iter().any(|it| it.part == part)
-        })
+        [link.source, link.target]
+            .into_iter()
+            .all(|port| place.has_part(self.fabric.part_of_port(port)) && !place.is_without(port))
     }
 
     fn exercised(&mut self, errand: Errand, failed: &[Target]) -> Result<Accepted, Refused> {
@@ -162,7 +161,10 @@ impl Core {
             return self.case_exercised(case, errand, failed);
         }
         let job = self.job_at(errand, Stage::Exercising)?;
-        for &target in failed {
+        let (among, place) = (family::is_among(self.need_of(job)), self.place_of(job));
+        let is_own = |it: &&Target| !among || self.is_among(self.named(**it), place);
+        let failed: Vec<Target> = failed.iter().filter(is_own).copied().collect();
+        for &target in &failed {
             self.see(self.named(target), Symptom::ExerciseFailed, None);
         }
         if !failed.is_empty() {

@@ -651,8 +651,8 @@ impl Core {
 /// `outer`, the cables from one of its parts to another if it is joined `among` them.
 fn is_hit(outage: &BTreeMap<PartId, PartState>, place: &Place, outer: bool, among: bool) -> bool {
     place.holds.iter().any(|hold| {
-        outage.get(&hold.part).is_some_and(|out| {
-            out.hits(hold.seats, outer) || among && out.is_cut_from(&place.holds)
-        })
+        outage
+            .get(&hold.part)
+            .is_some_and(|out| out.hits(hold.seats, outer) || among && out.is_cut_within(place))
     })
 }

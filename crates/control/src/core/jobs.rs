@@ -309,7 +309,7 @@ impl Core {
             let mut holds = place.holds.iter();
             holds.all(|it| {
                 let part = &parts[it.part];
-                !(part.hits(it.seats, outer) || among && part.is_cut_from(&place.holds))
+                !(part.hits(it.seats, outer) || among && part.is_cut_within(place))
             })
         };
         // Where it was to go may have failed since: then it waits like any other.

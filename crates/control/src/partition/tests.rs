@@ -34,14 +34,14 @@ fn who_communicates_much_waits_for_a_better_partition() {
 }
 
 #[test]
-fn parts_with_a_cut_cable_are_not_taken_together() {
+fn a_set_does_not_cross_where_no_cable_is_left() {
     let site = site();
     let mut ground = site.ground().clone();
     for (a, b) in (0..8).map(|x| (PartId::new(8 * 3 + x), PartId::new(8 * 4 + x))) {
-        let (cell, axis) = site.joint(&ground, a, b).unwrap();
-        assert_eq!(site.joint(&ground, b, a), Some((cell, axis)), "whichever is named first");
-        ground.sever(cell, axis);
-        assert_eq!(site.joint(&ground, a, b), None);
+        let [cell, next] = [a, b].map(|it| site.cell_of(it).unwrap());
+        assert!(ground.is_joined(cell, next));
+        ground.sever(cell, 1);
+        assert!(!ground.is_joined(cell, next));
     }
     let all = |_: PartId| true;
     let wanted_32 = wanted(32, 0);
@@ -58,4 +58,24 @@ fn the_best_of_a_size_is_what_a_square_reaches() {
         choose(&site, site.ground(), |_| true, &wanted(16, 1_000_000), Policy::Polyomino).unwrap();
     assert_eq!((chosen.score.n_links, chosen.score.least), (24, 2));
     assert_eq!(chosen.score.slowdown, Ppm::new(1_000_000));
+}
+
+/// A gap of 2x6 is closed all around; where a square fits, it leaves seven sides open.
+#[test]
+fn the_share_of_its_time_that_a_job_communicates_flips_where_it_lies() {
+    let site = site();
+    let is_free = |part: PartId| {
+        let [x, y] = [part.number() % 8, part.number() / 8];
+        y < 2 && x < 6 || 3 <= y
+    };
+    let slowdown = |share| {
+        let wanted = Partition { collective: Collective::AllReduce, ..wanted(12, share) };
+        let chosen = choose(&site, site.ground(), is_free, &wanted, Policy::Polyomino).unwrap();
+        let is_in_gap = chosen.parts.iter().all(|it| it.number() < 16);
+        (is_in_gap, chosen.score.n_links, chosen.score.slowdown.parts())
+    };
+    // 3x4 chips have 17 links, 2x6 have 16: an all-reduce takes 17/16 as long.
+    assert_eq!(slowdown(300_000), (true, 16, 1_018_750));
+    assert_eq!(slowdown(700_000), (true, 16, 1_043_750));
+    assert_eq!(slowdown(1_000_000), (false, 17, 1_000_000));
 }

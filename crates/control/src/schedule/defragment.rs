@@ -155,7 +155,7 @@ impl<'a> Try<'a> {
             let pool = self.view.fabric.part(hold.part).pool.expect("parts that take jobs");
             self.free.give(&job.place.holds);
             self.free.take(&[hold]);
-            self.moves.push((job.job, Place { pool, holds: vec![hold] }));
+            self.moves.push((job.job, Place::of(pool, vec![hold])));
         }
         if self.free.is_free(part) {
             return true;

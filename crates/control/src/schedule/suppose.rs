@@ -65,7 +65,7 @@ impl<'a> Supposed<'a> {
                 claims: false,
                 is_awaited: false,
             },
-            place: Place { pool: it.pool, holds: it.holds.to_vec() },
+            place: Place::of(it.pool, it.holds.to_vec()),
             release_by: it.release_by,
             leaving: it.leaving,
             since: it.since,

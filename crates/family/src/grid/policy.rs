@@ -80,6 +80,9 @@ pub struct Wanted<const D: usize> {
     pub sides: Option<[usize; D]>,
     /// Whether nothing but that box will do.
     pub exact: bool,
+    /// Whether the best box of each shape is asked for, the squarest first, and not only the best
+    /// of all: a task that communicates weighs how square it is.
+    pub each_shape: bool,
 }
 
 /// Sets of cells for `wanted`, worked out one after the other as they are asked for.  A set may
@@ -89,7 +92,7 @@ pub fn candidates<'r, const D: usize>(
     wanted: Wanted<D>,
     policy: Policy,
 ) -> Candidates<'r, 'r, D> {
-    Candidates { room, wanted, policy, stage: 0, later: None }
+    Candidates { room, wanted, policy, stage: 0, later: Vec::new() }
 }
 
 /// See [`candidates`].
@@ -98,8 +101,8 @@ pub struct Candidates<'r, 'g, const D: usize> {
     wanted: Wanted<D>,
     policy: Policy,
     stage: u8,
-    /// The set that is proposed after the one before it.
-    later: Option<Vec<u32>>,
+    /// The sets that are proposed after the one before them, the next one last.
+    later: Vec<Vec<u32>>,
 }
 
 impl<const D: usize> Iterator for Candidates<'_, '_, D> {
@@ -108,6 +111,9 @@ impl<const D: usize> Iterator for Candidates<'_, '_, D> {
     fn next(&mut self) -> Option<Vec<u32>> {
         if self.room.n_free() < self.wanted.n_cells {
             return None;
+        }
+        if let Some(next) = self.later.pop() {
+            return Some(next);
         }
         loop {
             self.stage += 1;
@@ -119,13 +125,19 @@ impl<const D: usize> Iterator for Candidates<'_, '_, D> {
                 (Policy::Buddy, 1) => self.buddy(),
                 (Policy::Anchored, 1) => self.anchored(),
                 (Policy::Hilbert, 1) => self.run(),
+                (Policy::Polyomino, 1) if self.wanted.each_shape => {
+                    let shapes = self.exact_boxes();
+                    let shapes = shapes.chunk_by(|a, b| sorted(*a) == sorted(*b));
+                    self.later = shapes.filter_map(|it| self.best_box(it)).collect();
+                    self.later.reverse();
+                    self.later.pop()
+                }
                 (Policy::Polyomino, 1) => self.best_box(&self.exact_boxes()),
                 (Policy::Polyomino, 2) if !self.wanted.exact => {
                     let found = polyomino::find(self.room, self.wanted.n_cells);
-                    self.later = found.any;
-                    found.sturdy
+                    self.later.extend(found.any);
+                    found.sturdy.or_else(|| self.later.pop())
                 }
-                (Policy::Polyomino, 3) => self.later.take(),
                 _ => return None,
             };
             if found.is_some() {
@@ -136,6 +148,11 @@ impl<const D: usize> Iterator for Candidates<'_, '_, D> {
 }
 
 impl<const D: usize> Candidates<'_, '_, D> {
+    /// Whether the next may still be a box of exactly as many cells as are wanted.
+    pub fn may_be_box(&self) -> bool {
+        self.stage == 0 || self.stage == 1 && !self.later.is_empty()
+    }
+
     fn grid(&self) -> &Grid<D> {
         self.room.ground().grid()
     }
@@ -180,7 +197,7 @@ impl<const D: usize> Candidates<'_, '_, D> {
                 && (1 < n_long || self.wanted.n_cells < 4)
         });
         // The squarest first, which is taken where others are no better.
-        boxes.sort_unstable_by_key(|it| (it.iter().sum::<usize>(), *it));
+        boxes.sort_unstable_by_key(|it| (it.iter().sum::<usize>(), sorted(*it), *it));
         boxes.dedup();
         boxes
     }
@@ -250,6 +267,11 @@ impl<const D: usize> Candidates<'_, '_, D> {
     }
 }
 
+fn sorted<const D: usize>(mut sides: [usize; D]) -> [usize; D] {
+    sides.sort_unstable();
+    sides
+}
+
 /// A box of `width` by `height`, one cell thick.
 fn flat<const D: usize>(width: usize, height: usize) -> [usize; D] {
     let mut sides = [1; D];
@@ -301,7 +323,7 @@ mod tests {
     use crate::grid::room::Ground;
 
     fn wanted(n_cells: usize) -> Wanted<2> {
-        Wanted { n_cells, sides: None, exact: false }
+        Wanted { n_cells, sides: None, exact: false, each_shape: false }
     }
 
     fn first(room: &Room<'_, 2>, wanted: Wanted<2>, policy: Policy) -> Option<Vec<u32>> {
@@ -362,7 +384,7 @@ mod tests {
     fn a_box_that_is_asked_for_exactly_is_not_replaced() {
         let ground = Ground::whole(Grid::mesh([4, 4]));
         let room = Room::of(&ground, |cell| cell % 5 != 0);
-        let exact = Wanted { n_cells: 4, sides: Some([4, 1]), exact: true };
+        let exact = Wanted { sides: Some([4, 1]), exact: true, ..wanted(4) };
         assert_eq!(candidates(&room, exact, Policy::Polyomino).count(), 0);
         let like = Wanted { exact: false, ..exact };
         assert!(candidates(&room, like, Policy::Polyomino).next().is_some());

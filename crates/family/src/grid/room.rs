@@ -5,6 +5,8 @@
 //! along the row and conjunctions across rows, doubling the length at each step.  So a question
 //! costs O(rows · log side) words, whatever the number of places.
 
+use std::collections::BTreeMap;
+
 use crate::grid::{Block, Grid};
 
 /// The most cells along the first axis: one word of bits.  A site whose first axis is longer takes
@@ -23,8 +25,23 @@ pub struct Ground<const D: usize> {
     /// For each axis and row, which cells are joined with the next along the axis; absent where
     /// all are.
     joints: Option<Vec<Vec<u64>>>,
-    /// Cells beside each other that are not joined.
-    apart: Vec<[u32; 2]>,
+    /// For each joint that some lanes are left of, forward from a cell along an axis: those that
+    /// are gone, a bit each.
+    worn: BTreeMap<(u32, u8), u16>,
+}
+
+/// One lane of a joint, which is as many cables as there are lanes: from a cell to the next along
+/// an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strand {
+    /// The cell.
+    pub cell: usize,
+    /// The axis along which the next one lies.
+    pub axis: usize,
+    /// Which lane.
+    pub lane: usize,
+    /// Of so many, 16 at most.
+    pub n_lanes: usize,
 }
 
 impl<const D: usize> Ground<D> {
@@ -52,7 +69,7 @@ impl<const D: usize> Ground<D> {
                 [beside(back), beside(next.or(wraps.then_some(0)))]
             })
         });
-        Self { grid, around: around.collect(), joints: None, apart: Vec::new() }
+        Self { grid, around: around.collect(), joints: None, worn: BTreeMap::new() }
     }
 
     /// The cells.
@@ -71,22 +88,52 @@ impl<const D: usize> Ground<D> {
         self.around[cell].iter().flatten().filter(|&&it| it != NO_CELL).map(|&it| it as usize)
     }
 
-    /// Parts `cell` from the next along `axis`: no box and no polyomino crosses there.
+    /// Parts `cell` from the next along `axis`: no box holds both, and no connected set is joined
+    /// there.
     pub fn sever(&mut self, cell: usize, axis: usize) {
         let next = std::mem::replace(&mut self.around[cell][axis][1], NO_CELL);
         if next == NO_CELL {
             return;
         }
         self.around[next as usize][axis][0] = NO_CELL;
-        self.apart.push([cell as u32, next]);
+        self.worn.remove(&(cell as u32, axis as u8));
+        self.spoil(cell, axis);
+    }
+
+    /// Takes one lane of a joint away.  The cells are joined as long as one is left; boxes, which
+    /// are to be as good as any of their size, have whole joints only.
+    ///
+    /// # Panics
+    /// If there is no such lane, or there are more than 16.
+    pub fn wear(&mut self, Strand { cell, axis, lane, n_lanes }: Strand) {
+        assert!(lane < n_lanes && n_lanes <= 16, "lane {lane} of {n_lanes}");
+        if self.around[cell][axis][1] == NO_CELL {
+            return;
+        }
+        let gone = self.worn.entry((cell as u32, axis as u8)).or_default();
+        *gone |= 1 << lane;
+        if gone.count_ones() as usize == n_lanes {
+            self.sever(cell, axis);
+        } else {
+            self.spoil(cell, axis);
+        }
+    }
+
+    /// No box crosses from `cell` along `axis`.
+    fn spoil(&mut self, cell: usize, axis: usize) {
         let (side, n_rows) = (self.grid.sides[0], self.grid.n_cells() / self.grid.sides[0]);
         let joints = self.joints.get_or_insert_with(|| vec![vec![all(side); n_rows]; D]);
         joints[axis][cell / side] &= !(1 << (cell % side));
     }
 
-    /// Cells beside each other that are not joined.
-    pub fn apart(&self) -> &[[u32; 2]] {
-        &self.apart
+    /// The lanes that are gone of the joint from `cell` forward along `axis`, a bit each.
+    pub fn gone(&self, cell: usize, axis: usize) -> u16 {
+        self.worn.get(&(cell as u32, axis as u8)).copied().unwrap_or(0)
+    }
+
+    /// Whether there is a joint that some lanes are gone of.
+    pub fn is_worn(&self) -> bool {
+        !self.worn.is_empty()
     }
 
     /// Whether both cells are beside each other and joined.
@@ -296,6 +343,15 @@ impl<'g, const D: usize> Room<'g, D> {
             n_free += (self.rows[row] & mask).count_ones() as usize;
         }
         n_free
+    }
+
+    /// How many sides of `cells` lead to free cells that are none of them: O(cells of the grid).
+    pub fn n_open(&self, cells: &[u32]) -> usize {
+        let mut is_in = vec![false; self.ground.grid.n_cells()];
+        cells.iter().for_each(|&it| is_in[it as usize] = true);
+        let is_open = |it: &usize| !is_in[*it] && self.is_free(*it);
+        let open = |it: &u32| self.ground.neighbours(*it as usize).filter(is_open).count();
+        cells.iter().map(open).sum()
     }
 
     /// The cells of `block`, those of its origin first.

@@ -3,10 +3,10 @@
 //! Knows no family: which of a part's ports lead which way is given.
 
 use selvedge_model::fabric::{Fabric, LinkKind, Template};
-use selvedge_model::id::PartId;
+use selvedge_model::id::{PartId, PortId};
 
 use crate::grid::Grid;
-use crate::grid::room::{Ground, NO_CELL, ROW_MAX, Room};
+use crate::grid::room::{Ground, NO_CELL, ROW_MAX, Room, Strand};
 
 /// Axes of a site; a flat one has one layer along the third.
 pub const AXES: usize = 3;
@@ -24,6 +24,10 @@ pub struct Profile {
     pub n_links: usize,
     /// Links between two parts that are joined along each axis.
     pub n_lanes: [usize; AXES],
+    /// Links of each chip within the part.
+    inner: Vec<u16>,
+    /// For each lane along each axis the chips at which it leaves and arrives, by their seats.
+    ends: [Vec<[Option<usize>; 2]>; AXES],
     /// The fewest links of a chip of a part that has neighbours on these sides: bit `2·axis` for
     /// backward, the next for forward.
     least: Vec<u16>,
@@ -37,6 +41,9 @@ pub struct Site {
     parts: Vec<Option<PartId>>,
     /// The cell of each part, in the order of the parts.
     cells: Vec<(PartId, u32)>,
+    /// The cables along each axis, and the number of the first port of the part on each cell.
+    lanes: [Vec<Lane>; AXES],
+    bases: Vec<usize>,
     /// Whether the first two axes have been exchanged, so that a row of cells fits into a word.
     is_turned: bool,
     profile: Profile,
@@ -49,8 +56,78 @@ pub struct Joined {
     pub n_chips: usize,
     /// Links between them, both directions as one.
     pub n_links: usize,
-    /// The fewest links of a chip.
+    /// The fewest links of a chip, or of all that hangs on one joint that some lanes are gone of.
     pub least: usize,
+}
+
+/// The cables along each axis.
+struct Cables<'a> {
+    fabric: &'a Fabric,
+    lanes: &'a [Vec<Lane>; AXES],
+}
+
+impl Cables<'_> {
+    fn is_there(&self, a: PartId, b: PartId, [out, into]: Lane) -> bool {
+        self.fabric.peer_of(self.fabric.port_at(a, out)) == Some(self.fabric.port_at(b, into))
+    }
+
+    /// Whether one leads from `a` to `b`, the next along `axis`.
+    fn any(&self, a: PartId, b: PartId, axis: usize) -> bool {
+        self.lanes[axis].iter().any(|lane| self.is_there(a, b, *lane))
+    }
+
+    /// The cells of `grid`, joined where cables of parts beside each other are there.
+    fn ground(&self, grid: Grid<AXES>, of_cell: &[Option<PartId>]) -> Ground<AXES> {
+        let mut ground = Ground::whole(grid);
+        for (cell, &part) in of_cell.iter().enumerate() {
+            for (axis, lanes) in self.lanes.iter().enumerate() {
+                let next = ground.around(cell)[axis][1];
+                let beside = of_cell.get(next as usize).copied().flatten();
+                // Where a board is not there, nothing lies on the cell anyway.
+                let (Some(a), Some(b)) = (part, beside) else { continue };
+                if lanes.is_empty() {
+                    ground.sever(cell, axis);
+                }
+                for (lane, _) in lanes.iter().enumerate().filter(|it| !self.is_there(a, b, *it.1)) {
+                    ground.wear(Strand { cell, axis, lane, n_lanes: lanes.len() });
+                }
+            }
+        }
+        ground
+    }
+}
+
+/// The cell of each part, in the order of the parts.
+fn cells_of(parts: &[Option<PartId>]) -> Vec<(PartId, u32)> {
+    let numbered = parts.iter().zip(0u32..);
+    let mut cells: Vec<(PartId, u32)> =
+        numbered.filter_map(|(part, cell)| Some(((*part)?, cell))).collect();
+    cells.sort_unstable();
+    cells
+}
+
+/// Whether the cells that `is_in` fall apart without the joint from `cell` forward along `axis`.
+fn is_bridge(ground: &Ground<AXES>, is_in: &[bool], cell: usize, axis: usize) -> bool {
+    let beyond = ground.around(cell)[axis][1];
+    let mut left = is_in.to_vec();
+    left[cell] = false;
+    let mut found = vec![cell];
+    while let Some(at) = found.pop() {
+        for (along, ends) in ground.around(at).iter().enumerate() {
+            for (forward, &beside) in ends.iter().enumerate() {
+                let is_it = (at, along, forward) == (cell, axis, 1);
+                if is_it || beside == NO_CELL || !left[beside as usize] {
+                    continue;
+                }
+                if beside == beyond {
+                    return false;
+                }
+                left[beside as usize] = false;
+                found.push(beside as usize);
+            }
+        }
+    }
+    true
 }
 
 impl Profile {
@@ -71,28 +148,44 @@ impl Profile {
                 n_links += 1;
             }
         }
-        let least = (0..1 << (2 * AXES)).map(|sides: usize| {
-            let mut links = inner.clone();
-            for (axis, lanes) in lanes.iter().enumerate() {
-                for &[out, into] in lanes {
-                    for (bit, port) in [(2 * axis, into), (2 * axis + 1, out)] {
-                        if let (1, Some(seat)) = (sides >> bit & 1, seat_of(port)) {
-                            links[seat] += 1;
-                        }
+        let ends =
+            std::array::from_fn(|axis| lanes[axis].iter().map(|it| it.map(seat_of)).collect());
+        Self::of_ends(n_links, inner, ends)
+    }
+
+    fn of_ends(n_links: usize, inner: Vec<u16>, ends: [Vec<[Option<usize>; 2]>; AXES]) -> Self {
+        let n_lanes = std::array::from_fn(|axis| ends[axis].len());
+        let mut profile =
+            Self { n_chips: inner.len(), n_links, n_lanes, inner, ends, least: Vec::new() };
+        let none = [[0; 2]; AXES];
+        profile.least =
+            (0..1 << (2 * AXES)).map(|sides| profile.least_without(sides, none)).collect();
+        profile
+    }
+
+    /// The fewest links of a chip of a part with neighbours on these sides, where some lanes of the
+    /// joints backward and forward along each axis are gone.
+    fn least_without(&self, sides: usize, gone: [[u16; 2]; AXES]) -> u16 {
+        let mut links = self.inner.clone();
+        for (axis, lanes) in self.ends.iter().enumerate() {
+            for (lane, &[out, into]) in lanes.iter().enumerate() {
+                // Backward lanes arrive here, forward ones leave.
+                for (forward, seat) in [(0, into), (1, out)] {
+                    let is_there = sides >> (2 * axis + forward) & 1 == 1
+                        && gone[axis][forward] >> lane & 1 == 0;
+                    if let (true, Some(seat)) = (is_there, seat) {
+                        links[seat] += 1;
                     }
                 }
             }
-            links.into_iter().min().unwrap_or(0)
-        });
-        let (n_chips, least) = (seats.len(), least.collect());
-        Self { n_chips, n_links, n_lanes: std::array::from_fn(|axis| lanes[axis].len()), least }
+        }
+        links.into_iter().min().unwrap_or(0)
     }
 
     /// Parts that are single chips with one cable to each neighbour along the first `n_axes`.
     pub fn chip(n_axes: usize) -> Self {
-        let least = (0..1u32 << (2 * AXES)).map(|sides| sides.count_ones() as u16).collect();
-        let n_lanes = std::array::from_fn(|axis| usize::from(axis < n_axes));
-        Self { n_chips: 1, n_links: 0, n_lanes, least }
+        let lanes = |axis| if axis < n_axes { vec![[Some(0); 2]] } else { Vec::new() };
+        Self::of_ends(0, vec![0], std::array::from_fn(lanes))
     }
 }
 
@@ -103,27 +196,17 @@ impl Site {
     /// If there are more cells than parts, or fewer.
     pub fn whole(grid: Grid<AXES>, parts: &[PartId], profile: Profile) -> Self {
         assert_eq!(grid.n_cells(), parts.len(), "a part on each cell");
-        let parts = parts.iter().map(|it| Some(*it)).collect();
-        Self::new(Ground::whole(grid), parts, false, profile)
-    }
-
-    fn new(
-        ground: Ground<AXES>,
-        parts: Vec<Option<PartId>>,
-        is_turned: bool,
-        profile: Profile,
-    ) -> Self {
-        let numbered = parts.iter().zip(0u32..);
-        let mut cells: Vec<(PartId, u32)> =
-            numbered.filter_map(|(part, cell)| Some(((*part)?, cell))).collect();
-        cells.sort_unstable();
-        Self { ground, parts, cells, is_turned, profile }
+        let parts: Vec<Option<PartId>> = parts.iter().map(|it| Some(*it)).collect();
+        let (bases, lanes) = (vec![0; grid.n_cells()], [const { Vec::new() }; AXES]);
+        let cells = cells_of(&parts);
+        let ground = Ground::whole(grid);
+        Self { ground, parts, cells, lanes, bases, is_turned: false, profile }
     }
 
     /// The site of those of `parts` that have a place, by the cables that there are.
     ///
-    /// Two parts beside each other are joined where all cables of the way from one to the other
-    /// are there; an axis wraps where such cables lead from its last cell to its first.  `None`
+    /// Two parts beside each other are joined where a cable of the way from one to the other is
+    /// there; an axis wraps where such cables lead from its last cell to its first.  `None`
     /// where no part has a place, or both first axes are longer than [`ROW_MAX`].
     pub fn survey(
         fabric: &Fabric,
@@ -156,12 +239,7 @@ impl Site {
         for (part, at) in &placed {
             of_cell[grid.cell(*at)] = Some(*part);
         }
-        let is_joined = |a: PartId, b: PartId, axis: usize| {
-            !lanes[axis].is_empty()
-                && lanes[axis].iter().all(|&[out, into]| {
-                    fabric.peer_of(fabric.port_at(a, out)) == Some(fabric.port_at(b, into))
-                })
-        };
+        let cables = Cables { fabric, lanes: &lanes };
         for axis in 0..AXES {
             let last = |cell: &usize| grid.at(*cell)[axis] + 1 == sides[axis];
             grid.wraps[axis] = 1 < sides[axis]
@@ -169,24 +247,13 @@ impl Site {
                     let mut at = grid.at(cell);
                     at[axis] = 0;
                     let ends = [of_cell[cell], of_cell[grid.cell(at)]];
-                    matches!(ends, [Some(a), Some(b)] if is_joined(a, b, axis))
+                    matches!(ends, [Some(a), Some(b)] if cables.any(a, b, axis))
                 });
         }
-        let mut ground = Ground::whole(grid);
-        for cell in 0..grid.n_cells() {
-            for axis in 0..AXES {
-                let next = ground.around(cell)[axis][1];
-                if next == NO_CELL {
-                    continue;
-                }
-                // Where a board is not there, nothing lies on the cell anyway.
-                let (Some(a), Some(b)) = (of_cell[cell], of_cell[next as usize]) else { continue };
-                if !is_joined(a, b, axis) {
-                    ground.sever(cell, axis);
-                }
-            }
-        }
-        Some(Self::new(ground, of_cell, is_turned, profile))
+        let ground = cables.ground(grid, &of_cell);
+        let base = |part: &Option<PartId>| part.map_or(0, |it| fabric.port_at(it, 0).idx());
+        let (bases, cells) = (of_cell.iter().map(base).collect(), cells_of(&of_cell));
+        Some(Self { ground, parts: of_cell, cells, lanes, bases, is_turned, profile })
     }
 
     /// The cells and which of them are joined.
@@ -210,15 +277,15 @@ impl Site {
         Some(self.cells[found].1 as usize)
     }
 
-    /// The joint of two parts on `ground`: the cell of one of them and the axis along which the
-    /// other is next; `None` where they are not joined.
-    pub fn joint(&self, ground: &Ground<AXES>, a: PartId, b: PartId) -> Option<(usize, usize)> {
-        let ends = [self.cell_of(a)?, self.cell_of(b)?];
-        let axis_of = |from: usize, to: usize| {
-            (0..AXES).find(|axis| ground.around(from)[*axis][1] as usize == to)
-        };
-        let [a, b] = ends;
-        axis_of(a, b).map(|it| (a, it)).or_else(|| axis_of(b, a).map(|it| (b, it)))
+    /// The cable that leaves forward from `part` at `port`; `None` where none does.
+    pub fn lane_at(&self, part: PartId, port: PortId) -> Option<Strand> {
+        let cell = self.cell_of(part)?;
+        let local = port.idx().checked_sub(self.bases[cell])?;
+        let found = (0..AXES).find_map(|axis| {
+            Some((axis, self.lanes[axis].iter().position(|[out, _]| *out == local)?))
+        });
+        let (axis, lane) = found?;
+        Some(Strand { cell, axis, lane, n_lanes: self.lanes[axis].len() })
     }
 
     /// Of a cell's place or a box's sides: along the rows that the machine counts, and along its
@@ -241,22 +308,38 @@ impl Site {
         Room::of(ground, |cell| self.parts[cell].is_some_and(&is_free))
     }
 
-    /// How the parts on `cells` are joined within themselves: O(cells).
-    pub fn joined(&self, cells: &[u32]) -> Joined {
+    /// How the parts on `cells` are joined within themselves on `ground`: O(cells), and as much for
+    /// each joint between them that some lanes are gone of.
+    pub fn joined(&self, ground: &Ground<AXES>, cells: &[u32]) -> Joined {
         let mut is_in = vec![false; self.parts.len()];
         cells.iter().for_each(|&it| is_in[it as usize] = true);
         let (mut n_links, mut least) = (cells.len() * self.profile.n_links, usize::MAX);
         for &cell in cells {
-            let mut sides = 0;
-            for (axis, ends) in self.ground.around(cell as usize).iter().enumerate() {
-                for (bit, &beside) in (2 * axis..).zip(ends) {
-                    if beside != NO_CELL && is_in[beside as usize] {
-                        sides |= 1 << bit;
+            let (mut sides, mut gone) = (0, [[0; 2]; AXES]);
+            for (axis, ends) in ground.around(cell as usize).iter().enumerate() {
+                for (forward, &beside) in ends.iter().enumerate() {
+                    if beside == NO_CELL || !is_in[beside as usize] {
+                        continue;
+                    }
+                    sides |= 1 << (2 * axis + forward);
+                    if ground.is_worn() {
+                        let from = if forward == 1 { cell } else { beside };
+                        gone[axis][forward] = ground.gone(from as usize, axis);
                     }
                 }
-                n_links += self.profile.n_lanes[axis] * (sides >> (2 * axis + 1) & 1);
+                let n_gone = gone[axis][1].count_ones() as usize;
+                n_links += self.profile.n_lanes[axis] * (sides >> (2 * axis + 1) & 1) - n_gone;
+                // All that lies beyond may hang on what is left of one joint.
+                let n_left = self.profile.n_lanes[axis] - n_gone;
+                if n_gone != 0 && n_left < least && is_bridge(ground, &is_in, cell as usize, axis) {
+                    least = n_left;
+                }
             }
-            least = least.min(usize::from(self.profile.least[sides]));
+            let of_chip = match gone == [[0; 2]; AXES] {
+                true => self.profile.least[sides],
+                false => self.profile.least_without(sides, gone),
+            };
+            least = least.min(usize::from(of_chip));
         }
         Joined { n_chips: cells.len() * self.profile.n_chips, n_links, least }
     }
@@ -265,9 +348,9 @@ impl Site {
     pub fn fewest_neighbours(&self, cells: &[u32]) -> usize {
         let mut is_in = vec![false; self.parts.len()];
         cells.iter().for_each(|&it| is_in[it as usize] = true);
-        let beside =
+        let n_beside =
             |it: &u32| self.ground.neighbours(*it as usize).filter(|it| is_in[*it]).count();
-        cells.iter().map(beside).min().unwrap_or(0)
+        cells.iter().map(n_beside).min().unwrap_or(0)
     }
 
     /// How well the best set of `n` parts of an undamaged machine of this size is joined: a box as

@@ -80,7 +80,7 @@ impl<'f> Machine<'f> {
         if let Some(&group) = set.iter().find(is_gone) {
             return Err(RingError::NoBoard { group });
         }
-        ring::through_all(self.spec.groups, set, |a, b| self.is_joined(a, b))
+        ring::through_all(self.spec.groups, set, |a, b| self.letters_joined(a, b))
     }
 
     /// All groups whose boards are there, row by row.
@@ -103,17 +103,21 @@ impl<'f> Machine<'f> {
         Drawn { at: at.collect(), graph: graph.graph, bisection }
     }
 
-    /// Whether both boards are there, side by side, and all four cables between them lead from
-    /// one to the other.
-    pub fn is_joined(&self, a: Group, b: Group) -> bool {
-        let Some((out, into)) = ways(a, b) else { return false };
-        let (Some(from), Some(to)) = (self.board(a), self.board(b)) else { return false };
+    /// The letters, by their seats, whose chips on two boards side by side a cable joins; none
+    /// where the boards are not there or not side by side.
+    pub fn letters_joined(&self, a: Group, b: Group) -> u8 {
+        let (Some((out, into)), Some(from), Some(to)) = (ways(a, b), self.board(a), self.board(b))
+        else {
+            return 0;
+        };
         let port = |part, letter, way| -> PortId {
             self.fabric.port_at(part, hardware::port(letter, way))
         };
-        Letter::ALL.into_iter().all(|letter| {
-            self.fabric.peer_of(port(from, letter, out)) == Some(port(to, letter, into))
-        })
+        let is_joined = |letter: &Letter| {
+            self.fabric.peer_of(port(from, *letter, out)) == Some(port(to, *letter, into))
+        };
+        let joined = Letter::ALL.into_iter().filter(is_joined);
+        joined.fold(0, |letters, it| letters | 1 << it.seat())
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::grid::Grid;
 use crate::hypersquare::group::{Chip, Group, Letter};
 use crate::hypersquare::machine::{cell, grid};
+use crate::hypersquare::tree::{Crowded, Edge, Joint, sided_tree};
 
 /// The ring of one half of the row of groups `row` from column `first` to `last`, both included:
 /// eastward over one chip of each group and back over the other (seed 004, claims 4 and 5).
@@ -103,6 +104,16 @@ pub enum RingError {
         /// Each piece, the largest first.
         pieces: Vec<Vec<Group>>,
     },
+    /// Groups that hang together by fewer cables than a ring takes.
+    #[error(
+        "group {group} cannot open a side of its own toward each of its neighbours: a ring \
+             crosses between two groups by the two cables of one side (A-B, B-D, D-C or C-A), and \
+             too many of them are out of use there; repair one, or leave a group out"
+    )]
+    Crowded {
+        /// The group.
+        group: Group,
+    },
 }
 
 /// Groups of a piece that a message names.
@@ -123,24 +134,33 @@ fn shown(pieces: &[Vec<Group>]) -> String {
     text.join(", ")
 }
 
+/// Letters as bits, by their seats.
+pub const ALL_LETTERS: u8 = 0b1111;
+
 /// A ring through every chip of `set`, from chip A of its first group on.
 ///
 /// Each group is a ring of four.  A spanning tree of the set has degree at most 4, so its edges
 /// have a proper colouring with 4 colours, and a colour is a side of the group: each edge opens
 /// that side of both its groups and joins them by the two cables there.  No side is opened twice,
 /// so one ring is left.  (Batagelj and Pisanski 1982: the product of a tree of degree at most n
-/// with a ring of n is Hamiltonian.)  Linear in the cells of the machine.
+/// with a ring of n is Hamiltonian.)  Where cables are out, an edge has the sides only whose two
+/// cables are left, and the tree and its colours are chosen so that they fit ([`sided_tree`]).
+/// Linear in the cells of the machine.
 ///
 /// # Errors
-/// [`RingError`]; groups hang together where `is_joined` says that all cables between two
-/// neighbours are there.
+/// [`RingError`]; `live` says between which letters of two neighbours there is a cable.
 pub fn through_all(
     groups: [u16; 2],
     set: &[Group],
-    is_joined: impl Fn(Group, Group) -> bool,
+    live: impl Fn(Group, Group) -> u8,
 ) -> Result<Vec<Chip>, RingError> {
     let places = Places::of(groups, set)?;
-    let tree = spanning_tree(&places, set, is_joined)?;
+    let (joints, pieces) = survey(&places, set, live);
+    if 1 < pieces.len() {
+        return Err(RingError::Apart { pieces });
+    }
+    let tree = sided_tree(set.len(), &joints)
+        .map_err(|Crowded { idx }| RingError::Crowded { group: set[idx] })?;
     let mut sides = Sides::of(set.len());
     for edge in &tree {
         sides.join(edge);
@@ -148,6 +168,49 @@ pub fn through_all(
     let ring = sides.walk();
     assert_eq!(ring.len(), 4 * set.len(), "one ring is left");
     Ok(ring.into_iter().map(|(idx, letter)| set[idx].chip(letter)).collect())
+}
+
+/// The joints of a set with the sides that each may open, and the pieces into which it falls by
+/// its cables, the largest first.
+fn survey(
+    places: &Places,
+    set: &[Group],
+    live: impl Fn(Group, Group) -> u8,
+) -> (Vec<Joint>, Vec<Vec<Group>>) {
+    let (mut joints, mut pieces) = (Vec::with_capacity(2 * set.len()), Vec::new());
+    let mut found = vec![false; set.len()];
+    for start in 0..set.len() {
+        if std::mem::replace(&mut found[start], true) {
+            continue;
+        }
+        let mut piece = vec![start];
+        let mut next = 0;
+        while let Some(&at) = piece.get(next) {
+            next += 1;
+            for beside in places.around(set[at]) {
+                let letters = live(set[at], set[beside]);
+                if letters == 0 {
+                    continue;
+                }
+                if at < beside {
+                    joints.push(Joint { ends: [at, beside], open: open(letters) });
+                }
+                if !std::mem::replace(&mut found[beside], true) {
+                    piece.push(beside);
+                }
+            }
+        }
+        pieces.push(piece.into_iter().map(|it| set[it]).collect::<Vec<Group>>());
+    }
+    pieces.sort_by_key(|it| std::cmp::Reverse(it.len()));
+    (joints, pieces)
+}
+
+/// The sides, by colour, both of whose letters are among `letters`.
+fn open(letters: u8) -> u8 {
+    let has = |it: &Letter| letters >> it.seat() & 1 == 1;
+    let sides = SIDES.iter().enumerate().filter(|(_, side)| side.iter().all(has));
+    sides.fold(0, |open, (colour, _)| open | 1 << colour)
 }
 
 /// Where in a set each cell of the machine is.
@@ -190,54 +253,6 @@ impl Places {
             (idx != NOT_IN).then_some(idx as usize)
         })
     }
-}
-
-/// An edge of the spanning tree, with the side that it opens.
-struct Edge {
-    ends: [usize; 2],
-    colour: usize,
-}
-
-/// A tree over the set, coloured as it grows: an edge takes the first colour that is not that of
-/// its upper end's own edge upward and that no earlier edge there has taken.
-fn spanning_tree(
-    places: &Places,
-    set: &[Group],
-    is_joined: impl Fn(Group, Group) -> bool,
-) -> Result<Vec<Edge>, RingError> {
-    let mut found = vec![false; set.len()];
-    let mut edges = Vec::with_capacity(set.len());
-    let mut pieces: Vec<Vec<Group>> = Vec::new();
-    let mut used = vec![[false; 4]; set.len()];
-    for start in 0..set.len() {
-        if found[start] {
-            continue;
-        }
-        found[start] = true;
-        let mut piece = vec![start];
-        let mut next = 0;
-        while let Some(&upper) = piece.get(next) {
-            next += 1;
-            for lower in places.around(set[upper]) {
-                if found[lower] || !is_joined(set[upper], set[lower]) {
-                    continue;
-                }
-                found[lower] = true;
-                piece.push(lower);
-                let free = used[upper].iter().position(|it| !it);
-                let colour = free.expect("a group has at most four neighbours");
-                used[upper][colour] = true;
-                used[lower][colour] = true;
-                edges.push(Edge { ends: [upper, lower], colour });
-            }
-        }
-        pieces.push(piece.into_iter().map(|it| set[it]).collect());
-    }
-    if 1 < pieces.len() {
-        pieces.sort_by_key(|it| std::cmp::Reverse(it.len()));
-        return Err(RingError::Apart { pieces });
-    }
-    Ok(edges)
 }
 
 /// The sides of a group's own ring A B D C, by colour.

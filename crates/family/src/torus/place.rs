@@ -52,7 +52,7 @@ pub fn choose(
 fn whole(fabric: &Fabric, seated: &[PartId]) -> Place {
     let pool = fabric.part(seated[0]).pool.expect("a cube is in a pool");
     let hold = |&part| Hold { part, seats: fabric.template_of(part).all_seats() };
-    Place { pool, holds: seated.iter().map(hold).collect() }
+    Place::of(pool, seated.iter().map(hold).collect())
 }
 
 /// A cube for each coordinate in order, out of `free`.

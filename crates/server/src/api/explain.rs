@@ -135,7 +135,12 @@ fn bounds_words(shell: &Shell, id: JobId, job: &Job) -> Option<String> {
     let fabric = core.fabric();
     let seats = |part| fabric.template_of(part).seats().iter().map(move |it| (part, *it as usize));
     let chips = place.holds.iter().flat_map(|it| seats(it.part));
-    let graph = ChipGraph::of_chips(fabric, chips.map(|(part, at)| fabric.node_at(part, at))).graph;
+    let graph = ChipGraph::without(
+        fabric,
+        chips.map(|(part, at)| fabric.node_at(part, at)),
+        &place.without,
+    )
+    .graph;
     let (n, n_links, least) = (graph.n_nodes(), graph.links().len(), graph.degrees()[0]);
     let links = format!("{n} chips with {n_links} links, {least} at least each");
     if BOUND_CHIPS_MAX < n {

@@ -68,7 +68,7 @@ impl Grid {
                     job: holders.get(&part).copied(),
                     out: !state.is_whole_inside(),
                 });
-                let far = state.cut.iter().filter_map(|it| site.cell_of(*it));
+                let far = state.cut.iter().filter_map(|it| site.cell_of(it.to));
                 cuts.extend(far.map(|it| [at(cell), at(it)]));
             }
             cuts.sort_unstable();

@@ -542,7 +542,7 @@ impl Plant {
             .filter(|(job, task)| {
                 let place = task.place.as_ref().expect("live tasks hold hardware");
                 concerned(*job, place)
-                    && place.holds.iter().any(|&hold| self.is_broken(hold, &place.holds))
+                    && place.holds.iter().any(|&hold| self.is_broken(hold, place))
             })
             .map(|(job, _)| job)
             .collect();

@@ -6,7 +6,7 @@ use selvedge_control::input::{Errand, Readings};
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::Target;
 use selvedge_model::id::{PartId, PortId};
-use selvedge_model::job::Hold;
+use selvedge_model::job::{Hold, Place};
 use selvedge_model::unit::CentiDb;
 
 use crate::device::Plant;
@@ -239,9 +239,9 @@ impl Plant {
         })
     }
 
-    /// Whether what holds these seats, as one of `holds`, cannot go on: a chip or a link that it
-    /// uses is gone.
-    pub(super) fn is_broken(&self, hold: Hold, holds: &[Hold]) -> bool {
+    /// Whether what holds these seats, as one of the holds of `place`, cannot go on: a chip or a
+    /// link that it uses is gone.
+    pub(super) fn is_broken(&self, hold: Hold, place: &Place) -> bool {
         let light = &self.light;
         if light.dead[hold.part] & hold.seats != 0 {
             return true;
@@ -254,7 +254,10 @@ impl Plant {
                     && light.seen(PortId::at(base + local as usize)).is_none()
             });
         let whole = hold.seats == self.fabric.template_of(hold.part).all_seats();
-        let is_lost = |end: PortId| light.seen(end).is_none() && !self.leads_away(end, holds);
+        let is_lost = |end: PortId| {
+            let is_used = !self.leads_away(end, &place.holds) && !place.is_without(end);
+            light.seen(end).is_none() && is_used
+        };
         inner_dark || (whole && light.any_dark() && self.outer_ends(hold.part).any(is_lost))
     }
 

@@ -96,7 +96,7 @@ impl Bench {
         self.ask(Command::Start {
             job: JobId::new(job),
             attempt: 1,
-            place: Place { pool: PoolId::new(0), holds: vec![self.hold(0), self.hold(1)] },
+            place: Place::of(PoolId::new(0), vec![self.hold(0), self.hold(1)]),
             work: Work::Simulated {
                 duration,
                 step: Span::secs(1),
@@ -256,7 +256,7 @@ fn the_end_drawn_for_one_attempt_does_not_end_the_next() {
     bench.start(0, Span::mins(30));
     bench.ask(Command::Kill { job, attempt: 1 });
     let (place, work) = (
-        Place { pool: PoolId::new(0), holds: vec![bench.hold(0)] },
+        Place::of(PoolId::new(0), vec![bench.hold(0)]),
         Work::Simulated {
             duration: Span::mins(30),
             step: Span::secs(1),

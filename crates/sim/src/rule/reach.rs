@@ -63,9 +63,20 @@ pub(super) fn hits(fabric: &Fabric, target: Target, place: &Place) -> bool {
                 place.holds.iter().any(|it| it.part == part && it.seats & ends == ends)
             }
             None => {
-                let ends = ends_of(fabric, link).map(|port| fabric.part_of_port(port));
+                let ports = ends_of(fabric, link);
+                let ends = ports.map(|port| fabric.part_of_port(port));
                 let holds = |part| place.holds.iter().any(|it| it.part == part);
-                is_outer(fabric, place) && ends.into_iter().any(holds)
+                // A cable with no switch at either end is used by whoever holds both parts, unless
+                // the place was made without it.
+                let takes_jobs = |part| fabric.template_of(part).role == Role::Compute;
+                let is_used = match ends.into_iter().all(takes_jobs) {
+                    true => {
+                        ends.into_iter().all(holds)
+                            && !ports.iter().any(|port| place.without.contains(port))
+                    }
+                    false => ends.into_iter().any(holds),
+                };
+                is_outer(fabric, place) && is_used
             }
         },
     }

@@ -3,13 +3,15 @@
 //!
 //! Tasks wait in one queue; whenever one comes or ends, the production scheduler makes a pass over
 //! it.  What a task cannot get from the sound boards of an otherwise empty machine is refused when
-//! it comes; what lasts no time and could be held is finished when it comes.  Shares are over the time from the first tenth of all starts to the last.
+//! it comes; what lasts no time and could be held is finished when it comes.  Shares are over the
+//! time from the first tenth of all starts to the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use selvedge_control::capacity::{Capacity, Layout};
+use selvedge_control::partition;
 use selvedge_control::planted::Planted;
 use selvedge_control::schedule::{self, Busy, View, Waiting};
 use selvedge_control::settings::Means;
@@ -87,6 +89,9 @@ pub struct Outcome {
     pub sturdy: f64,
     /// The share of chips, by time, in partitions of several pieces.
     pub split: f64,
+    /// The time of a task by that on the best partition of its size, on average over boards and
+    /// time: what it computes and what it communicates.
+    pub slowdown: f64,
     /// From coming to starting, on average.
     pub queue_s: f64,
     /// From coming to ending, on average.
@@ -143,7 +148,7 @@ const FRAMES: usize = 12;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum StudyError {
     /// Nothing to do.
-    #[error("there is no task to place; the machine is too small for each of them")]
+    #[error("there is no task to place")]
     NoTask,
     /// No board is sound.
     #[error("every board is dead; ask for a smaller share")]
@@ -182,6 +187,7 @@ struct Weight {
     links: f64,
     sturdy: f64,
     split: f64,
+    slowdown: f64,
 }
 
 struct Machine<'a> {
@@ -406,10 +412,17 @@ impl<'a> Machine<'a> {
         for hold in &place.holds {
             self.parts[hold.part].held |= hold.seats;
         }
-        let joined = self.site.joined(&cells);
         let ground = self.site.ground();
+        let joined = self.site.joined(ground, &cells);
         let room = self.site.room(ground, |_| true);
         let is_split = 1 < policy::n_pieces(&room, &cells);
+        let slowdown = match &self.needs[job.idx()] {
+            Need::Partition(wanted) => {
+                let best = self.site.best(cells.len());
+                f64::from(partition::slowdown(&joined, &best, wanted).parts()) / 1e6
+            }
+            Need::Whole { .. } | Need::Within { .. } => 1.0,
+        };
         let useful = f64::from(task.n_boards);
         let allocated = place.holds.len() as f64;
         let is_sturdy = 2 <= self.site.fewest_neighbours(&cells) && !is_split;
@@ -421,6 +434,7 @@ impl<'a> Machine<'a> {
                 links: allocated * 2.0 * joined.n_links as f64 / joined.n_chips.max(1) as f64,
                 sturdy: if is_sturdy { allocated } else { 0.0 },
                 split: if is_split { allocated } else { 0.0 },
+                slowdown: allocated * slowdown,
             },
         );
         let came = Moment::START + task.at;
@@ -440,6 +454,7 @@ impl<'a> Machine<'a> {
             sum.links += it.links;
             sum.sturdy += it.sturdy;
             sum.split += it.split;
+            sum.slowdown += it.slowdown;
         }
         let free = f64::from(self.n_live) - sum.allocated;
         let head = self.queue.first().map(|&it| f64::from(self.tasks[it].n_boards));
@@ -485,6 +500,7 @@ impl<'a> Machine<'a> {
             sum.links += long * it.links;
             sum.sturdy += long * it.sturdy;
             sum.split += long * it.split;
+            sum.slowdown += long * it.slowdown;
             wasted += long * pair[0].2;
         }
         let all = f64::from(self.n_live) * last.since(first).as_secs_f64();
@@ -496,6 +512,7 @@ impl<'a> Machine<'a> {
         out.links_per_chip = ratio(sum.links, sum.allocated);
         out.sturdy = ratio(sum.sturdy, sum.allocated);
         out.split = ratio(sum.split, sum.allocated);
+        out.slowdown = ratio(sum.slowdown, sum.allocated);
         out.queue_s = ratio(out.queue_s, n as f64);
         out.completion_s = ratio(out.completion_s, n as f64);
         let end = self.starts.iter().map(|it| it.1).max().unwrap_or(Moment::START);

@@ -52,8 +52,9 @@ pub(crate) fn tables_4096_chips() -> crate::Counts {
     let parts: Vec<PartId> = fabric.parts().ids().collect();
     let seats = |part: PartId| fabric.template_of(part).all_seats();
     let holds = parts.iter().map(|&part| Hold { part, seats: seats(part) }).collect();
-    let place = Place { pool: PoolId::new(0), holds };
-    let (chips, tables) = selvedge_family::forwarding(&fabric, &parts).expect("all are joined");
+    let place = Place::of(PoolId::new(0), holds);
+    let (chips, tables) =
+        selvedge_family::forwarding(&fabric, &parts, &[]).expect("all are joined");
     let claim = Claim { chips: &chips, toward: &|to| tables.toward(to) };
     let found = check::tables(&fabric, JobId::new(0), &place, &claim);
     vec![("chips", chips.len()), ("violations", found.len())]

@@ -59,10 +59,10 @@ pub(crate) struct Allocation {
     /// The share of boards that are dead, in per cent.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     dead: f64,
-    /// The share of its time that each task communicates, 0 to 1: it waits for a partition that is
-    /// good enough.
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
-    communication: f64,
+    /// The share of its time that each task communicates, 0 to 1, or several to hold against one
+    /// another: the more, the squarer its partition, and it waits for one that is good enough.
+    #[arg(long, value_name = "X", value_delimiter = ',', default_value = "0")]
+    communication: Vec<f64>,
     /// Draw the machine over time into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -93,25 +93,28 @@ fn groups(text: &str) -> Result<[u16; 2], String> {
 
 pub(crate) fn run(args: &Allocation, globals: &Globals) -> Outcome {
     let policies = policies(&args.policy)?;
-    if args.svg.is_some() && (policies.len(), args.seeds) != (1, 1) {
-        return Err(
-            Failure::new("--svg draws one run").hint("name one policy, and leave out --seeds")
-        );
+    let rows: Vec<(Policy, f64)> = policies
+        .into_iter()
+        .flat_map(|policy| args.communication.iter().map(move |share| (policy, *share)))
+        .collect();
+    if args.svg.is_some() && (rows.len(), args.seeds) != (1, 1) {
+        return Err(Failure::new("--svg draws one run")
+            .hint("name one policy and one share of communication, and leave out --seeds"));
     }
     let mut line = Progress::new();
-    let mut runs: Vec<(Policy, Vec<allocation::Outcome>)> = Vec::new();
-    for policy in policies {
+    let mut runs: Vec<Run> = Vec::new();
+    for (policy, communication) in rows {
         let mut outcomes = Vec::new();
         for seed in args.seed..args.seed.saturating_add(args.seeds) {
             line.tell(|| format!("{policy}, seed {seed}"));
-            let study = timed(&setup(args, policy, seed)?)?;
+            let study = timed(&setup(args, policy, communication, seed)?)?;
             if let Some(file) = &args.svg {
                 let svg = picture::draw(&title(args, policy), args.groups, &study);
                 fs::write(file, svg).within(|| format!("cannot write {}", file.display()))?;
             }
             outcomes.push(study.outcome);
         }
-        runs.push((policy, outcomes));
+        runs.push(Run { policy, communication, outcomes });
     }
     if globals.json {
         print_json(args, &runs)?;
@@ -121,10 +124,18 @@ pub(crate) fn run(args: &Allocation, globals: &Globals) -> Outcome {
     Ok(Answer::Yes)
 }
 
+/// What one rule came to with one share of communication, for each seed.
+struct Run {
+    policy: Policy,
+    communication: f64,
+    outcomes: Vec<allocation::Outcome>,
+}
+
 /// One object for one run, else all of them under `runs`.
-fn print_json(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> Outcome<()> {
-    let row = |policy: Policy, seed: u64, outcome| Row {
-        policy: policy.word(),
+fn print_json(args: &Allocation, runs: &[Run]) -> Outcome<()> {
+    let row = |run: &Run, seed: u64, outcome| Row {
+        policy: run.policy.word(),
+        communication: run.communication,
         workload: args.source(),
         groups: format!("{}x{}", args.groups[0], args.groups[1]),
         seed,
@@ -133,9 +144,7 @@ fn print_json(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) ->
     };
     let rows: Vec<Row<'_>> = runs
         .iter()
-        .flat_map(|(policy, outcomes)| {
-            outcomes.iter().zip(args.seed..).map(|(it, seed)| row(*policy, seed, it))
-        })
+        .flat_map(|run| run.outcomes.iter().zip(args.seed..).map(|(it, seed)| row(run, seed, it)))
         .collect();
     match &rows[..] {
         [row] => render::print_json(row)?,
@@ -147,6 +156,7 @@ fn print_json(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) ->
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     policy: &'static str,
+    communication: f64,
     workload: String,
     groups: String,
     seed: u64,
@@ -160,7 +170,7 @@ fn title(args: &Allocation, policy: Policy) -> String {
     format!("{policy}: {} on {rows}x{columns} groups, {}", args.source(), args.order())
 }
 
-fn page(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> String {
+fn page(args: &Allocation, runs: &[Run]) -> String {
     let [rows, columns] = args.groups;
     let seeds = match args.seeds {
         1 => format!("seed {}", args.seed),
@@ -168,16 +178,17 @@ fn page(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> Strin
     };
     let dead = if args.dead == 0.0 { String::new() } else { format!(", {} % dead", args.dead) };
     let mut table = Table::new(&[
-        "policy", ">used", ">held", ">within", ">beside", ">refused", ">sturdy", ">split",
-        ">links", ">queue", ">done", ">us", ">p99",
+        "policy", ">share", ">used", ">held", ">within", ">beside", ">refused", ">sturdy",
+        ">split", ">links", ">slow", ">queue", ">done", ">us", ">p99",
     ]);
-    for (policy, outcomes) in runs {
+    for Run { policy, communication, outcomes } in runs {
         let n = outcomes.len() as f64;
         let mean = |get: fn(&allocation::Outcome) -> f64| outcomes.iter().map(get).sum::<f64>() / n;
         let share = |get| format!("{:.3}", mean(get));
         let few = |get| format!("{:.1}", mean(get));
         table.row([
             policy.word().into(),
+            format!("{communication}").into(),
             share(|it| it.utilisation).into(),
             share(|it| it.allocated).into(),
             share(|it| it.internal_fragmentation).into(),
@@ -186,6 +197,7 @@ fn page(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> Strin
             share(|it| it.sturdy).into(),
             share(|it| it.split).into(),
             format!("{:.2}", mean(|it| it.links_per_chip)).into(),
+            share(|it| it.slowdown).into(),
             number::seconds(mean(|it| it.queue_s)).into(),
             number::seconds(mean(|it| it.completion_s)).into(),
             few(|it| it.us_per_decision).into(),
@@ -205,26 +217,24 @@ fn page(args: &Allocation, runs: &[(Policy, Vec<allocation::Outcome>)]) -> Strin
     )
 }
 
-/// How many tasks never started, and why; the same for every rule but for what it can hold.
-fn left_out(runs: &[(Policy, Vec<allocation::Outcome>)]) -> String {
-    let each = runs.iter().flat_map(|(policy, outcomes)| outcomes.iter().map(move |it| (policy, it)));
-    let counts: Vec<_> = each.map(|(policy, it)| (*policy, it.jobs, it.refused, it.at_once)).collect();
-    let Some(&(_, jobs, refused, at_once)) = counts.first() else { return String::new() };
-    let said = |jobs: u64, refused: u64, at_once: u64| {
+/// How many tasks never started, and why: once, where it is the same for all.
+fn left_out(runs: &[Run]) -> String {
+    let counts = |run: &Run| {
+        let sum = |get: fn(&allocation::Outcome) -> u64| run.outcomes.iter().map(get).sum::<u64>();
         format!(
-            "of {jobs} tasks {refused} refused (more boards than the sound machine can ever give \
-             them), {at_once} finished at once (they last no time)"
+            "of {} tasks {} refused (more boards than the sound machine can ever give them), {} \
+             finished at once (they last no time)",
+            sum(|it| it.jobs),
+            sum(|it| it.refused),
+            sum(|it| it.at_once)
         )
     };
-    if counts.iter().all(|it| (it.1, it.2, it.3) == (jobs, refused, at_once)) {
-        return format!("{}\n", said(jobs, refused, at_once));
+    let mut said: Vec<(&Run, String)> = runs.iter().map(|it| (it, counts(it))).collect();
+    said.dedup_by(|b, a| a.1 == b.1);
+    match &said[..] {
+        [(_, only)] => format!("{only}\n"),
+        many => many.iter().map(|(run, it)| format!("{}: {it}\n", run.policy)).collect(),
     }
-    let of_policy = |(policy, outcomes): &(Policy, Vec<allocation::Outcome>)| {
-        let sum = |get: fn(&allocation::Outcome) -> u64| outcomes.iter().map(get).sum::<u64>();
-        let said = said(sum(|it| it.jobs), sum(|it| it.refused), sum(|it| it.at_once));
-        format!("{policy}: {said}\n")
-    };
-    runs.iter().map(of_policy).collect()
 }
 
 impl Allocation {
@@ -277,7 +287,7 @@ fn per_cent(what: &str, value: f64) -> Outcome<Ppm> {
     Err(Failure::new(format!("{what} is {value}")).hint("write per cent, 0 to 100"))
 }
 
-fn setup(args: &Allocation, policy: Policy, seed: u64) -> Outcome<Setup> {
+fn setup(args: &Allocation, policy: Policy, communication: f64, seed: u64) -> Outcome<Setup> {
     let n_boards = u32::from(args.groups[0]) * u32::from(args.groups[1]);
     let tasks = match &args.trace {
         None => workload::draw(args.workload.workload(), args.jobs as usize, n_boards, seed),
@@ -299,7 +309,7 @@ fn setup(args: &Allocation, policy: Policy, seed: u64) -> Outcome<Setup> {
         queue,
         tasks,
         dead: per_cent("--dead", args.dead)?,
-        communication: share("--communication", args.communication)?,
+        communication: share("--communication", communication)?,
         seed,
     })
 }

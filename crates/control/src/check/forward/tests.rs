@@ -1,10 +1,16 @@
+use selvedge_model::fault::Target;
 use selvedge_model::id::{PartId, PoolId};
-use selvedge_model::job::Hold;
+use selvedge_model::job::{Collective, Hold, Partition};
 use selvedge_model::spec::Plant;
 use selvedge_model::spec::hypersquare::HyperSquare;
 use selvedge_model::spec::plant::{Family, GridChip};
+use selvedge_model::table::IdVec;
+use selvedge_model::unit::Ppm;
 
 use super::*;
+use crate::capacity::{self, Capacity, Layout};
+use crate::family;
+use crate::state::PartState;
 
 fn place(fabric: &Fabric, cells: &[usize]) -> Place {
     let parts: Vec<PartId> = fabric.parts().ids().collect();
@@ -12,12 +18,12 @@ fn place(fabric: &Fabric, cells: &[usize]) -> Place {
         let part = parts[*it];
         Hold { part, seats: fabric.template_of(part).all_seats() }
     };
-    Place { pool: PoolId::new(0), holds: cells.iter().map(hold).collect() }
+    Place::of(PoolId::new(0), cells.iter().map(hold).collect())
 }
 
 fn verdict(fabric: &Fabric, cells: &[usize]) -> Vec<Violation> {
     let place = place(fabric, cells);
-    let (chips, made) = selvedge_family::forwarding(fabric, &parts_of(fabric, cells)).unwrap();
+    let (chips, made) = selvedge_family::forwarding(fabric, &parts_of(fabric, cells), &[]).unwrap();
     let claim = Claim { chips: &chips, toward: &|to| made.toward(to) };
     tables(fabric, JobId::new(0), &place, &claim)
 }
@@ -44,7 +50,7 @@ fn tables_of_boxes_and_polyominoes_stay_inside_and_cannot_lock() {
     for fabric in machines() {
         for cells in sets {
             // Two corners of a mesh hang together only over the wraps of a torus.
-            if selvedge_family::forwarding(&fabric, &parts_of(&fabric, cells)).is_some() {
+            if selvedge_family::forwarding(&fabric, &parts_of(&fabric, cells), &[]).is_some() {
                 assert_eq!(verdict(&fabric, cells), [], "{cells:?}");
             }
         }
@@ -82,9 +88,9 @@ fn a_table_that_leaves_loops_or_locks_is_found() {
     let turns = [[0, 0, 1, 0], [1, 1, 1, 0], [1, 2, 2, 2], [3, 0, 3, 3]];
     assert_eq!(check(&only_a, &|to| turns[to].to_vec()), []);
     // Between the first two for ever, which the third is sent to.
-    let pair = Place { pool: only_a.pool, holds: only_a.holds[..2].to_vec() };
+    let pair = Place::of(only_a.pool, only_a.holds[..2].to_vec());
     assert_eq!(check(&pair, &|to| vec![to as u32; 2]), []);
-    let three = Place { pool: only_a.pool, holds: only_a.holds[..3].to_vec() };
+    let three = Place::of(only_a.pool, only_a.holds[..3].to_vec());
     let to_and_fro = |to: usize| [vec![0, 0, 1], vec![1, 1, 1], vec![1, 0, 2]][to].clone();
     let (from, to) = (chips[0], chips[2]);
     assert_eq!(check(&three, &to_and_fro), [Violation::TableLost { job, from, to }]);
@@ -97,7 +103,7 @@ fn the_check_says_of_ways_and_waits_what_following_each_of_them_says() {
     for fabric in machines() {
         for cells in [vec![0, 1, 2, 4, 6, 8, 9, 10], (0..16).collect()] {
             let parts = parts_of(&fabric, &cells);
-            let (chips, made) = selvedge_family::forwarding(&fabric, &parts).unwrap();
+            let (chips, made) = selvedge_family::forwarding(&fabric, &parts, &[]).unwrap();
             let n = chips.len();
             let mut waits: std::collections::BTreeSet<([usize; 2], [usize; 2])> = [].into();
             for to in 0..n {
@@ -134,7 +140,8 @@ fn the_tables_of_a_whole_machine_of_4096_chips_are_all_looked_at() {
     assert_eq!(verdict(&fabric, &all), []);
     // One wrong entry among sixteen million is found: the last destination's farthest chip.
     let place = place(&fabric, &all);
-    let (chips, made) = selvedge_family::forwarding(&fabric, &parts_of(&fabric, &all)).unwrap();
+    let (chips, made) =
+        selvedge_family::forwarding(&fabric, &parts_of(&fabric, &all), &[]).unwrap();
     let wrong = |to: usize| {
         let mut next = made.toward(to);
         if to == 4095 {
@@ -145,4 +152,60 @@ fn the_tables_of_a_whole_machine_of_4096_chips_are_all_looked_at() {
     let found = tables(&fabric, JobId::new(0), &place, &Claim { chips: &chips, toward: &wrong });
     let (job, from, to) = (JobId::new(0), chips[0], chips[4095]);
     assert_eq!(found, [Violation::TableLeaves { job, from, to }]);
+}
+
+/// A machine of which a third of the cables is out of use: whoever asks gets a set exactly as large
+/// as the largest that is told, and its tables stay on live cables.
+#[test]
+fn partitions_are_as_large_as_told_and_their_tables_keep_to_live_cables() {
+    let fabric = machines()[0].clone();
+    let layout = Layout::of(&fabric);
+    let pool = PoolId::new(0);
+    let mut state = 0x5eed_0006_u64;
+    let mut n_without = 0;
+    for _ in 0..20 {
+        let mut parts: IdVec<PartId, PartState> = IdVec::new();
+        parts.grow(fabric.parts().len(), PartState::default());
+        for cable in fabric.cables() {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if (state >> 11).is_multiple_of(3) {
+                let link = fabric.link_from(cable.a).unwrap();
+                for (part, outage) in capacity::outage(&fabric, Target::Link(link)) {
+                    parts[part].worsen(&outage);
+                }
+            }
+        }
+        let free = Capacity::now(&layout, &parts);
+        let largest = free.largest(pool).unwrap();
+        assert_eq!(largest.n_free, 16);
+        for n_parts in 1..=16 {
+            let wanted = Partition {
+                n_parts,
+                sides: None,
+                exact: false,
+                communication: Ppm::new(0),
+                collective: Collective::AllReduce,
+            };
+            let chosen = free.partition(pool, &wanted);
+            assert_eq!(chosen.is_some(), n_parts <= largest.connected, "{n_parts}");
+            let Some(chosen) = chosen else { continue };
+            let hold = |part: &PartId| Hold { part: *part, seats: layout.seats[*part] };
+            let holds = chosen.parts.iter().map(hold).collect();
+            let without = free.cut_within(&chosen.parts);
+            n_without += without.len();
+            let place = Place { without, ..Place::of(pool, holds) };
+            let made = family::forwarding(&fabric, &place).unwrap();
+            let claim = Claim { chips: made.chips(), toward: &|to| made.toward(to) };
+            assert_eq!(tables(&fabric, JobId::new(0), &place, &claim), []);
+            // Tables made as if the cables were there are found to use them.
+            let whole = Place::of(pool, place.holds.clone());
+            let made = family::forwarding(&fabric, &whole).unwrap();
+            let claim = Claim { chips: made.chips(), toward: &|to| made.toward(to) };
+            let uses_dead = !tables(&fabric, JobId::new(0), &place, &claim).is_empty();
+            assert!(uses_dead || place.without.len() < 8, "{:?}", place.without);
+        }
+    }
+    assert!(1000 < n_without, "{n_without}");
 }

@@ -21,7 +21,7 @@ fn shape(text: &str) -> Shape {
 fn place_of(fabric: &Fabric, shape: &Shape) -> Place {
     let part = |idx: usize| fabric.part_named(&format!("cube{}", (idx * 37 + 11) % 64)).unwrap();
     let hold = |idx| Hold { part: part(idx), seats: u64::MAX };
-    Place { pool: PoolId::new(0), holds: (0..shape.n_cubes()).map(hold).collect() }
+    Place::of(PoolId::new(0), (0..shape.n_cubes()).map(hold).collect())
 }
 
 /// What the chips see when the switches are set as `wiring` says: along cable, mirror and cable.

@@ -12,7 +12,7 @@ use crate::torus::hardware::{FIBRE, SIDE, ici_port, north_port, south_port};
 fn scattered(fabric: &Fabric, shape: &Shape) -> Place {
     let part = |idx: usize| fabric.part_named(&format!("cube{}", (idx * 37 + 11) % 64)).unwrap();
     let hold = |idx| Hold { part: part(idx), seats: u64::MAX };
-    Place { pool: PoolId::new(0), holds: (0..shape.n_cubes()).map(hold).collect() }
+    Place::of(PoolId::new(0), (0..shape.n_cubes()).map(hold).collect())
 }
 
 fn cube_shapes() -> impl Iterator<Item = Shape> {
@@ -35,7 +35,7 @@ fn known_counts_of_seed_000() {
     }
     let shape: Shape = "2x2x4".parse().unwrap();
     let hold = Hold { part: fabric.part_named("cube3").unwrap(), seats: 0xffff };
-    let place = Place { pool: PoolId::new(0), holds: vec![hold] };
+    let place = Place::of(PoolId::new(0), vec![hold]);
     assert_eq!(xconnects(&fabric, &shape, &place), Ok(Vec::new()));
 }
 
@@ -134,7 +134,7 @@ fn an_end_on_a_spare_port_is_found_there() {
     let spare = fabric.port_at(z5, north_port(66));
     fabric.add_cable(end, spare, FIBRE, CentiDb::new(100)).unwrap();
     let hold = |part| Hold { part, seats: u64::MAX };
-    let place = Place { pool: PoolId::new(0), holds: vec![hold(cube0), hold(cube1)] };
+    let place = Place::of(PoolId::new(0), vec![hold(cube0), hold(cube1)]);
     let xconnects = xconnects(&fabric, &shape, &place).unwrap();
     let on_z5: Vec<_> = xconnects.iter().filter(|it| it.0 == z5).map(|it| it.1).collect();
     let xconnect = |north, south| Xconnect { north: north as u16, south: south as u16 };
@@ -150,7 +150,7 @@ fn what_cannot_be_joined_is_named() {
     let shape: Shape = "4x4x8".parse().unwrap();
     let [cube0, cube1] = ["cube0", "cube1"].map(|it| fabric.part_named(it).unwrap());
     let hold = |part| Hold { part, seats: u64::MAX };
-    let place = Place { pool: PoolId::new(0), holds: vec![hold(cube0), hold(cube1)] };
+    let place = Place::of(PoolId::new(0), vec![hold(cube0), hold(cube1)]);
     let error = |fabric: &Fabric| xconnects(fabric, &shape, &place).unwrap_err().to_string();
 
     let end = fabric.port_at(cube0, face_port(2, false, 5));

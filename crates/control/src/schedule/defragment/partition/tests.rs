@@ -121,7 +121,7 @@ fn proposed(fabric: &Fabric, jobs: &Boxes, sides: [usize; 2], worth: u64) -> Opt
     let needs: Vec<(Demand, Need)> = jobs.iter().map(shape).collect();
     let place = |it: &[usize; 4]| {
         let hold = |cell: usize| Hold { part: all[cell], seats: layout.seats[all[cell]] };
-        Place { pool, holds: cells(*it).into_iter().map(hold).collect() }
+        Place::of(pool, cells(*it).into_iter().map(hold).collect())
     };
     let held: Vec<Place> = jobs.iter().map(place).collect();
     held.iter().flat_map(|it| &it.holds).for_each(|it| parts[it.part].held = it.seats);
