@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use mpi::{Mpi, count, lines, replica, told};
+use mpi::{Mpi, count, lines, replica, succeed, told};
 
 #[test]
 fn programs_in_three_replicas_print_what_they_print_plain() {
@@ -90,4 +90,92 @@ fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
     let other = selvedge(&["-n", "2", "--launcher", "/bin/echo", program]);
     assert!(other.contains("/bin/echo is neither Open MPI's mpirun nor a hydra"), "{other}");
     assert!(selvedge(&["-n", "2", "-r", "4", program]).contains("4 is not in 1..=3"));
+}
+
+/// What `selvedge mpirun` with these arguments says of a program that it does not run to its end.
+fn refused(args: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+    let out = command.arg("mpirun").args(args).stdin(Stdio::null()).output().unwrap();
+    assert!(!out.status.success(), "{args:?}");
+    assert!(out.stdout.is_empty(), "{args:?} printed something");
+    told(&out)
+}
+
+#[test]
+fn comparing_in_full_tells_the_first_byte_that_differs() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("differ", folder.path());
+        let wanted = mpi.plain(&program, &[]);
+        let program = program.to_str().unwrap();
+        let mut command = mpi.tripled(&summary, &["--compare", "full", program, "one"]);
+        let out = command.output().unwrap();
+        let said = told(&out);
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{}: {said}", mpi.name);
+        assert_eq!(count(&summary, "marks"), 1, "{said}");
+        let where_it_is = "set2 differs in MPI_Send at byte 321 of 1000: 0x10 for 0x14";
+        assert!(said.contains(where_it_is), "{}: {said}", mpi.name);
+        let launcher = mpi.launcher_args();
+        let said = refused(
+            &[&["-n", "2", "--compare", "full"], &launcher[..], &[program, "all"]].concat(),
+        );
+        let pair = "set0 and set1 differ in MPI_Send at byte 654 of 1000: 0x15 for 0x16";
+        assert!(said.contains(pair), "{}: {said}", mpi.name);
+        assert!(said.contains("not deterministic here"), "{}: {said}", mpi.name);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_begin_is_stopped_by_name() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = mpi.compile("differ", folder.path());
+        let other = mpi.compile("ring", folder.path());
+        let (program, launcher) = (program.to_str().unwrap(), mpi.launcher_args());
+        let said = refused(&[&["-n", "2"], &launcher[..], &[program, "early"]].concat());
+        assert!(said.contains("MPI_Comm_rank was called before MPI_Init"), "{}: {said}", mpi.name);
+        let unequal = folder.path().join("unequal");
+        let text = format!(
+            "#!/bin/sh\n[ $SELVEDGE_SET = 1 ] && exec {} 2\nexec {program}\n",
+            other.display()
+        );
+        fs::write(&unequal, text).unwrap();
+        succeed(Command::new("chmod").arg("+x").arg(&unequal));
+        let said = refused(&["-n", "2", "--launcher", mpi.launcher(), unequal.to_str().unwrap()]);
+        assert!(said.contains("run different programs"), "{}: {said}", mpi.name);
+    }
+}
+
+#[test]
+fn programs_and_launchers_that_do_not_fit_are_named_before_anything_starts() {
+    let (Some(open_mpi), Some(mpich)) = (Mpi::named("openmpi"), Mpi::named("mpich")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (mpi, other) in [(&open_mpi, &mpich), (&mpich, &open_mpi)] {
+        let program = mpi.compile("differ", folder.path());
+        let program = program.to_str().unwrap();
+        let said = refused(&["-n", "2", "--launcher", other.launcher(), program]);
+        assert!(said.contains("starts programs of another MPI"), "{said}");
+        // The launcher is started here: what the program is, a shell does not say.
+        let said = refused(&["-n", "2", "--launcher", other.launcher(), "env", program]);
+        assert!(said.contains("it was started by the launcher of another"), "{said}");
+    }
+    let build = |name: &str, args: &[&str]| {
+        let path = folder.path().join(name);
+        let source = folder.path().join("empty.c");
+        fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+        succeed(Command::new("cc").arg("-o").arg(&path).arg(source).args(args));
+        path.to_str().unwrap().to_owned()
+    };
+    let said = refused(&["-n", "2", &build("static", &["-static"])]);
+    assert!(said.contains("is statically linked"), "{said}");
+    let both = ["-Wl,--no-as-needed", "-l:libmpi.so.40", "-l:libmpich.so.12"];
+    let said = refused(&["-n", "2", &build("both", &both)]);
+    assert!(said.contains("two MPI libraries, libmpi.so.40 and libmpich.so.12"), "{said}");
+    let program = open_mpi.compile("differ", folder.path());
+    let slots = ["--nooversubscribe", "--host", "localhost:1"].map(|it| ["--launcher-arg", it]);
+    let said = refused(&[&["-n", "2"], &slots.concat()[..], &[program.to_str().unwrap()]].concat());
+    assert!(said.contains("not enough slots") && said.contains("ended with 1 before"), "{said}");
 }

@@ -68,6 +68,8 @@ pub struct MpirunOptions {
     pub own_program: PathBuf,
     /// The library to preload.
     pub library: &'static [u8],
+    /// Contents are compared in full, beside their digests.
+    pub compares_full: bool,
     /// How often the program is started again after two errors in one cluster.
     pub restarts_max: u32,
     /// What is started then, in a shell, if it is something else.

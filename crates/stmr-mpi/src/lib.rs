@@ -6,11 +6,11 @@
 //!
 //! In reading order: the program's MPI library and how it is called (`real`), its handles and
 //! statuses (`abi`), links to siblings and to the launcher (`link`), the one state of a replica
-//! and how it waits (`state`), calls that only the environment answers (`env`), communicators
-//! (`comm`), those that MPI does not know (`made`), contents in the order of their types (`pack`),
-//! messages (`p2p`), those that a probe found (`matched`), requests (`request`), collectives
-//! (`collective`), calls with counts of 64 bits (`large`), and what the C library is asked for that
-//! differs between replicas (`clock`).
+//! and how it waits (`state`), comparing in full (`full`), calls that only the environment answers
+//! (`env`), communicators (`comm`), those that MPI does not know (`made`), contents in the order of
+//! their types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests
+//! (`request`), collectives (`collective`), calls with counts of 64 bits (`large`), and what the C
+//! library is asked for that differs between replicas (`clock`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -24,6 +24,8 @@ mod abi;
 mod link;
 
 mod state;
+
+mod full;
 
 mod env;
 

@@ -2,7 +2,15 @@
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use selvedge_stmr::digest::Digest;
+
+use crate::real;
+use crate::state::Told;
+
+/// How long siblings have to start, in milliseconds.
+const START_MAX_MS: u32 = 60_000;
 
 /// One end of a stream with what waits to be written and what waits to be understood.
 pub(crate) struct Link {
@@ -79,4 +87,66 @@ impl Link {
         let line: Vec<u8> = self.received.drain(..=end).collect();
         Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
+}
+
+/// Links this process with the replicas of its cluster; with them come their process numbers.
+pub(crate) fn connect_siblings(told: &Told) -> (Vec<Option<Link>>, Vec<u32>) {
+    let mut links: Vec<Option<Link>> = (0..told.replicas).map(|_| None).collect();
+    let mut pids = vec![std::process::id(); told.replicas];
+    if told.replicas == 1 {
+        return (links, pids);
+    }
+    let path = |set: usize| told.folder.join(format!("c{}.{set}", told.rank));
+    let own = path(told.set);
+    let failed = |e: std::io::Error| -> ! {
+        real::fail(&format!("rank {} cannot reach its replicas: {e}", told.rank))
+    };
+    let listener = UnixListener::bind(&own).unwrap_or_else(|e| failed(e));
+    if listener.set_nonblocking(true).is_err() {
+        real::fail("a socket cannot be made non-blocking");
+    }
+    let program = Digest::of(&std::fs::read("/proc/self/exe").unwrap_or_default());
+    let hello = |stream: &mut UnixStream| -> std::io::Result<(u32, u32)> {
+        use std::io::{Read, Write};
+        stream.set_nonblocking(false)?;
+        let mut row = [0; 24];
+        row[..4].copy_from_slice(&(told.set as u32).to_le_bytes());
+        row[4..8].copy_from_slice(&std::process::id().to_le_bytes());
+        row[8..].copy_from_slice(&program.0.to_le_bytes());
+        stream.write_all(&row)?;
+        stream.read_exact(&mut row)?;
+        let word = |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+        if row[8..] != program.0.to_le_bytes() {
+            let (low, high) = (told.set.min(word(0) as usize), told.set.max(word(0) as usize));
+            real::stop(&format!(
+                "rank {}: set{low} and set{high} run different programs; replicas must be the same \
+                 file",
+                told.rank
+            ));
+        }
+        Ok((word(0), word(4)))
+    };
+    let mut waited_ms = 0;
+    while links.iter().flatten().count() + 1 < told.replicas {
+        let lower = (0..told.set).find(|it| links[*it].is_none());
+        let stream = match lower {
+            Some(set) => UnixStream::connect(path(set)).ok(),
+            None => listener.accept().ok().map(|it| it.0),
+        };
+        let Some(mut stream) = stream else {
+            if START_MAX_MS < waited_ms {
+                real::fail(&format!("rank {}: a replica did not start", told.rank));
+            }
+            waited_ms += 2;
+            unsafe { libc::usleep(2000) };
+            continue;
+        };
+        let (set, pid) = hello(&mut stream).unwrap_or_else(|e| failed(e));
+        if told.replicas <= set as usize || set as usize == told.set {
+            real::fail(&format!("rank {}: a stranger called as replica {set}", told.rank));
+        }
+        pids[set as usize] = pid;
+        links[set as usize] = Some(Link::new(stream).unwrap_or_else(|e| failed(e)));
+    }
+    (links, pids)
 }

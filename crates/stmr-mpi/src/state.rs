@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::FromRawFd as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -14,7 +14,8 @@ use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::{self, Handles, RawStatus};
 use crate::comm::Comm;
-use crate::link::Link;
+use crate::full::Contents;
+use crate::link::{self, Link};
 use crate::matched::Matched;
 use crate::p2p::{Outgoing, Receive};
 use crate::real::{self, Blocking, Call};
@@ -34,9 +35,6 @@ const SLEEP_MAX_US: u32 = 500;
 
 /// How long a process that waits for its siblings does not look at MPI, in milliseconds.
 const IDLE_MS: i32 = 10;
-
-/// How long siblings have to start, in milliseconds.
-const START_MAX_MS: u32 = 60_000;
 
 /// A sibling that computes for so long while the others wait for it, and for twice the time that
 /// they took to come here, is taken for lost; in milliseconds of processor time.
@@ -62,6 +60,8 @@ pub(crate) struct Told {
     pub(crate) link: i32,
     /// Drawn by the launcher, the same for all replicas of a process.
     pub(crate) dice: u64,
+    /// Contents are compared in full, beside their digests.
+    pub(crate) compares_full: bool,
     /// When the launcher started: since 1970, and of the clock that is never set, in nanoseconds.
     pub(crate) epoch: [u64; 2],
 }
@@ -82,6 +82,7 @@ fn told() -> Option<&'static Told> {
             folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
             link: number("SELVEDGE_LINK")? as i32,
             dice: number("SELVEDGE_DICE")? as u64,
+            compares_full: std::env::var("SELVEDGE_COMPARE").is_ok_and(|it| it == "full"),
             epoch: [number("SELVEDGE_EPOCH")? as u64, number("SELVEDGE_UPTIME")? as u64],
         };
         // A process that a replica starts is none, though it inherits the variables.
@@ -161,6 +162,8 @@ pub(crate) struct State {
     pids: Vec<u32>,
     launcher: Link,
     pub(crate) counts: Counts,
+    /// What siblings told in full.
+    pub(crate) contents: Contents,
     /// All calls so far, so that a replica that takes another way is seen.
     pub(crate) shape: Shape,
     pub(crate) handles: Option<Handles>,
@@ -209,7 +212,7 @@ impl State {
         unsafe { libc::fcntl(told.link, libc::F_SETFD, libc::FD_CLOEXEC) };
         let launcher = Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
             .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
-        let (siblings, pids) = connect_siblings(told);
+        let (siblings, pids) = link::connect_siblings(told);
         unsafe { std::env::set_var(TAKEN, std::process::id().to_string()) };
         THREAD.store(thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
@@ -224,6 +227,7 @@ impl State {
             pids,
             launcher,
             counts: Counts::default(),
+            contents: Contents::default(),
             shape: Shape::default(),
             handles: None,
             world: 0,
@@ -288,6 +292,8 @@ impl State {
         self.write_log(digest, bytes.len());
         self.counts.compares += 1;
         self.counts.bytes += bytes.len() as u64;
+        let call = self.replica.n_calls();
+        self.tell_contents(&bytes);
         self.replica.offer(self.shape, digest, bytes.len() as u64);
         self.send_out();
         self.late.fill(None);
@@ -302,21 +308,34 @@ impl State {
                 }
                 Some(Passed::Go) => {
                     self.send_out();
+                    self.check_contents(call, &bytes, &bytes);
                     return (bytes, digest);
                 }
                 Some(Passed::Serve(wrong)) => {
                     self.replica.serve(&wrong, &bytes);
                     self.send_out();
+                    self.check_contents(call, &bytes, &bytes);
                     return (bytes, digest);
                 }
                 Some(Passed::Replace(right)) => {
                     self.send_out();
+                    self.check_contents(call, &bytes, &right);
                     let digest = Digest::of(&right);
                     return (right, digest);
                 }
                 Some(Passed::Leave) => self.stray(),
-                Some(Passed::Restart(why)) => self.restart(why),
+                Some(Passed::Restart(why)) => {
+                    self.tell_differences(call, &bytes);
+                    self.restart(why)
+                }
             }
+        }
+    }
+
+    /// Tells all siblings something that the core has no part in.
+    pub(crate) fn tell_siblings(&mut self, message: &Message) {
+        for link in self.siblings.iter_mut().flatten() {
+            message.write(&mut link.unsent);
         }
     }
 
@@ -513,6 +532,10 @@ impl State {
                     at += length;
                     self.late[set_idx] = None;
                 }
+                Ok(Some((Message::Contents { call, bytes }, length))) => {
+                    at += length;
+                    self.contents.keep(set, call, bytes);
+                }
                 Ok(Some((message, length))) => {
                     at += length;
                     self.replica.handle(Input::Message(set, message));
@@ -564,7 +587,7 @@ impl State {
         unsafe { libc::_exit(0) }
     }
 
-    fn restart(&mut self, why: Double) -> ! {
+    pub(crate) fn restart(&mut self, why: Double) -> ! {
         let word = match why {
             Double::NoMajority => "majority",
             Double::NotDeterministic => "deterministic",
@@ -721,55 +744,4 @@ fn usage(pid: u32) -> Option<Usage> {
     let system: u64 = words.next()?.parse().ok()?;
     // The kernel counts in hundredths of a second on Linux, whatever its own tick is.
     Some(Usage { cpu_ms: (user + system) * 10, runs })
-}
-
-fn connect_siblings(told: &Told) -> (Vec<Option<Link>>, Vec<u32>) {
-    let mut links: Vec<Option<Link>> = (0..told.replicas).map(|_| None).collect();
-    let mut pids = vec![std::process::id(); told.replicas];
-    if told.replicas == 1 {
-        return (links, pids);
-    }
-    let path = |set: usize| told.folder.join(format!("c{}.{set}", told.rank));
-    let own = path(told.set);
-    let failed = |e: std::io::Error| -> ! {
-        real::fail(&format!("rank {} cannot reach its replicas: {e}", told.rank))
-    };
-    let listener = UnixListener::bind(&own).unwrap_or_else(|e| failed(e));
-    if listener.set_nonblocking(true).is_err() {
-        real::fail("a socket cannot be made non-blocking");
-    }
-    let hello = |stream: &mut UnixStream| -> std::io::Result<(u32, u32)> {
-        use std::io::{Read, Write};
-        stream.set_nonblocking(false)?;
-        let mut row = [0; 8];
-        row[..4].copy_from_slice(&(told.set as u32).to_le_bytes());
-        row[4..].copy_from_slice(&std::process::id().to_le_bytes());
-        stream.write_all(&row)?;
-        stream.read_exact(&mut row)?;
-        let word = |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
-        Ok((word(0), word(4)))
-    };
-    let mut waited_ms = 0;
-    while links.iter().flatten().count() + 1 < told.replicas {
-        let lower = (0..told.set).find(|it| links[*it].is_none());
-        let stream = match lower {
-            Some(set) => UnixStream::connect(path(set)).ok(),
-            None => listener.accept().ok().map(|it| it.0),
-        };
-        let Some(mut stream) = stream else {
-            if START_MAX_MS < waited_ms {
-                real::fail(&format!("rank {}: a replica did not start", told.rank));
-            }
-            waited_ms += 2;
-            unsafe { libc::usleep(2000) };
-            continue;
-        };
-        let (set, pid) = hello(&mut stream).unwrap_or_else(|e| failed(e));
-        if told.replicas <= set as usize || set as usize == told.set {
-            real::fail(&format!("rank {}: a stranger called as replica {set}", told.rank));
-        }
-        pids[set as usize] = pid;
-        links[set as usize] = Some(Link::new(stream).unwrap_or_else(|e| failed(e)));
-    }
-    (links, pids)
 }

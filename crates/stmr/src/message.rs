@@ -68,6 +68,13 @@ pub enum Message {
     Ask,
     /// I am: what a shell answers.
     Here,
+    /// What I offer in full, where shells compare that too.  It comes before the offer.
+    Contents {
+        /// At which compare.
+        call: u64,
+        /// The contents.
+        bytes: Vec<u8>,
+    },
 }
 
 /// A message that cannot be read.
@@ -125,6 +132,11 @@ impl Message {
             Self::Bye => out.push(7),
             Self::Ask => out.push(8),
             Self::Here => out.push(9),
+            Self::Contents { call, bytes } => {
+                out.push(10);
+                out.extend(call.to_le_bytes());
+                out.extend(bytes);
+            }
         }
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_le_bytes());
@@ -179,6 +191,10 @@ fn read_body(body: &[u8]) -> Option<Message> {
         7 if rest.is_empty() => Message::Bye,
         8 if rest.is_empty() => Message::Ask,
         9 if rest.is_empty() => Message::Here,
+        10 => {
+            let (call, bytes) = rest.split_first_chunk()?;
+            Message::Contents { call: u64::from_le_bytes(*call), bytes: bytes.to_vec() }
+        }
         _ => return None,
     })
 }
@@ -222,6 +238,7 @@ mod tests {
         vec![
             Message::Offer(offer),
             Message::Bytes { call: 3, bytes: vec![7; 40] },
+            Message::Contents { call: 5, bytes: vec![8; 3] },
             Message::Event(event(EventKind::Data)),
             Message::Event(event(EventKind::Decision)),
             Message::Left,

@@ -398,8 +398,8 @@ impl Replica {
                 self.cluster[from.idx()].accuses = Some((set, event));
             }
             Message::Bye => self.cluster[from.idx()].bye = true,
-            // A replica that waits is no other one than before.
-            Message::Ask | Message::Here => {}
+            // A replica that waits is no other one than before, and the digests decide.
+            Message::Ask | Message::Here | Message::Contents { .. } => {}
             Message::Down { .. } => self.hear_of_end(from, message),
         }
     }

@@ -32,6 +32,9 @@ pub(crate) struct Mpirun {
     /// Write what became of the program to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     json_summary: Option<PathBuf>,
+    /// What replicas tell each other of what they send.
+    #[arg(long, value_enum, default_value_t = Compare::Digest)]
+    compare: Compare,
     /// What two errors in one cluster lead to.
     #[arg(long, value_enum, default_value_t = OnDouble::Restart)]
     on_double: OnDouble,
@@ -55,6 +58,14 @@ fn replicas() -> clap::builder::RangedI64ValueParser<u8> {
 
 fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=10_000)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Compare {
+    /// A digest of 128 bits.
+    Digest,
+    /// The contents as well, so that the first byte that differs is told.
+    Full,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -105,6 +116,7 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
         program: args.program.clone(),
         own_program: env::current_exe().within(|| "cannot find this program itself".to_owned())?,
         library: LIBRARY,
+        compares_full: args.compare == Compare::Full,
         restarts_max,
         restart_command: args.restart_cmd.clone(),
         sends: None,

@@ -114,6 +114,9 @@ pub(super) fn launch(
     command.env("SELVEDGE_UPTIME", uptime_ns().to_string());
     command.env("SELVEDGE_DICE", draw()?.to_string());
     command.env("SELVEDGE_REPLICAS", options.replicas.to_string());
+    if options.compares_full {
+        command.env("SELVEDGE_COMPARE", "full");
+    }
     if let Some(folder) = &options.sends {
         command.env("SELVEDGE_SENDS", folder);
     }

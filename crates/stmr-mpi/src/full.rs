@@ -1,0 +1,92 @@
+//! Comparing in full: replicas also tell each other their contents, so that it is known at which
+//! byte one differs, and that nothing hangs on a digest.
+
+use std::collections::BTreeMap;
+
+use selvedge_stmr::digest::Digest;
+use selvedge_stmr::message::Message;
+use selvedge_stmr::verdict::{Double, SetId};
+
+use crate::state::State;
+
+/// What siblings told of compares that are not over, by set and call.
+#[derive(Default)]
+pub(crate) struct Contents(BTreeMap<(SetId, u64), Vec<u8>>);
+
+impl Contents {
+    pub(crate) fn keep(&mut self, set: SetId, call: u64, bytes: Vec<u8>) {
+        self.0.insert((set, call), bytes);
+    }
+
+    /// What was told of a compare; what is older goes.
+    fn take(&mut self, call: u64) -> Vec<(SetId, Vec<u8>)> {
+        let mut found = Vec::new();
+        let rest = std::mem::take(&mut self.0);
+        for ((set, at), bytes) in rest {
+            if at == call {
+                found.push((set, bytes));
+            } else if call < at {
+                self.0.insert((set, at), bytes);
+            }
+        }
+        found
+    }
+}
+
+/// Where two contents first differ, in words; nothing if they are equal.
+fn difference(bytes: &[u8], right: &[u8]) -> Option<String> {
+    if bytes.len() != right.len() {
+        return Some(format!("in length: {} bytes for {}", bytes.len(), right.len()));
+    }
+    let at = bytes.iter().zip(right).position(|(a, b)| a != b)?;
+    let (length, byte, wanted) = (bytes.len(), bytes[at], right[at]);
+    Some(format!("at byte {at} of {length}: {byte:#04x} for {wanted:#04x}"))
+}
+
+impl State {
+    /// Tells the siblings what is about to be offered.
+    pub(crate) fn tell_contents(&mut self, bytes: &[u8]) {
+        if self.told.compares_full {
+            let message = Message::Contents { call: self.replica.n_calls(), bytes: bytes.to_vec() };
+            self.tell_siblings(&message);
+        }
+    }
+
+    /// Says who differs from the contents that were agreed on at compare `call`, and where.
+    pub(crate) fn check_contents(&mut self, call: u64, own: &[u8], right: &[u8]) {
+        if !self.told.compares_full {
+            return;
+        }
+        let mut all = self.contents.take(call);
+        all.push((SetId::new(self.told.set), own.to_vec()));
+        let (rank, doing) = (self.told.rank, self.doing);
+        for (set, bytes) in all {
+            let Some(what) = difference(&bytes, right) else { continue };
+            self.say(&format!("note rank {rank}: {set} differs in {doing} {what}"));
+            if Digest::of(&bytes) == Digest::of(right) {
+                // The digests let a difference through; it is known now, and cannot be mended here.
+                self.restart(Double::NoMajority);
+            }
+        }
+    }
+
+    /// Says where contents differ of which none was agreed on.
+    pub(crate) fn tell_differences(&mut self, call: u64, own: &[u8]) {
+        if !self.told.compares_full {
+            return;
+        }
+        let mut all = self.contents.take(call);
+        all.push((SetId::new(self.told.set), own.to_vec()));
+        all.sort();
+        let (rank, doing) = (self.told.rank, self.doing);
+        for (idx, (set, bytes)) in all.iter().enumerate() {
+            for (other, others) in &all[idx + 1..] {
+                if let Some(what) = difference(bytes, others) {
+                    self.say(&format!(
+                        "note rank {rank}: {set} and {other} differ in {doing} {what}"
+                    ));
+                }
+            }
+        }
+    }
+}
