@@ -212,7 +212,11 @@ pub fn graphs(view: &View) -> Result<Graphs, RefusedSearch> {
     if profile.keeps_ports() && view.inter && view.nets().is_empty() {
         return Err(RefusedSearch::NoPort);
     }
-    let mut search = state::Search::new(view);
+    find_all(state::Search::new(view))
+}
+
+fn find_all(mut search: state::Search<'_>) -> Result<Graphs, RefusedSearch> {
+    let profile = search.profile;
     let ring = search.find(drive::Goal::ring(profile))?;
     let attempts = std::mem::take(&mut search.attempts);
     let channels = ring.channels.len();
@@ -224,4 +228,84 @@ pub fn graphs(view: &View) -> Result<Graphs, RefusedSearch> {
     };
     let third = search.find(third)?;
     Ok(Graphs { found: vec![ring, tree, third], calls: search.calls, attempts })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::{find_all, state::Search};
+    use crate::host::change::Question;
+    use crate::host::nccl::profile::Profile;
+    use crate::host::nccl::xml::{Strictness, read};
+
+    /// Two processors with a bridge each, two GPUs and a port on either, NVLinks in a ring of the
+    /// given widths.
+    fn server(vendor: &str, nvlinks: [u32; 4]) -> String {
+        let mut text = "<system version=\"1\">\n".to_owned();
+        for cpu in 0..2_usize {
+            let _ = write!(
+                text,
+                "<cpu numaid=\"{cpu}\" affinity=\"ff\" arch=\"x86_64\" vendor=\"{vendor}\" \
+                 familyid=\"6\" modelid=\"85\">\n<pci busid=\"0000:{cpu}0:00.0\" \
+                 class=\"0x060400\" link_speed=\"8 GT/s\" link_width=\"16\">\n"
+            );
+            for gpu in [2 * cpu, 2 * cpu + 1] {
+                let _ = writeln!(
+                    text,
+                    "<pci busid=\"0000:{cpu}{}:00.0\" class=\"0x030200\" link_speed=\"8 GT/s\" \
+                     link_width=\"16\">\n<gpu dev=\"{gpu}\" sm=\"70\" rank=\"{gpu}\" gdr=\"1\">",
+                    gpu + 1
+                );
+                let before = (gpu + 3) % 4;
+                for (peer, count) in [((gpu + 1) % 4, nvlinks[gpu]), (before, nvlinks[before])] {
+                    if count > 0 {
+                        let _ = writeln!(
+                            text,
+                            "<nvlink target=\"0000:{}{}:00.0\" count=\"{count}\" \
+                             tclass=\"0x030200\"/>",
+                            peer / 2,
+                            peer + 1
+                        );
+                    }
+                }
+                text.push_str("</gpu>\n</pci>\n");
+            }
+            let _ = writeln!(
+                text,
+                "<pci busid=\"0000:{cpu}9:00.0\" class=\"0x020000\" link_speed=\"8 GT/s\" \
+                 link_width=\"16\">\n<nic>\n<net name=\"n{cpu}\" dev=\"{cpu}\" speed=\"100000\" \
+                 port=\"1\" guid=\"0x{cpu}\" maxconn=\"64\" gdr=\"1\"/>\n</nic>\n</pci>"
+            );
+            text.push_str("</pci>\n</cpu>\n");
+        }
+        text + "</system>\n"
+    }
+
+    #[test]
+    fn what_is_recalled_costs_and_brings_what_walking_it_does() {
+        let mut recalled = 0;
+        let servers =
+            [("GenuineIntel", [2, 1, 2, 1]), ("AuthenticAMD", [0; 4]), ("", [3, 0, 1, 0])];
+        for (vendor, nvlinks) in servers {
+            let text = server(vendor, nvlinks);
+            let document = read(&text, Strictness::AsNccl { single_quotes: false });
+            let document = document.expect("a server as NCCL reads it");
+            for profile in Profile::ALL {
+                for nodes in [1, 2] {
+                    let mut question = Question::new(document.root.clone(), profile);
+                    question.nodes = nodes;
+                    let view = question.view().expect("a sound server");
+                    let mut plain = Search::new(&view);
+                    plain.recall.is_off = true;
+                    let walked = find_all(plain);
+                    let mut search = Search::new(&view);
+                    search.recall.is_off = false;
+                    assert_eq!(walked, find_all(search), "{vendor} {profile} {nodes}");
+                    recalled += walked.map_or(0, |it| usize::from(it.calls > 10_000));
+                }
+            }
+        }
+        assert!(recalled > 8, "{recalled} long searches are few");
+    }
 }

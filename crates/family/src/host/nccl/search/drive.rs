@@ -275,9 +275,11 @@ impl Search<'_> {
             Pattern::BalancedTree | Pattern::SplitTree | Pattern::Tree
         );
         self.routes.open(self.profile, intra, inter, tree);
-        self.recall.forget(self.draft.channels_max + 1, self.nets.len());
+        // Where switches leave two neighbours to try, no order of GPUs comes to the same.
+        let steps = (!self.switched || !self.profile.has_hosts()).then_some(self.gpus);
+        self.recall.forget(self.calls, self.draft.channels_max + 1, steps);
         let better = self.n_best;
-        self.walk();
+        self.walk_or_recall();
         self.note(limits.pass, better != self.n_best);
         if seed {
             return self.best.channels == self.best.channels_max

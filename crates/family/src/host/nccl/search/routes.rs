@@ -166,6 +166,25 @@ impl Routes {
         self.open[route.0 as usize]
     }
 
+    /// The links, of so many, that an open way takes anything from.
+    pub(crate) fn links(&self, count: usize) -> Vec<u32> {
+        let mut taken = vec![false; count];
+        for (route, _) in self.all.iter().zip(&self.open).filter(|(_, open)| **open) {
+            for step in &self.steps[route.start as usize..][..route.hops as usize] {
+                taken[step.link as usize] = true;
+                if step.back != NO_LINK {
+                    taken[step.back as usize] = true;
+                }
+            }
+        }
+        (0..count as u32).filter(|it| taken[*it as usize]).collect()
+    }
+
+    /// By route, whether it is open.
+    pub(crate) fn all_open(&self) -> &[bool] {
+        &self.open
+    }
+
     /// Follows the way, if every link has enough left.
     #[inline]
     pub(crate) fn follow(&self, ledger: &mut Ledger, route: RouteIdx, toll: &Toll) -> bool {

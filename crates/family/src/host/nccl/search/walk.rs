@@ -29,11 +29,11 @@ pub(super) enum Order {
 /// A GPU that the walk stands at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
-    gpu: u16,
+    pub(super) gpu: u16,
     /// How many GPUs of the channel come before it.
-    step: u16,
+    pub(super) step: u16,
     /// The step at which the channel comes back to a port; -1 for never.
-    back_to_net: i32,
+    pub(super) back_to_net: i32,
     /// The step at which it comes back to its first GPU; -1 for never.
     back_to_first: i32,
     order: Order,
@@ -46,6 +46,8 @@ pub(super) struct List {
     next: u32,
     end: u32,
     base: u32,
+    /// Whether what comes of it is remembered.
+    kept: bool,
 }
 
 /// Where the walk came from.
@@ -92,8 +94,8 @@ pub(super) enum Task {
     Unsolve,
     /// The probe is over and had its own budget.
     ProbeEnd { time: i32 },
-    /// All first GPUs are tried; there were so many calls left before.
-    Remember { slot: u32, time: i32 },
+    /// All first GPUs are tried.
+    Remember,
 }
 
 impl Search<'_> {
@@ -147,7 +149,7 @@ impl Search<'_> {
             Task::LeaveSwitch { head, down, up } => self.leave_switch(head, down, up),
             Task::LeaveDirect { head, forth, back } => self.leave_direct(head, forth, back),
             Task::Unsolve => self.draft.channels -= 1,
-            Task::Remember { slot, time } => self.remember(slot, time),
+            Task::Remember => self.remember(),
             Task::Choose(choice) => self.choose(choice),
             Task::ProbeEnd { time } => {
                 if self.time != -1 {
@@ -264,7 +266,7 @@ impl Search<'_> {
         } else if self.draft.pattern == Pattern::CollnetDirect {
             self.try_direct(at.gpu);
         } else if step + 1 < self.gpus {
-            return Some(self.list_next(at));
+            return self.list_next(at);
         } else if i32::from(at.step) == at.back_to_first {
             self.close(at);
         } else {
@@ -284,11 +286,16 @@ impl Search<'_> {
         }
     }
 
-    fn list_next(&mut self, at: At) -> List {
+    fn list_next(&mut self, at: At) -> Option<List> {
+        let kept = at.order == Order::Free && self.is_kept(at);
+        if kept && self.recall_step(at) {
+            return None;
+        }
         let base = self.orders.len() as u32;
         match at.order {
             Order::Pci => self.orders.push(at.step + 1),
             Order::Replay => {
+                self.recall.repeats(self.draft.channels - 1);
                 let next = self.replayed(usize::from(at.step) + 1) as u16;
                 self.orders.push(next);
             }
@@ -315,7 +322,7 @@ impl Search<'_> {
                 self.known.next(&ask, &mut self.orders);
             }
         }
-        List { at, next: base, end: self.orders.len() as u32, base }
+        Some(List { at, next: base, end: self.orders.len() as u32, base, kept })
     }
 
     /// Tries the GPUs of the list, and those listed by each of them, until something else is to
@@ -344,6 +351,9 @@ impl Search<'_> {
             }
         }
         self.orders.truncate(list.base as usize);
+        if list.kept {
+            self.remember();
+        }
     }
 
     /// Back from a GPU to the one before.
@@ -503,6 +513,7 @@ impl Search<'_> {
         let channels = draft.channels;
         self.draft.ports[channels][0] = Port::At(net);
         self.draft.latency = self.nets[net].latency;
+        self.recall.begins();
         self.take_port(net as u16, width);
         if seed {
             self.left[net].1 -= 1;
