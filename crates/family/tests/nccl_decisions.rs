@@ -10,7 +10,7 @@ use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::rack::{RackShape, rack};
 use selvedge_family::host::nccl::search::graphs;
 use selvedge_family::host::nccl::settings::{SettingError, Settings};
-use selvedge_family::host::nccl::view::{Ask, View};
+use selvedge_family::host::nccl::view::{Ask, RefusedView, View};
 use selvedge_family::host::nccl::width::Width;
 use selvedge_family::host::nccl::xml::{Strictness, read, write};
 
@@ -484,4 +484,55 @@ fn two_nvlink_domains_are_told_and_double_the_rings() {
         // The slower of two ports: in 2.29 of all, in 2.30 of the asking rank's own.
         assert_eq!(text.contains("\"minNetBw\":5,"), profile >= V2_29_7, "{profile}");
     }
+}
+
+/// Four GPUs, each below a CPU of its own; two have NVLinks to the first.
+fn chain() -> String {
+    let mut out = "<system version=\"1\">\n".to_owned();
+    for it in 0..4 {
+        let links: &[usize] = match it {
+            0 => &[2, 3],
+            2 | 3 => &[0],
+            _ => &[],
+        };
+        let links: String = links.iter().map(|it| nvlink(*it)).collect();
+        let _ = writeln!(
+            out,
+            "<cpu numaid=\"{it}\" {INTEL}><pci busid=\"0000:a{it}:00.0\" class=\"0x030200\" \
+             link_speed=\"16 GT/s\" link_width=\"16\">\
+             <gpu dev=\"{it}\" sm=\"80\" rank=\"{it}\" gdr=\"1\">{links}</gpu></pci></cpu>"
+        );
+    }
+    out + "</system>\n"
+}
+
+#[test]
+fn a_way_over_the_device_of_a_trimmed_gpu_ends_2_30() {
+    let document = read(&chain(), Strictness::AsNccl { single_quotes: false }).expect("XML");
+    for profile in Profile::ALL {
+        // Ranks 2 and 3 share memory with each other alone, and meet over GPU 0's NVLinks.
+        let ask = |env: &[(&str, &str)]| {
+            let settings = Settings::read(profile, env.iter().copied()).expect("known");
+            let broken = Default::default();
+            Ask { profile, nodes: 1, rank: 2, settings, broken, shm_pairs: true }
+        };
+        let seen = View::of(&document.root, ask(&[]));
+        if profile == V2_30_7 {
+            assert_eq!(seen.err(), Some(RefusedView::LostBridge { dev: 0 }));
+            let without = View::of(&document.root, ask(&[("NCCL_NVB_DISABLE", "1")]));
+            assert_eq!(without.expect("no way over GPU 0 is looked for").gpus().len(), 2);
+        } else {
+            assert_eq!(seen.expect("the trimmed GPU's links are gone").gpus().len(), 2);
+        }
+    }
+}
+
+#[test]
+fn a_level_of_another_version_is_passed_over_and_named() {
+    let read = |profile, value| Settings::read(profile, [("NCCL_P2P_LEVEL", value)]);
+    let old = read(V2_21_5, "P2C").expect("a level of later versions");
+    assert_eq!((old.p2p_level, old.unread), (None, vec!["NCCL_P2P_LEVEL=P2C".to_owned()]));
+    let new = read(V2_27_7, "P2C").expect("its own level");
+    assert_eq!((new.p2p_level, new.unread), (Some(PathKind::P2c), vec![]));
+    assert!(matches!(read(V2_27_7, "PBX"), Err(SettingError::Value { .. })));
 }

@@ -66,6 +66,10 @@ pub fn refusal(profile: Profile, file: &str, refused: &RefusedView) -> String {
         RefusedView::BrokenP2p { .. } => {
             "ncclTopoComputePaths(s, PATHARG): ncclResult 1".to_owned()
         }
+        // And its ncclInternalError.
+        RefusedView::LostBridge { .. } => {
+            "ncclTopoComputePaths(s, PATHARG): ncclResult 3".to_owned()
+        }
         other => other.to_string(),
     };
     out.field("error", Quoted(&error));

@@ -40,7 +40,7 @@ pub struct Settings {
     pub force_flush: bool,
     /// `NCCL_MIN_P2P_NCHANNELS` and `NCCL_MAX_P2P_NCHANNELS`.
     pub p2p_channels: (Option<i64>, Option<i64>),
-    /// Variables that were set and that this version does not read.
+    /// Variables that were set and that this version does not read, and levels it has no word for.
     pub unread: Vec<String>,
 }
 
@@ -127,10 +127,20 @@ impl Settings {
             let number = || number(name, value);
             match name {
                 "NCCL_P2P_DISABLE" => p2p_disabled = number()? == 1,
-                "NCCL_P2P_LEVEL" => settings.p2p_level = Some(level(profile, name, value)?),
+                "NCCL_P2P_LEVEL" | "NCCL_NET_GDR_LEVEL" => {
+                    let Some(kind) = level(profile, name, value)? else {
+                        settings.unread.push(format!("{name}={value}"));
+                        continue;
+                    };
+                    let level = if name == "NCCL_P2P_LEVEL" {
+                        &mut settings.p2p_level
+                    } else {
+                        &mut settings.gdr_level
+                    };
+                    *level = Some(kind);
+                }
                 "NCCL_SHM_DISABLE" => settings.shm_disabled = number()? == 1,
                 "NCCL_IGNORE_DISABLED_P2P" => settings.ignore_disabled_p2p = number()?,
-                "NCCL_NET_GDR_LEVEL" => settings.gdr_level = Some(level(profile, name, value)?),
                 "NCCL_NET_GDR_READ" => settings.gdr_read = Some(number()?),
                 "NCCL_NET_GDR_C2C" => settings.gdr_c2c = number()? != 0,
                 "NCCL_NET_DISABLE_INTRA" => settings.net_disable_intra = number()? == 1,
@@ -211,19 +221,19 @@ fn is_read(profile: Profile, name: &str) -> Result<bool, SettingError> {
     Ok(since <= profile)
 }
 
-/// A level by name, or by the number that the first versions took.
-fn level(profile: Profile, name: &str, value: &str) -> Result<PathKind, SettingError> {
+/// A level by name, or by the number that the first versions took; none for the name of a level
+/// that this version does not know, which it passes over.
+fn level(profile: Profile, name: &str, value: &str) -> Result<Option<PathKind>, SettingError> {
     use PathKind::{Loc, Phb, Pix, Pxb, Sys};
-    let known = PathKind::ALL.into_iter().filter(|it| *it <= Sys && it.exists_in(profile));
-    if let Some(kind) = known.into_iter().find(|it| it.name() == value) {
-        return Ok(kind);
+    if let Some(kind) = PathKind::ALL.into_iter().find(|it| it.name() == value) {
+        return Ok(Some(kind).filter(|it| *it <= Sys && it.exists_in(profile)));
     }
     let old = value.parse::<usize>().map_err(|_| SettingError::Value {
         name: name.to_owned(),
         value: value.to_owned(),
         expected: "a level such as NVL, PIX, PXB, PHB or SYS, or a number from 0 to 5",
     })?;
-    Ok([Loc, Pix, Pxb, Phb, Sys, Sys][old.min(5)])
+    Ok(Some([Loc, Pix, Pxb, Phb, Sys, Sys][old.min(5)]))
 }
 
 fn netdevs(name: &str, value: &str) -> Result<NetDevs, SettingError> {

@@ -108,7 +108,7 @@ impl View {
         if profile.has_c2c() && !self.same_shm(a, b) {
             return Ok(p2p);
         }
-        p2p.via = self.bridge(path).filter(|_| a != b);
+        p2p.via = self.bridge(path)?.filter(|_| a != b);
         let (distance, limit) = (path.kind, self.p2p_limit());
         p2p.rule = P2pRule::Distance { distance, limit };
         p2p.usable = distance <= limit;

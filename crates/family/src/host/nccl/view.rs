@@ -59,6 +59,16 @@ pub enum RefusedView {
         /// And of the other.
         b: i32,
     },
+    /// The way between two GPUs leads over a device whose own GPU was trimmed.
+    #[error(
+        "two GPUs reach each other over NVLinks of GPU {dev}, which was trimmed because no memory \
+         is shared with it; this version gives up here: let the containers share /dev/shm, or \
+         set NCCL_NVB_DISABLE=1"
+    )]
+    LostBridge {
+        /// NVML's number of the trimmed GPU.
+        dev: i32,
+    },
     /// There is no graph to communicate by.
     #[error(transparent)]
     Search(#[from] RefusedSearch),
@@ -315,22 +325,32 @@ impl View {
     }
 
     /// The GPU in the middle of an NVLink path.
-    pub(crate) fn bridge(&self, path: Path) -> Option<NodeIdx> {
+    ///
+    /// # Errors
+    /// From 2.30 on, where the path goes over a device whose GPU was trimmed.
+    pub(crate) fn bridge(&self, path: Path) -> Result<Option<NodeIdx>, RefusedView> {
         let (count, at) = match self.ask.profile {
-            Profile::V2_7_8 => return None,
+            Profile::V2_7_8 => return Ok(None),
             Profile::V2_18_5 | Profile::V2_21_5 | Profile::V2_27_7 | Profile::V2_29_7 => (2, 0),
             // GPU, its device, the middle one, the far device, GPU.
             Profile::V2_30_7 => (4, 1),
         };
         if path.count != count {
-            return None;
+            return Ok(None);
         }
         let hop = self.paths.hops(path)[at];
         let middle = self.graph.node(hop.node).links[hop.link as usize].peer;
         match self.graph.node(middle).facts {
-            Facts::Gpu { .. } => Some(middle),
-            Facts::Dev { gpu, .. } => gpu,
-            _ => None,
+            Facts::Gpu { .. } => Ok(Some(middle)),
+            Facts::Dev { dev, .. } => {
+                // NCCL looks for the GPU by the device's number, and gives up without it.
+                let host = self.graph.host(middle);
+                let is_its =
+                    |it: &NodeIdx| self.graph.gpu(*it).dev == dev && self.graph.host(*it) == host;
+                let gpu = self.gpus().iter().copied().find(is_its);
+                gpu.map(Some).ok_or(RefusedView::LostBridge { dev })
+            }
+            _ => Ok(None),
         }
     }
 
