@@ -12,7 +12,6 @@ use selvedge_model::job::{Collective, Demand, Load, Need, Partition, Place, Xcon
 use selvedge_model::unit::Ppm;
 
 use crate::capacity::{Capacity, Layout};
-use crate::preflight;
 
 /// Why a demand makes no sense on any hardware of its family.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -245,16 +244,16 @@ pub fn discover(
                 n_chips_lost: wrong.n_lost,
             });
         }
-        Demand::Parts(_) => &|part| {
-            let n_ports = preflight::n_network_ports(fabric, part);
-            (0..n_ports).map(|local| fabric.peer_of(fabric.port_at(part, local))).collect()
-        },
+        Demand::Parts(_) => {
+            &|part| network_ports(fabric, part).map(|it| fabric.peer_of(it)).collect()
+        }
     };
     let mut ports = Vec::new();
     for (hold, seen) in place.holds.iter().zip(seen) {
-        for (local, expected) in expected(hold.part).into_iter().enumerate() {
-            if expected.is_some() && seen.get(local).copied().flatten() != expected {
-                ports.push(fabric.port_at(hold.part, local));
+        let expected = network_ports(fabric, hold.part).zip(expected(hold.part));
+        for (place, (port, expected)) in expected.enumerate() {
+            if expected.is_some() && seen.get(place).copied().flatten() != expected {
+                ports.push(port);
             }
         }
     }
@@ -265,8 +264,13 @@ pub fn discover(
 fn peers_among(fabric: &Fabric, place: &Place, part: PartId) -> Vec<Option<PortId>> {
     let is_ours =
         |port: &PortId| place.has_part(fabric.part_of_port(*port)) && !place.is_without(*port);
-    let ports = (0..preflight::n_network_ports(fabric, part)).map(|it| fabric.port_at(part, it));
-    ports.map(|port| fabric.peer_of(port).filter(is_ours)).collect()
+    network_ports(fabric, part).map(|port| fabric.peer_of(port).filter(is_ours)).collect()
+}
+
+/// The network ports of a part, in order.
+fn network_ports(fabric: &Fabric, part: PartId) -> impl Iterator<Item = PortId> + '_ {
+    let ports = fabric.template_of(part).network_ports();
+    ports.iter().map(move |&local| fabric.port_at(part, local as usize))
 }
 
 /// How the chips of a partition forward to one another.

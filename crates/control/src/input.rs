@@ -225,7 +225,7 @@ pub enum Answer {
         /// Which part.
         part: PartId,
         /// For each network port of the part, in the order of its template, the port at the
-        /// other end; the part's other ports (PCIe) come after and are not asked.
+        /// other end; its other ports (PCIe, between sockets) are not asked.
         peers: Vec<Option<PortId>>,
     },
     /// How a write of forwarding tables ended.

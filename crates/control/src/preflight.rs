@@ -36,16 +36,6 @@ pub enum ReadingsError {
     },
 }
 
-/// How many of a part's ports are network ports: those before the first on a PCIe link.
-pub fn n_network_ports(fabric: &Fabric, part: PartId) -> usize {
-    let template = fabric.template_of(part);
-    let is_pcie = |port: usize| {
-        let link = template.link_from(port);
-        link.is_some_and(|link| template.link(link).2.kind == LinkKind::Pcie)
-    };
-    (0..template.ports().len()).find(|&port| is_pcie(port)).unwrap_or(template.ports().len())
-}
-
 /// Holds the readings of `part` against the thresholds of its plant; only what a job on `seats`
 /// uses counts, its outer links only if `outer`.
 ///
@@ -59,7 +49,7 @@ pub fn judge(
     readings: &Readings,
 ) -> Result<Vec<Finding>, ReadingsError> {
     let template = fabric.template_of(part);
-    let n_ports = n_network_ports(fabric, part);
+    let n_ports = template.network_ports().len();
     let check = |what, want: usize, got: usize| {
         let part = fabric.part(part).name.to_string();
         let fits = got == want;
@@ -87,8 +77,9 @@ pub fn judge(
             findings.push(Finding { target, symptom: Symptom::PcieDegraded, value: rate.into() });
         }
     }
-    for port in 0..n_ports {
-        let (errors, loss) = (readings.link_errors[port], readings.loss[port]);
+    for (place, &port) in template.network_ports().iter().enumerate() {
+        let port = port as usize;
+        let (errors, loss) = (readings.link_errors[place], readings.loss[place]);
         let is_noisy = errors != 0 && errors_max(fabric, part, port) < u64::from(errors);
         let is_dim = loss != 0 && loss_max(fabric, part, port) < loss;
         if !is_noisy && !is_dim {
@@ -181,7 +172,7 @@ pub fn check_peers(
     part: PartId,
     peers: &[Option<PortId>],
 ) -> Result<(), ReadingsError> {
-    let (want, got) = (n_network_ports(fabric, part), peers.len());
+    let (want, got) = (fabric.template_of(part).network_ports().len(), peers.len());
     if got == want {
         return Ok(());
     }
@@ -240,12 +231,91 @@ mod tests {
         let mut readings = Readings {
             chip_errors: vec![0; 64],
             pcie_gbps: vec![126; 64],
-            link_errors: vec![0; n_network_ports(fabric, part)],
-            loss: vec![0; n_network_ports(fabric, part)],
+            link_errors: vec![0; template.network_ports().len()],
+            loss: vec![0; template.network_ports().len()],
         };
         change(&mut readings);
         let found = judge(fabric, part, template.all_seats(), true, &readings);
         found.expect("the right lengths").iter().map(|it| (it.symptom, it.value)).collect()
+    }
+
+    /// The paths of what preflight finds if the end at one network port after the other is dark.
+    fn dark_one_by_one(fabric: &Fabric, name: &str) -> Vec<String> {
+        let part = fabric.part_named(name).expect("a host");
+        let template = fabric.template_of(part);
+        let (n_seats, n_ports) = (template.seats().len(), template.network_ports().len());
+        let mut found = Vec::new();
+        for place in 0..n_ports {
+            let mut readings = Readings {
+                chip_errors: vec![0; n_seats],
+                pcie_gbps: vec![504; n_seats],
+                link_errors: vec![0; n_ports],
+                loss: vec![0; n_ports],
+            };
+            readings.link_errors[place] = u16::MAX;
+            let all = template.all_seats();
+            let findings = judge(fabric, part, all, true, &readings).expect("the right lengths");
+            let down = findings.iter().filter(|it| it.symptom == Symptom::LinkDown);
+            found.extend(down.map(|it| fabric.path(it.target)));
+        }
+        found
+    }
+
+    /// Goal: no NIC's port and no NVLink of a host is left out, wherever its template has it.
+    #[test]
+    fn every_nic_port_and_nvlink_of_a_host_is_judged() {
+        let ports: Vec<String> =
+            (0..16).map(|it| format!("{{ name = \"p{it}\", node = \"sw\" }}")).collect();
+        let cables = (0..16).map(|it| {
+            let (host, nic) = (it / 8, it % 8);
+            format!("[[cable]]\na = \"host{host}/nic{nic}/port\"\nb = \"leaf/p{it}\"\n")
+        });
+        let leaf = format!(
+            "[[template]]\nname = \"leaf\"\nrole = \"packet-switch\"\n\
+             nodes = [{{ name = \"sw\", kind = \"switch\" }}]\nports = [{}]\n\
+             [[part]]\nname = \"leaf\"\ntemplate = \"leaf\"\n{}",
+            ports.join(", "),
+            cables.collect::<String>()
+        );
+        let text =
+            format!("format = 1\nname = \"h\"\n[[pod]]\nfamily = \"hosts\"\nhosts = 2\n{leaf}");
+        let build = |text: &str| {
+            let plant = Plant::parse("h.toml", text).expect("a plant");
+            selvedge_family::build(&plant).expect("a fabric")
+        };
+        let nics = |host: usize| (0..8).map(move |it| format!("host{host}/nic{it}/port"));
+        // An NVLink is one thing with two ends: each end tells of it.
+        let nvlinks = (0..8)
+            .flat_map(|it| [format!("host1/gpu{it}/nvlink"), format!("host1/gpu{it}/nvlink")]);
+        let mut expected: Vec<String> = nvlinks.chain(nics(1)).collect();
+        let mut found = dark_one_by_one(&build(&text), "host1");
+        (expected.sort(), found.sort());
+        assert_eq!(found, expected);
+
+        // The same of a host that a topology file describes.
+        let gpu = |rank: usize, own: &str, far: &str| {
+            format!(
+                "<pci busid=\"{own}\" class=\"0x030200\" link_speed=\"16.0 GT/s PCIe\" \
+                 link_width=\"16\"><gpu dev=\"{rank}\" sm=\"80\" rank=\"{rank}\" gdr=\"1\">\
+                 <nvlink target=\"{far}\" count=\"4\" tclass=\"0x030200\"/></gpu></pci>"
+            )
+        };
+        let xml = format!(
+            "<system version=\"1\"><cpu numaid=\"0\" affinity=\"ffff\" arch=\"x86_64\" \
+             vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"1\">{}{}\
+             <pci busid=\"0000:05:00.0\" class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\" \
+             link_width=\"16\"><nic><net name=\"mlx5_0\" dev=\"0\" speed=\"200000\" port=\"1\" \
+             guid=\"0x1\" maxconn=\"1\" gdr=\"1\"/></nic></pci></cpu></system>",
+            gpu(0, "0000:03:00.0", "0000:04:00.0"),
+            gpu(1, "0000:04:00.0", "0000:03:00.0")
+        );
+        let text = "format = 1\nname = \"h\"\n[[pod]]\nfamily = \"hosts\"\nhosts = 2\n\
+                    topology = \"two.xml\"\n[[cable]]\na = \"host0/nic0/port\"\n\
+                    b = \"host1/nic0/port\"\n";
+        let text = Plant::with_topologies(text, &[("two.xml".to_owned(), xml)]);
+        let found = dark_one_by_one(&build(&text), "host0");
+        assert!(found.iter().any(|it| it.contains("nic0/port")), "{found:?}");
+        assert!(2 <= found.iter().filter(|it| it.contains("nvlink")).count(), "{found:?}");
     }
 
     #[test]

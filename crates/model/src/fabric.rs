@@ -41,6 +41,21 @@ pub enum LinkKind {
     Socket,
 }
 
+impl LinkKind {
+    /// Whether its ends are measured and asked as those of a network are: PCIe lanes are measured at
+    /// the device that they serve, and what joins sockets is the machine's own.
+    pub const fn is_network(self) -> bool {
+        match self {
+            LinkKind::Ici
+            | LinkKind::Fibre
+            | LinkKind::NvLink
+            | LinkKind::Ethernet
+            | LinkKind::Board => true,
+            LinkKind::Pcie | LinkKind::Socket => false,
+        }
+    }
+}
+
 /// What every link has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAttrs {

@@ -113,6 +113,8 @@ pub struct Template {
     seats_under: Vec<u64>,
     /// The directed link that leaves each port, or `NONE`.
     link_at: Vec<u32>,
+    /// The network ports, ascending.
+    network_ports: Vec<u32>,
     /// Ports sorted by node, and where each node's ports start.
     port_order: Vec<u32>,
     port_start: Vec<u32>,
@@ -159,6 +161,11 @@ impl Template {
                 link_at[port as usize] = place(directed);
             }
         }
+        let is_network = |port: &u32| match link_at[*port as usize] {
+            NONE => true,
+            link => links[link as usize / 2].attrs.kind.is_network(),
+        };
+        let network_ports = (0..place(ports.len())).filter(is_network).collect();
         let mut port_order: Vec<u32> = (0..place(ports.len())).collect();
         port_order.sort_by_key(|&port| ports[port as usize].node);
         let port_start = (0..=place(nodes.len()))
@@ -173,6 +180,7 @@ impl Template {
             seats,
             seats_under,
             link_at,
+            network_ports,
             port_order,
             port_start,
         })
@@ -212,6 +220,18 @@ impl Template {
     pub fn link_from(&self, port: usize) -> Option<usize> {
         let link = self.link_at[port];
         (link != NONE).then_some(link as usize)
+    }
+
+    /// The network ports in order: those whose light and errors are measured before a job starts and
+    /// that are asked what they see, wherever they stand among the others.  A port is one if it leads
+    /// out of the part, or into the part by a link of a network ([`LinkKind::is_network`]).
+    pub fn network_ports(&self) -> &[u32] {
+        &self.network_ports
+    }
+
+    /// The place of a port among the network ports, if it is one.
+    pub fn network_place(&self, port: usize) -> Option<usize> {
+        self.network_ports.binary_search(&u32::try_from(port).ok()?).ok()
     }
 
     /// The ports on `node`, by place.

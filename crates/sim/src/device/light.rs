@@ -18,8 +18,8 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 /// What all parts of one template share.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
-    /// How many ports, from the first on, are asked and measured: all before the first PCIe one.
-    pub(super) n_net: usize,
+    /// The network ports, which are asked and measured.
+    pub(super) net: Vec<u32>,
     /// What each seat's PCIe lanes carry when healthy, in Gb/s; 0 without lanes.
     pub(super) pcie_gbps: Vec<u16>,
     /// The seats in and under the node of each port.
@@ -34,8 +34,6 @@ impl Form {
             let link = template.link_from(port);
             link.is_some_and(|link| template.link(link).2.kind == LinkKind::Pcie)
         };
-        let n_ports = template.ports().len();
-        let n_net = (0..n_ports).find(|&port| is_pcie(port)).unwrap_or(n_ports);
         let pcie_of = |&node: &u32| {
             let mut lanes = template.ports_on(node as usize).iter().map(|&port| port as usize);
             let Some(lane) = lanes.find(|&port| is_pcie(port)) else { return 0 };
@@ -44,17 +42,26 @@ impl Form {
             u16::try_from(gbps).unwrap_or(u16::MAX)
         };
         Self {
-            n_net,
+            net: template.network_ports().to_vec(),
             pcie_gbps: template.seats().iter().map(pcie_of).collect(),
             seats_at: (template.ports().iter())
                 .map(|port| template.seats_under(port.node as usize))
                 .collect(),
-            inner: (0..n_net)
-                .filter_map(|port| {
-                    let link = template.link_from(port)?;
-                    Some((port as u32, template.seats_of_link(link)))
+            inner: (template.network_ports().iter())
+                .filter_map(|&port| {
+                    let link = template.link_from(port as usize)?;
+                    Some((port, template.seats_of_link(link)))
                 })
                 .collect(),
+        }
+    }
+
+    /// Whether the port at this place is one of those who hold `seats`: what stands beside the seats,
+    /// a switch or a network card within a host, is of whoever sits there.
+    pub(super) fn is_held(&self, port: usize, seats: u64) -> bool {
+        match self.seats_at[port] {
+            0 => seats != 0,
+            under => under & seats != 0,
         }
     }
 }

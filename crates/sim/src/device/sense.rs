@@ -25,8 +25,8 @@ impl Plant {
         let mut readings = Readings {
             chip_errors: vec![0; n_seats],
             pcie_gbps: form.pcie_gbps.clone(),
-            link_errors: vec![0; form.n_net],
-            loss: light.loss[base..base + form.n_net].to_vec(),
+            link_errors: vec![0; form.net.len()],
+            loss: form.net.iter().map(|&local| light.loss[base + local as usize]).collect(),
         };
         if light.any_dark() {
             let dead = light.dead[part] & hold.seats;
@@ -34,13 +34,14 @@ impl Plant {
                 readings.chip_errors[seat] = u16::MAX;
                 readings.pcie_gbps[seat] = 0;
             }
-            for (local, errors) in readings.link_errors.iter_mut().enumerate() {
+            for (&local, errors) in form.net.iter().zip(&mut readings.link_errors) {
+                let local = local as usize;
                 let port = PortId::at(base + local);
                 let lit = match light.far(port) {
                     Some(_) => light.seen(port).is_some(),
                     None => !light.cable_dark(port),
                 };
-                if !lit && form.seats_at[local] & hold.seats != 0 {
+                if !lit && form.is_held(local, hold.seats) {
                     *errors = u16::MAX;
                 }
             }
@@ -74,8 +75,8 @@ impl Plant {
         let form = &self.light.forms[self.fabric.part(part).template];
         let local_end = |port: PortId| {
             let (owner, local) = self.fabric.port_local(port);
-            (owner == part && local < form.n_net && form.seats_at[local] & seats != 0)
-                .then_some(local)
+            let place = self.fabric.template_of(owner).network_place(local);
+            place.filter(|_| owner == part && form.is_held(local, seats))
         };
         match (fault.kind, fault.target) {
             (FaultKind::PcieDegraded | FaultKind::LatentIntent, Target::Node(node)) => {
@@ -169,7 +170,7 @@ impl Plant {
         if hold.seats != fabric.template_of(part).all_seats() {
             return;
         }
-        for local in 0..form.n_net {
+        for local in form.net.iter().map(|&it| it as usize) {
             let port = PortId::at(base + local);
             let outer = fabric.cable_at(port).is_some();
             if !outer || form.seats_at[local] & dead != 0 || self.leads_away(port, holds) {
@@ -202,14 +203,11 @@ impl Plant {
     pub(super) fn discover(&self, hold: Hold) -> Vec<Option<PortId>> {
         let form = &self.light.forms[self.fabric.part(hold.part).template];
         let base = self.fabric.port_at(hold.part, 0).idx();
-        // What stands beside the seats, a switch within a host, is seen by whoever sits there.
-        let held = |local: usize| match form.seats_at[local] {
-            0 => hold.seats != 0,
-            seats => seats & hold.seats != 0,
+        let seen = |&local: &u32| {
+            let held = form.is_held(local as usize, hold.seats);
+            held.then(|| self.light.seen(PortId::at(base + local as usize))).flatten()
         };
-        (0..form.n_net)
-            .map(|local| if held(local) { self.light.seen(PortId::at(base + local)) } else { None })
-            .collect()
+        form.net.iter().map(seen).collect()
     }
 
     /// Outer ends of these parts without a signal.
@@ -223,9 +221,9 @@ impl Plant {
 
     /// Ports of a part that a cable leaves from, in order.
     pub(super) fn outer_ends(&self, part: PartId) -> impl Iterator<Item = PortId> + '_ {
-        let n_net = self.light.forms[self.fabric.part(part).template].n_net;
+        let net = &self.light.forms[self.fabric.part(part).template].net;
         let base = self.fabric.port_at(part, 0).idx();
-        let ports = (base..base + n_net).map(PortId::at);
+        let ports = net.iter().map(move |&local| PortId::at(base + local as usize));
         ports.filter(|&port| self.fabric.cable_at(port).is_some())
     }
 

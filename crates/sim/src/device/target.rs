@@ -81,6 +81,7 @@ impl Plant {
                 }
             }
         }
+        let role = |port: PortId| fabric.template_of(fabric.part_of_port(port)).role;
         for cable in fabric.cables().iter().filter(|it| !it.retired) {
             let link = fabric.link_from(cable.a).expect("a cabled port has a link");
             things.links.push(Target::Link(even(link)));
@@ -88,6 +89,8 @@ impl Plant {
                 if self.light.turns_beyond(port) {
                     things.fibre_ends.push(Target::Port(port));
                     things.switch_ports.push(Target::Port(end));
+                } else if (role(port), role(end)) == (Role::Compute, Role::PacketSwitch) {
+                    things.fibre_ends.push(Target::Port(port));
                 }
             }
         }
@@ -157,13 +160,13 @@ impl Plant {
         found.then_some(target)
     }
 
-    /// The next fibre end whose fibre goes to the same switch and side, if neither is swapped.
+    /// The next port whose fibre or cable goes to the same switch and side, if neither is swapped.
     pub(super) fn swappable(&self, port: PortId) -> Option<PortId> {
         let planned = |port: PortId| {
             let end = self.fabric.peer_of(port)?;
             let (switch, local) = self.fabric.port_local(end);
             let template = self.fabric.template_of(switch);
-            (template.role == Role::CircuitSwitch).then(|| (switch, template.ports()[local].side))
+            (template.role != Role::Compute).then(|| (switch, template.ports()[local].side))
         };
         let here = planned(port)?;
         let is_swapped = |port: PortId| {

@@ -17,7 +17,7 @@ use crate::core::{Adopted, Core, Refused, VERSION};
 use crate::input::{Answer, Ask, Errand, Exit, Input, JobOrder, Readings, SetOutcome};
 use crate::note::Note;
 use crate::output::{Command, Output, Request};
-use crate::preflight::{even, n_network_ports};
+use crate::preflight::even;
 use crate::settings::Settings;
 
 /// Plays a script on a pod of four cubes and compares what was written down.
@@ -527,9 +527,9 @@ impl World {
             let node = Target::Node(fabric.node_at(hold.part, node as usize));
             if self.bad.contains(&node) { u16::MAX } else { 0 }
         });
-        let n_ports = n_network_ports(fabric, hold.part);
-        let link_errors = (0..n_ports).map(|local| {
-            let link = fabric.link_from(fabric.port_at(hold.part, local));
+        let n_ports = template.network_ports().len();
+        let link_errors = template.network_ports().iter().map(|&local| {
+            let link = fabric.link_from(fabric.port_at(hold.part, local as usize));
             let is_dark = link.is_some_and(|it| self.dark.contains(&Target::Link(even(it))));
             if is_dark { u16::MAX } else { 0 }
         });
@@ -582,7 +582,8 @@ impl World {
             let end = fabric.peer_of(fabric.port_at(switch, usize::from(out)))?;
             Some(self.crossed.get(&end).copied().unwrap_or(end))
         };
-        (0..n_network_ports(fabric, part)).map(see).collect()
+        let ports = fabric.template_of(part).network_ports().iter();
+        ports.map(|&local| see(local as usize)).collect()
     }
 
     fn start(&mut self, job: JobId, attempt: u32, work: &Work, kept: u64) {
