@@ -192,9 +192,9 @@ impl Shape {
     }
 
     /// The shape with the fewest chips that holds `n`, and of several the one with the smallest
-    /// diameter, untwisted: a twist is asked for by name, since it slows some jobs down.
+    /// diameter, which is a twisted one where there is any (docs/decisions/0021).
     pub fn for_chips(n: u64) -> Option<Self> {
-        let holds = |it: &Self| !it.twisted && n <= u64::from(it.n_chips());
+        let holds = |it: &Self| n <= u64::from(it.n_chips());
         Self::all().into_iter().filter(holds).min_by_key(|it| (it.n_chips(), it.diameter(), *it))
     }
 

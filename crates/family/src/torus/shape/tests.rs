@@ -169,10 +169,12 @@ fn a_count_of_chips_takes_the_fewest_chips_then_the_smallest_diameter() {
         (9, "2x2x4"),
         (17, "2x4x4"),
         (33, "4x4x4"),
-        (65, "4x4x8"),
-        (200, "4x8x8"),
+        (65, "4x4x8_twisted"),
+        (200, "4x8x8_twisted"),
         (512, "8x8x8"),
         (513, "4x12x12"),
+        (1024, "8x8x16_twisted"),
+        (2048, "8x16x16_twisted"),
         (4096, "16x16x16"),
     ] {
         assert_eq!(text(n).as_deref(), Some(shape), "{n}");
