@@ -98,6 +98,9 @@ pub fn seed(seed: u64) -> Result<Outcome, WorldError> {
     run(Trial::of(seed))
 }
 
+/// How long after its end a seed may go on with faults until its last drawn crash has come.
+const LINGER_MAX: Span = Span::days(3);
+
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -224,9 +227,16 @@ fn run_while(
     if !pass(&mut world, drawn.end)? {
         return cut(&world);
     }
-    heal(&mut world);
+    // A plant that has fallen quiet has too few syncs for the crashes that are left.
     let mut at = drawn.end;
-    let last = drawn.end + drawn.bound;
+    while world.n_crashes_left() != 0 && at < drawn.end + LINGER_MAX && !is_over(&world) {
+        at = at + Span::mins(30);
+        if !pass(&mut world, at)? {
+            return cut(&world);
+        }
+    }
+    heal(&mut world);
+    let last = at + drawn.bound;
     while !world.is_done() && at < last && !is_over(&world) {
         at = at + Span::mins(30);
         if !pass(&mut world, at)? {
@@ -268,8 +278,8 @@ fn heal(world: &mut World) {
     world.plant_mut().set_dials(Dials { untrained: Ppm::new(0), ..Dials::QUIET });
     world.plant_mut().clear_all(now);
     world.ask("operator", Ask::SetLevel { level: Level::Repair });
-    people::undrain_all(world);
     people::deploy_all(world);
+    people::undrain_all(world);
 }
 
 /// Names each job that is not over although everything is healed, and what may hold it.

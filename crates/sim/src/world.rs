@@ -112,8 +112,13 @@ pub enum Crashes {
     /// newest snapshot, and held against what was acknowledged; now and then the world itself goes
     /// on from there.
     Always,
-    /// At these, counted from the first.
-    At(BTreeSet<u64>),
+    /// At so many, drawn among all syncs up to a moment.
+    Drawn {
+        /// How many.
+        n: u64,
+        /// Up to then; whatever is left over comes at the next syncs.
+        until: Moment,
+    },
 }
 
 /// How long planning outside the core takes.
@@ -361,6 +366,14 @@ impl World {
         Ok(true)
     }
 
+    /// Lets the time pass up to a moment before which nothing more happens.
+    pub fn rest(&mut self, until: Moment) {
+        if self.next_at().is_none_or(|at| until < at) {
+            self.tally.pass(until, self.commit.core());
+            self.now = self.now.max(until);
+        }
+    }
+
     /// Asks the core as a person would; what was accepted, if it was.
     pub fn ask(&mut self, by: &str, what: Ask) -> Option<Accepted> {
         self.asked = true;
@@ -385,9 +398,17 @@ impl World {
         self.rules.found(self.now, violation);
     }
 
+    /// How many of the drawn crashes are still to come.
+    pub fn n_crashes_left(&self) -> u64 {
+        match self.setup.crashes {
+            Crashes::Never | Crashes::Always => 0,
+            Crashes::Drawn { n, .. } => n.saturating_sub(self.tally.n_crashes),
+        }
+    }
+
     /// From now on nothing crashes, and records are durable and plans made at once.
     pub fn calm(&mut self) {
-        self.setup.crashes = Crashes::At(BTreeSet::new());
+        self.setup.crashes = Crashes::Drawn { n: 0, until: self.now };
         self.setup.syncs = Syncs::AtOnce;
         self.setup.planning = Planning::AtOnce;
         self.shadow = None;
@@ -542,7 +563,7 @@ impl World {
                 self.crash_beside()?;
                 self.n_syncs.is_multiple_of(crash::LIVED_EVERY)
             }
-            Crashes::At(points) => points.contains(&self.n_syncs),
+            Crashes::Drawn { n, until } => self.is_drawn(*n, *until),
         };
         if crashes {
             return self.crash();

@@ -1,7 +1,5 @@
 //! What is drawn from a seed: how large the world is, what runs in it, how it misbehaves.
 
-use std::collections::BTreeSet;
-
 use selvedge_control::planted::Defect;
 use selvedge_control::settings::{Level, Settings};
 use selvedge_family::torus::shape::Shape;
@@ -18,7 +16,7 @@ use crate::world::{Crashes, Happening, Planning, Setup, Syncs, World};
 const ALWAYS_EVERY: u64 = 40;
 
 /// How often the power fails in each other seed.
-const N_CRASHES: usize = 20;
+pub(super) const N_CRASHES: u64 = 20;
 
 /// What is drawn from a seed.
 pub(super) struct Drawn {
@@ -61,8 +59,7 @@ impl Drawn {
         let crashes = if size.always || trial.crashes_everywhere {
             Crashes::Always
         } else {
-            let reach = 40 * size.n_jobs as u64;
-            Crashes::At((0..N_CRASHES).map(|_| 1 + dice.below(reach)).collect::<BTreeSet<_>>())
+            Crashes::Drawn { n: N_CRASHES, until: size.end }
         };
         let planning = planning(&mut Dice::new(seed, "planning times"));
         let mut dials = dials(dice);

@@ -6,6 +6,7 @@ fn check(first: u64) {
     let mut n_faults = [0u64; FaultKind::ALL.len()];
     let mut n_orders = [0u64; OrderKind::ALL.len()];
     let mut failed = Vec::new();
+    let mut n_crashes = Vec::new();
     for number in first..first + 50 {
         let outcome = match seed(number) {
             Ok(outcome) => outcome,
@@ -16,6 +17,7 @@ fn check(first: u64) {
             }
         };
         n_inputs += outcome.n_inputs;
+        n_crashes.push((outcome.n_crashes, number));
         for (sum, n) in n_faults.iter_mut().zip(outcome.n_faults) {
             *sum += n;
         }
@@ -34,6 +36,10 @@ fn check(first: u64) {
         assert_eq!(again, outcome, "seed {number} does not repeat");
     }
     println!("{n_inputs} inputs in seeds {first}..{}", first + 50);
+    let fewest = n_crashes.iter().min().expect("fifty seeds have run");
+    let sum: u64 = n_crashes.iter().map(|it| it.0).sum();
+    println!("{sum} power failures, the fewest {} in seed {}", fewest.0, fewest.1);
+    assert!(20 <= fewest.0, "only {} power failures in seed {}", fewest.0, fewest.1);
     for (kind, n) in FaultKind::ALL.into_iter().zip(n_faults) {
         println!("{n:6} {kind}");
         assert!(13 <= n, "only {n} times {kind}");

@@ -56,6 +56,22 @@ impl Shadow {
 }
 
 impl World {
+    /// Whether this sync is one of the `n` that are drawn among all up to `until`.
+    ///
+    /// Selection sampling (Knuth, TAOCP 2 §3.4.2, algorithm S), with the number of syncs still to
+    /// come read off those that have come: how many there are is known only once the run is over.
+    pub(super) fn is_drawn(&mut self, n: u64, until: Moment) -> bool {
+        let left = n.saturating_sub(self.tally.n_crashes);
+        if left == 0 {
+            return false;
+        }
+        let (past, rest) = (self.now.since(Moment::START), until.since(self.now));
+        let coming = u128::from(self.n_syncs) * u128::from(rest.as_nanos())
+            / u128::from(past.as_nanos().max(1));
+        let coming = u64::try_from(coming).unwrap_or(u64::MAX).max(left);
+        self.crash_dice.below(coming) < left
+    }
+
     /// The power fails before the sync: the journal's tail is lost or torn, the process starts
     /// again from what it finds, and the plant has gone on meanwhile.
     pub(super) fn crash(&mut self) -> Result<(), WorldError> {
