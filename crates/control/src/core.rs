@@ -196,6 +196,7 @@ impl Core {
                 parts: IdVec::new(),
                 switches: BTreeMap::new(),
                 drains: BTreeMap::new(),
+                set_aside: BTreeMap::new(),
                 cases: IdVec::new(),
                 open_cases: BTreeMap::new(),
                 sightings: BTreeMap::new(),

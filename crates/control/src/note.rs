@@ -187,6 +187,8 @@ pub enum Note {
     CaseOpened { case: CaseId, target: Target, symptom: Symptom, severity: Severity },
     /// A case has more evidence, or a higher severity.
     CaseGrew { case: CaseId, severity: Severity, n_seen: u32 },
+    /// What a case is about was taken out of the plant; the case is closed.
+    CaseRetired { case: CaseId },
     /// A case has moved on.
     CaseMoved { case: CaseId, state: CaseState },
     /// A thing is out of use.

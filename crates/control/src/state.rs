@@ -231,6 +231,24 @@ pub struct Case {
     pub taken_by: Option<String>,
     /// The maintenance that it belongs to.
     pub maintenance: Option<u32>,
+    /// How it was closed.
+    pub closed: Option<Closing>,
+}
+
+/// How a case was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Closing {
+    /// What was only observed was not seen again.
+    Passed,
+    /// The part has passed preflight and probation.
+    Requalified,
+    /// It was part of a larger one.
+    Absorbed {
+        /// Which.
+        into: CaseId,
+    },
+    /// The thing was taken out of the plant.
+    Retired,
 }
 
 /// Planned work on many things, in waves.
@@ -356,6 +374,8 @@ pub struct State {
     pub switches: BTreeMap<PartId, SwitchState>,
     /// What is out of use, and who took it out.
     pub drains: BTreeMap<Target, Vec<Drain>>,
+    /// What people have drained and has left the plant since, by its name and whether it is a cable.
+    pub set_aside: BTreeMap<(String, bool), Vec<Drain>>,
     /// All cases.
     pub cases: IdVec<CaseId, Case>,
     /// Cases that are not closed, by target.

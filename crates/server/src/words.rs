@@ -3,7 +3,7 @@
 use selvedge_control::input::Exit;
 use selvedge_control::note::{CaseState, FailWhy, Note, Owner, Stage, StopWhy};
 use selvedge_control::settings::Level;
-use selvedge_control::state::{Event, Job, JobState};
+use selvedge_control::state::{Closing, Event, Job, JobState};
 use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::{Severity, Symptom, Target};
 use selvedge_model::id::{JobId, PartId};
@@ -196,6 +196,16 @@ pub(crate) fn kind(note: &Note) -> String {
     }
 }
 
+/// How a case was closed.
+pub(crate) fn closing(how: Closing) -> &'static str {
+    match how {
+        Closing::Passed => "passed",
+        Closing::Requalified => "requalified",
+        Closing::Absorbed { .. } => "absorbed",
+        Closing::Retired => "retired",
+    }
+}
+
 /// A note in one line.
 pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
     match note {
@@ -214,6 +224,7 @@ pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
         Note::CaseGrew { case, severity: how, n_seen } => {
             format!("{case} seen {}, {}", counted(*n_seen, "time"), severity(*how))
         }
+        Note::CaseRetired { case } => format!("{case} retired with its part"),
         Note::CaseMoved { case, state } => {
             format!("{case} {}", case_state(*state).replace('_', " "))
         }

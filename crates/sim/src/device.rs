@@ -103,6 +103,7 @@ impl Plant {
             self.truth.faults.remove(&id);
         }
         self.relight_all();
+        self.hearken();
         self.list_things();
     }
 
@@ -117,6 +118,9 @@ impl Plant {
         let switches = self.truth.switches.iter().map(|(&it, _)| it);
         self.truth.unpolled.extend(switches);
         self.poll_later();
+        for (switch, since) in self.truth.mute.clone() {
+            self.miss(switch, since, polls_until(now) - polls_until(since) + 1);
+        }
         let again: Vec<(CaseId, Stage)> =
             self.truth.crew.calls().map(|(case, call)| (case, call.stage)).collect();
         for (case, stage) in again {
@@ -198,9 +202,17 @@ impl Plant {
         self.n_things(kind)
     }
 
-    /// How often switches were polled up to `now`; unchanged ones only count.
+    /// How many polls switches have answered up to `now`; unchanged ones only count.
     pub fn n_polls(&self, now: Moment) -> u64 {
-        now.since(Moment::START).div(limits::POLL_EVERY) * self.truth.switches.len() as u64
+        let n_all = polls_until(now) * self.truth.switches.len() as u64;
+        n_all.saturating_sub(self.n_polls_missed(now))
+    }
+
+    /// How many polls switches have not answered up to `now`.
+    pub fn n_polls_missed(&self, now: Moment) -> u64 {
+        let open = self.truth.mute.values();
+        let open: u64 = open.map(|&since| polls_until(now) - polls_until(since.min(now))).sum();
+        self.truth.n_missed + open
     }
 
     /// Whether light from outside the parts of a place, or none, arrives at an end of it.
@@ -370,6 +382,11 @@ impl Plant {
             }
         }
     }
+}
+
+/// How often each switch has been polled up to a moment.
+fn polls_until(now: Moment) -> u64 {
+    now.since(Moment::START).div(limits::POLL_EVERY)
 }
 
 #[cfg(test)]

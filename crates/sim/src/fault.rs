@@ -8,7 +8,7 @@
 //! | latent_intent | no | yes | no | no |
 //! | latent_exercise | no | no | yes | no |
 //! | miswired | no | no | no | yes |
-//! | silent | no answer | no answer | no answer | no answer |
+//! | silent | a circuit switch: the third poll missed | no answer | no answer | no answer |
 //! | foreign_change | the next poll | no | yes | yes |
 //!
 //! docs/scenarios.md has the same table for people.
@@ -45,7 +45,7 @@ pub enum FaultKind {
     LatentIntent,
     /// A chip computes wrongly under load; only the end-to-end check notices.
     LatentExercise,
-    /// Two fibres of one switch and side are swapped.
+    /// Two fibres or cables of one switch and side are swapped.
     Miswired,
     /// A part does not answer what it is asked; what runs on it runs on.
     Silent,

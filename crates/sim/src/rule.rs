@@ -83,6 +83,8 @@ pub enum Violation {
     DrainUnasked { path: String, by: String },
     #[error("{case}: {path} returns without having been verified")]
     Unverified { case: CaseId, path: String },
+    #[error("{path} has come into the plant again and was not tested")]
+    Untested { path: String },
     #[error("{case}: {path} returns without probation")]
     NoProbation { case: CaseId, path: String },
     #[error("{n} things are worked on at once, where {n_at_once} were allowed")]

@@ -191,6 +191,10 @@ pub fn run(
             break;
         }
     }
+    if let Some(end) = scenario.end {
+        // The last event came before: what jobs hold and wait for they do until the end.
+        world.rest(end);
+    }
     world.check();
     Ok(world.summary(scenario.seed))
 }

@@ -5,12 +5,12 @@ use serde::Serialize;
 use selvedge_control::core::Core;
 use selvedge_control::state::JobState;
 use selvedge_model::fabric::Role;
-use selvedge_model::unit::Moment;
+use selvedge_model::unit::{Moment, Span};
 
 use crate::tally::Availability;
 use crate::world::World;
 
-/// How jobs ended; the last five add up to the first.
+/// How jobs ended; the five after the first add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JobCounts {
     /// Handed in.
@@ -23,11 +23,18 @@ pub struct JobCounts {
     pub refused: u64,
     /// Ended by somebody.
     pub cancelled: u64,
-    /// Accepted, and neither over nor known any more, or not over at the end of the run.
+    /// Neither over nor refused: those that still held hardware or waited when the run was ended,
+    /// and those, never any, that were accepted and are known no more.
     pub lost: u64,
+    /// Of the lost ones, those that held hardware when the run was ended.
+    pub running: u64,
+    /// Of the lost ones, those that waited when the run was ended.
+    pub waiting: u64,
 }
 
-/// Seconds from submitting to the first start.
+/// Seconds from submitting to the first start, or to the end of a job that never started.  One
+/// that still waited when the run was ended counts with what it had waited: were there any, the
+/// figures are lower bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Waits {
     /// On average.
@@ -60,13 +67,15 @@ pub struct Summary {
     pub violations: u64,
     /// The first of them, in words.
     pub violation_list: Vec<String>,
-    /// Share of chip-time that jobs held, until the last one ended.
+    /// Share of chip-time that jobs held, until the last one ended or, where some had not, until
+    /// the run was ended.
     pub utilisation: f64,
     /// How long jobs waited.
     pub wait_s: Waits,
     /// Share of jobs that ran and were interrupted by a fault.
     pub interrupted: f64,
-    /// Kept work by the chip-time that jobs held.
+    /// Kept work by the chip-time that jobs held; of those that still ran when the run was ended,
+    /// what their last checkpoint holds.
     pub goodput: f64,
     /// How often slices of each size could be placed.
     pub availability: Vec<Availability>,
@@ -86,8 +95,10 @@ pub struct Summary {
     pub inputs: u64,
     /// Commands to devices.
     pub commands: u64,
-    /// Polls of switches, nearly all of them answered by this counter.
+    /// Polls that switches answered, nearly all of them by this counter.
     pub polls: u64,
+    /// Polls that switches did not answer.
+    pub polls_missed: u64,
     /// Times that the power failed.
     pub crashes: u64,
 }
@@ -95,7 +106,7 @@ pub struct Summary {
 impl World {
     /// What the run came to, as it stands now.
     pub fn summary(&self, seed: u64) -> Summary {
-        let (core, tally) = (self.core(), self.tally());
+        let (core, tally, now) = (self.core(), self.tally(), self.now());
         let jobs = &core.state().jobs;
         let mut counts = JobCounts {
             submitted: tally.n_submitted,
@@ -110,25 +121,27 @@ impl World {
                 JobState::Finished => counts.finished += 1,
                 JobState::Failed { .. } => counts.failed += 1,
                 JobState::Cancelled => counts.cancelled += 1,
-                JobState::Queued { .. }
-                | JobState::Starting { .. }
+                JobState::Queued { .. } => counts.waiting += 1,
+                JobState::Starting { .. }
                 | JobState::Running { .. }
-                | JobState::Stopping { .. } => counts.lost += 1,
+                | JobState::Stopping { .. } => counts.running += 1,
             }
-            last_end = last_end.max(job.ended.unwrap_or(self.now()));
-            if let Some(first) = job.first_started.or(job.ended) {
-                waits.push(first.since(job.submitted).as_secs_f64());
-            }
+            last_end = last_end.max(job.ended.unwrap_or(now));
+            let waited_to = job.first_started.or(job.ended).unwrap_or(now);
+            waits.push(waited_to.since(job.submitted).as_secs_f64());
             let n_seats = f64::from(n_seats(core, job_id));
             let (duration, step, _) = job.spec.work.steps();
-            held += job.allocated.as_secs_f64() * n_seats;
-            kept += step.times(job.kept).min(duration).as_secs_f64() * n_seats;
+            // What it holds at the end is entered among what it held only when it gives it up.
+            let holds = job.place.as_ref().map_or(Span::ZERO, |_| now.since(job.placed_at));
+            held += (job.allocated + holds).as_secs_f64() * n_seats;
+            let task = self.plant().tasks().of(job_id).filter(|it| it.is_live());
+            let n_kept = task.map_or(job.kept, |it| it.kept_at_death(now));
+            kept += step.times(n_kept).min(duration).as_secs_f64() * n_seats;
             n_started += u64::from(job.first_started.is_some());
             n_interrupted += u64::from(job.n_interrupted != 0);
         }
-        counts.lost += tally.n_submitted.saturating_sub(
-            counts.finished + counts.failed + counts.refused + counts.cancelled + counts.lost,
-        );
+        let n_over = counts.finished + counts.failed + counts.refused + counts.cancelled;
+        counts.lost = tally.n_submitted.saturating_sub(n_over);
         let chips = n_chips(core) as f64;
         Summary {
             seed,
@@ -148,10 +161,11 @@ impl World {
             faults: (crate::fault::FaultKind::ALL.iter().zip(self.plant().n_faults()))
                 .map(|(kind, n)| FaultCount { kind: kind.word(), n })
                 .collect(),
-            simulated_s: self.now().as_secs_f64(),
+            simulated_s: now.as_secs_f64(),
             inputs: tally.n_inputs,
             commands: tally.n_commands,
-            polls: self.plant().n_polls(self.now()),
+            polls: self.plant().n_polls(now),
+            polls_missed: self.plant().n_polls_missed(now),
             crashes: tally.n_crashes,
         }
     }

@@ -419,6 +419,7 @@ impl Forecast {
             ("at", Some(at)) => format!("starts at {}", number::clock(at)),
             ("now", _) => "starts now".to_owned(),
             ("never", _) => "can never start".to_owned(),
+            ("unknown", _) => "starts at no known time".to_owned(),
             (word, _) => format!("start {word}"),
         };
         let on = match self.cubes.len() {

@@ -77,6 +77,7 @@ struct CaseRow {
     n_seen: u32,
     n_repairs: u32,
     taken_by: Option<String>,
+    closed: Option<String>,
     evidence: Vec<Evidence>,
 }
 
@@ -202,7 +203,8 @@ fn tell(text: &str, client: &Client, globals: &Globals) -> Outcome {
         words(&case.symptom)
     ));
     let since = number::clock(case.since_s);
-    facts.add("state", format!("{} since {since}", words(&case.state)));
+    let how = case.closed.as_ref().map_or(String::new(), |it| format!(" ({it})"));
+    facts.add("state", format!("{}{how} since {since}", words(&case.state)));
     facts.add("opened", number::clock(case.opened_s));
     facts.add("repairs", case.n_repairs.to_string());
     facts.add("taken by", case.taken_by.as_deref().unwrap_or("nobody"));

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::planted::Defect;
 use crate::settings::Level;
-use crate::state::{Event, Job, JobState, Maintenance, Timer};
+use crate::state::{Closing, Drain, Event, Job, JobState, Maintenance, Timer};
 
 impl Core {
     pub(super) fn ask(&mut self, by: String, what: Ask) -> Result<Accepted, Refused> {
@@ -294,7 +294,9 @@ impl Core {
             Some(taker) if *taker != by => {
                 return Err(Refused::CaseTaken { case, by: taker.clone() });
             }
-            _ if self.state.settings.has(Defect::RequalificationSkipped) => self.close(case),
+            _ if self.state.settings.has(Defect::RequalificationSkipped) => {
+                self.close(case, Closing::Requalified)
+            }
             _ => self.verify(case),
         }
         Ok(Accepted::Case(case))
@@ -368,6 +370,7 @@ impl Core {
         let version = self.state.plants.len() as u64;
         self.note(Note::PlantApplied { version, n_parts, n_added, n_retired });
         self.read_switches();
+        self.receive(before.parts().len());
         Ok(Accepted::Plant(version))
     }
 
@@ -395,7 +398,7 @@ impl Core {
     }
 
     /// Drains and cases follow a fibre that was re-patched: the new one is as little trusted as
-    /// the old.  What has been taken out altogether has neither.
+    /// the old.  What has been taken out altogether has no case, and its drains wait for it.
     fn retarget(&mut self, before: &Fabric) {
         let named: Vec<Target> = self.state.drains.keys().copied().collect();
         let cases = self.state.open_cases.keys().copied();
@@ -412,9 +415,13 @@ impl Core {
                     self.state.cases[case].target = new;
                     self.state.open_cases.insert(new, case);
                 }
-            } else if let Some(case) = case {
-                self.abandon(case);
+                continue;
             }
+            if let Some(case) = case {
+                self.note(Note::CaseRetired { case });
+                self.end_case(case, Closing::Retired);
+            }
+            self.set_aside(before, old, drains.unwrap_or_default());
         }
         self.recount_outages();
         let stranded =
@@ -423,6 +430,60 @@ impl Core {
         for switch in gone {
             self.state.switches.remove(&switch);
             self.clear_timer(Timer::Switch(switch));
+        }
+    }
+
+    /// What people have drained stays theirs when it leaves the plant: their drains wait under its
+    /// name until it comes again.
+    fn set_aside(&mut self, before: &Fabric, old: Target, mut drains: Vec<Drain>) {
+        drains.retain(|it| matches!(it.by, Owner::Person(_)));
+        if drains.is_empty() {
+            return;
+        }
+        let path = match old {
+            Target::Link(link) => {
+                let link = before.link(link);
+                // A cable goes by the end that has left with its part.
+                let has_left =
+                    |port: &PortId| self.fabric.part(self.fabric.part_of_port(*port)).retired;
+                let end = [link.source, link.target].into_iter().find(has_left);
+                before.port_path(end.unwrap_or(link.source))
+            }
+            Target::Part(_) | Target::Node(_) | Target::Port(_) => before.path(old),
+        };
+        let is_cable = matches!(old, Target::Link(_));
+        self.state.set_aside.entry((path, is_cable)).or_default().extend(drains);
+    }
+
+    /// What comes under a name that had left is drained by whom it was, and a part of it is tested
+    /// as a repaired one is: nobody knows what was done to it meanwhile (DESIGN §5: no path skips
+    /// requalification).
+    fn receive(&mut self, n_before: usize) {
+        for ((path, is_cable), drains) in std::mem::take(&mut self.state.set_aside) {
+            let found = self.fabric.find(&path).map(|it| self.named(it));
+            let is_its = |it: &Target| {
+                self.known_target(*it).is_ok() && is_cable == matches!(it, Target::Link(_))
+            };
+            let Some(target) = found.filter(is_its) else {
+                self.state.set_aside.insert((path, is_cable), drains);
+                continue;
+            };
+            for drain in drains {
+                let owner = drain.by.clone();
+                self.take_out(target, owner, drain.why, drain.evicts);
+            }
+        }
+        let parts = || self.fabric.parts().pairs();
+        let retired: BTreeSet<&str> =
+            parts().filter(|(_, it)| it.retired).map(|(_, it)| &*it.name).collect();
+        let returned: Vec<PartId> = parts()
+            .filter(|(id, it)| n_before <= id.idx() && !it.retired && retired.contains(&*it.name))
+            .map(|(id, _)| id)
+            .collect();
+        for part in returned {
+            let target = Target::Part(part);
+            let case = self.open(target, Symptom::Returned, Severity::Critical, None);
+            self.act(case, Level::Repair);
         }
     }
 

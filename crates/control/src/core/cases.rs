@@ -25,13 +25,21 @@ use crate::note::{CaseState, Note, Owner, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
 use crate::settings::Level;
-use crate::state::{Case, Drain, JobState, PartState, Timer};
+use crate::state::{Case, Closing, Drain, JobState, PartState, Timer};
 use crate::{family, health, preflight};
 
 impl Core {
     /// A symptom was seen: open a case, or add to the one there is.
     pub(super) fn see(&mut self, target: Target, symptom: Symptom, value: Option<u32>) {
         let now = self.state.now;
+        if symptom == Symptom::Silent
+            && let Some(case) = self.out_at(target)
+        {
+            // What is silent stays so until somebody has been there: told by an unanswered write
+            // and by a missed poll, it is not seen twice.
+            self.grow(case, Severity::Transient, symptom, value);
+            return;
+        }
         let seen = self.state.sightings.entry((target, symptom)).or_default();
         if SIGHTINGS_MAX <= seen.len() {
             seen.remove(0);
@@ -76,7 +84,19 @@ impl Core {
             known.n_seen += count(evidence.len());
             let room = EVIDENCE_MAX.saturating_sub(known.evidence.len());
             known.evidence.extend(evidence.into_iter().take(room));
-            self.close(other);
+            self.close(other, Closing::Absorbed { into: case });
+        }
+    }
+
+    /// The case of `target` for which it has not been looked at since.
+    fn out_at(&self, target: Target) -> Option<CaseId> {
+        let case = self.state.open_cases.get(&target).copied()?;
+        match self.state.cases[case].state {
+            CaseState::Observed
+            | CaseState::Draining
+            | CaseState::Waiting
+            | CaseState::UnderRepair => Some(case),
+            CaseState::Verifying | CaseState::Probation { .. } | CaseState::Closed => None,
         }
     }
 
@@ -131,6 +151,7 @@ impl Core {
             n_repairs: 0,
             taken_by: None,
             maintenance: None,
+            closed: None,
         });
         self.state.open_cases.insert(target, case);
         self.note(Note::CaseOpened { case, target, symptom, severity });
@@ -522,7 +543,7 @@ impl Core {
 
     fn verified(&mut self, case: CaseId) {
         if self.state.settings.has(Defect::ProbationSkipped) {
-            self.close(case);
+            self.close(case, Closing::Requalified);
             return;
         }
         let until = self.state.now + self.state.settings.probation;
@@ -533,7 +554,8 @@ impl Core {
     /// A deadline of a case has come.
     pub(super) fn case_due(&mut self, case: CaseId) {
         match self.state.cases[case].state {
-            CaseState::Observed | CaseState::Probation { .. } => self.close(case),
+            CaseState::Observed => self.close(case, Closing::Passed),
+            CaseState::Probation { .. } => self.close(case, Closing::Requalified),
             CaseState::UnderRepair => self.verify(case),
             // No answer: what does not answer is not verified.
             CaseState::Verifying => self.grow(case, Severity::Transient, Symptom::Silent, None),
@@ -542,15 +564,16 @@ impl Core {
         }
     }
 
-    pub(super) fn close(&mut self, case: CaseId) {
+    pub(super) fn close(&mut self, case: CaseId, how: Closing) {
         let target = self.state.cases[case].target;
         self.state.open_cases.remove(&target);
         self.put_back(target, &Owner::Case(case));
-        self.abandon(case);
+        self.end_case(case, how);
     }
 
     /// The case is over; its target is back, or has been taken out of the plant.
-    pub(super) fn abandon(&mut self, case: CaseId) {
+    pub(super) fn end_case(&mut self, case: CaseId, how: Closing) {
+        self.state.cases[case].closed = Some(how);
         self.clear_timer(Timer::Case(case));
         self.state.awaited.remove(&self.case_errand(case));
         self.move_case(case, CaseState::Closed);

@@ -14,7 +14,7 @@ use selvedge_model::unit::{Moment, Span};
 use crate::core::{Core, Refused, fabric_of};
 use crate::family;
 use crate::note::{CaseState, Owner};
-use crate::schedule::explain::{self, Forecast, Outages, Step};
+use crate::schedule::explain::{self, Forecast, Never, Outages, Step};
 use crate::schedule::promise::Promise;
 use crate::schedule::{Busy, Waiting};
 use crate::state::{Drain, Job, JobState, State, Timer};
@@ -103,6 +103,7 @@ impl Core {
             parts: state.parts.clone(),
             switches: state.switches.clone(),
             drains: state.drains.clone(),
+            set_aside: state.set_aside.clone(),
             cases: state.cases.clone(),
             open_cases: state.open_cases.clone(),
             sightings: BTreeMap::new(),
@@ -144,7 +145,9 @@ impl Core {
     /// What a submit of it would be refused for.
     pub fn dry_run(&self, spec: &JobSpec) -> Result<Forecast, Refused> {
         match self.acceptable(spec) {
-            Err(Refused::TooLarge { .. }) => return Ok(Forecast::Never),
+            Err(Refused::TooLarge { n_parts, .. }) => {
+                return Ok(Forecast::Never { why: Never::TooLarge { n_parts } });
+            }
             Err(refused) => return Err(refused),
             Ok(_) => (),
         }

@@ -7,6 +7,7 @@
 mod world;
 
 mod faults;
+mod forecasts;
 mod lives;
 mod plans;
 mod plants;

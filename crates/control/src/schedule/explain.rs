@@ -14,6 +14,7 @@ use selvedge_model::job::Place;
 use selvedge_model::unit::Moment;
 
 use crate::capacity;
+use crate::limits;
 use crate::schedule::suppose::Supposed;
 use crate::schedule::{self, View, Waiting};
 use crate::state::PartState;
@@ -221,13 +222,31 @@ pub enum Forecast {
         /// When.
         at: Moment,
     },
-    /// When these jobs, which have no limit, end or what is out of use returns.
+    /// When this has happened, for which there is no time: jobs without a limit end, what is out of
+    /// use is brought back, and those who stand before it and cannot start themselves are held.
     Unknown {
-        /// Jobs without limit on hardware that it could use.
-        jobs: Vec<JobId>,
+        /// What it waits for; none of it can be left out, unless it is more than
+        /// [`limits::FORECAST_STEPS_MAX`].
+        steps: Vec<Step>,
     },
-    /// No hardware of this plant can hold it.
-    Never,
+    /// At no time.
+    Never {
+        /// Why.
+        why: Never,
+    },
+}
+
+/// Why a job can never start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Never {
+    /// It is larger than any pool.
+    TooLarge {
+        /// How many parts of its kind the largest pool has.
+        n_parts: usize,
+    },
+    /// It would not start either if it were alone and everything sound.
+    NoRoom,
 }
 
 /// Plays the queue forward until `job` starts: jobs run to their limits, what comes back by itself
@@ -243,26 +262,63 @@ pub fn forecast(
     if let Some(start) = plan.starts.into_iter().find(|it| it.job == job) {
         return Forecast::Now { place: start.place };
     }
-    match play(view, job, outages, coming) {
-        Some(at) => Forecast::At { at },
-        None => Forecast::Unknown { jobs: endless(view) },
+    if let Some(at) = play(view, job, outages, coming, &[]) {
+        return Forecast::At { at };
     }
+    let starts_by = |done: &[Step]| play(view, job, outages, coming, done).is_some();
+    let mut steps = endless(view, job, coming);
+    let stays_out = |it: &&Target| !outages.returning.contains_key(*it);
+    let out = outages.out.keys().filter(stays_out);
+    steps.extend(out.map(|&target| Step::Return { target }));
+    if !starts_by(&steps) {
+        let others = view.queue.iter().chain(coming.iter().map(|it| &it.1)).map(|it| it.job);
+        let holds = others.filter(|it| *it != job).map(|job| Step::Hold { job });
+        // Others are held last: who is to leave the queue is asked only where nothing else helps.
+        steps.splice(0..0, holds);
+        if !starts_by(&steps) {
+            return Forecast::Never { why: Never::NoRoom };
+        }
+    }
+    if steps.len() <= limits::FORECAST_STEPS_MAX
+        && let Some(fewer) = fewest(steps.clone(), starts_by)
+    {
+        steps = fewer;
+    }
+    Forecast::Unknown { steps }
 }
 
-fn endless(view: &View<'_>) -> Vec<JobId> {
-    view.busy.iter().filter(|it| it.release_by == Moment::NEVER).map(|it| it.job).collect()
+/// Jobs before which nobody knows when they end.
+fn endless(view: &View<'_>, job: JobId, coming: &[(Moment, Waiting<'_>)]) -> Vec<Step> {
+    let busy = view.busy.iter().filter(|it| it.release_by == Moment::NEVER).map(|it| it.job);
+    let waiting = view.queue.iter().chain(coming.iter().map(|it| &it.1));
+    let waiting = waiting.filter(|it| it.limit.is_none()).map(|it| it.job);
+    let all: BTreeSet<JobId> = busy.chain(waiting).filter(|it| *it != job).collect();
+    all.into_iter().map(|job| Step::End { job }).collect()
 }
 
-/// The moment at which `job` starts if everything takes as long as it may.
+/// The moment at which `job` starts if everything takes as long as it may and `done` is done: what
+/// is to return and who is to be held at once, who is to end when nothing else is left to come.
 fn play(
     view: &View<'_>,
     job: JobId,
     outages: &Outages,
     coming: &[(Moment, Waiting<'_>)],
+    done: &[Step],
 ) -> Option<Moment> {
     let mut then = Supposed::at_latest(view, outages, coming);
     // One that waits for a spare goes on with the parts that it has.
     then.end(job);
+    let mut ends = BTreeSet::new();
+    let mut back = Vec::new();
+    for step in done {
+        match *step {
+            Step::Hold { job } => then.hold(job),
+            Step::Return { target } => back.push(target),
+            Step::End { job } => drop(ends.insert(job)),
+            Step::Release { .. } | Step::Wait { .. } => (),
+        }
+    }
+    then.bring_back(back);
     loop {
         if then.settle(job) {
             return Some(then.now);
@@ -270,7 +326,10 @@ fn play(
         if view.means.preempt && then.stops_others_for(job) {
             return Some(then.now + view.stop_max);
         }
-        let next = then.next_event()?;
-        then.go_on(next);
+        match then.next_event() {
+            Some(next) => then.go_on(next),
+            None if then.end_one_of(&ends) => (),
+            None => return None,
+        }
     }
 }

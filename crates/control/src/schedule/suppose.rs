@@ -126,6 +126,13 @@ impl<'a> Supposed<'a> {
     /// A job that waits is held back.
     pub(super) fn hold(&mut self, job: JobId) {
         self.queue.retain(|it| it.job != job);
+        self.coming.retain(|it| it.1.job != job);
+    }
+
+    /// One of these jobs that holds hardware ends; false if none does.
+    pub(super) fn end_one_of(&mut self, jobs: &BTreeSet<JobId>) -> bool {
+        let found = self.busy.iter().map(|it| it.row.job).find(|it| jobs.contains(it));
+        found.inspect(|&job| self.end(job)).is_some()
     }
 
     /// A job has ended.

@@ -47,6 +47,9 @@ pub struct CaseView {
     pub taken_by: Option<String>,
     /// The maintenance that it belongs to.
     pub maintenance: Option<u32>,
+    /// How it was closed: `passed` (not seen again), `requalified`, `absorbed` (by a larger case) or
+    /// `retired` (its part was taken out of the plant).
+    pub closed: Option<String>,
     /// What was seen: the first lines.
     pub evidence: Vec<EvidenceView>,
 }
@@ -60,7 +63,8 @@ pub struct EvidenceView {
     pub symptom: String,
     /// What was measured, in the symptom's unit.
     pub value: Option<u32>,
-    /// What a topology file's finding says and what to do about it, as long as the file has it.
+    /// What a topology file's finding says and what to do about it, as long as the file has it; how
+    /// many polls a switch has missed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
@@ -340,12 +344,16 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
         n_repairs: case.n_repairs,
         taken_by: case.taken_by.clone(),
         maintenance: case.maintenance,
+        closed: case.closed.map(|it| words::closing(it).to_owned()),
         evidence: evidence.collect(),
     }
 }
 
 /// What a piece of evidence says beyond its number.
 fn words_of(shell: &Shell, target: Target, symptom: Symptom, value: Option<u32>) -> Option<String> {
+    if let (Symptom::Silent, Target::Part(_), Some(n)) = (symptom, target, value) {
+        return Some(format!("{n} polls in a row were not answered"));
+    }
     let is_file = matches!(symptom, Symptom::TopologyFaulty | Symptom::TopologyDoubtful);
     let (true, Target::Part(part), Some(rule)) = (is_file, target, value) else { return None };
     preflight::words_of_rule(shell.core().fabric(), part, rule)

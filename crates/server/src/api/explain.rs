@@ -3,7 +3,7 @@
 use selvedge_control::capacity::{Capacity, Largest};
 use selvedge_control::core::{Core, Explanation};
 use selvedge_control::family;
-use selvedge_control::schedule::explain::{Forecast, Step};
+use selvedge_control::schedule::explain::{Forecast, Never, Step};
 use selvedge_control::state::{Job, JobState};
 use selvedge_family::graph::ChipGraph;
 use selvedge_model::fault::Target;
@@ -63,26 +63,45 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
             let why = "by then those before it must have left, by their limits";
             ("at", Some(*at), Vec::new(), why.to_owned())
         }
-        Forecast::Unknown { jobs } if jobs.is_empty() => {
-            let why = "it starts when what is out of use returns";
-            ("unknown", None, Vec::new(), why.to_owned())
+        Forecast::Unknown { steps } => ("unknown", None, Vec::new(), awaited_words(shell, steps)),
+        Forecast::Never { why: Never::TooLarge { n_parts } } => {
+            let parts = words::counted(*n_parts as u64, "part");
+            let why = format!("the largest pool of this plant has {parts} for it");
+            ("never", None, Vec::new(), why)
         }
-        Forecast::Unknown { jobs } => {
-            let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
-            let why = format!(
-                "by the limits alone it never starts: it waits for what is out of use, or for jobs \
-                 without a limit ({})",
-                names.join(", ")
-            );
-            ("unknown", None, Vec::new(), why)
-        }
-        Forecast::Never => {
-            ("never", None, Vec::new(), "no hardware of this plant can hold it".to_owned())
+        Forecast::Never { why: Never::NoRoom } => {
+            let why = "it would not start either if it were alone and everything sound";
+            ("never", None, Vec::new(), why.to_owned())
         }
     };
     let at_s = at.map(selvedge_model::unit::Moment::as_secs_f64);
     ForecastView { start: start.to_owned(), at_s, cubes, why }
 }
+
+/// What has to happen first, for which nobody knows the time.
+fn awaited_words(shell: &Shell, steps: &[Step]) -> String {
+    let fabric = shell.core().fabric();
+    let awaited = |step: &Step| match *step {
+        Step::End { job } => format!("{job} has ended, which has no limit"),
+        Step::Return { target } => {
+            format!("{} is back, which somebody has to bring back", words::path(fabric, target))
+        }
+        Step::Hold { job } => {
+            format!("{job} no longer stands before it, which cannot start itself")
+        }
+        Step::Release { job } => format!("{job} is released"),
+        Step::Wait { until } => format!("it is {until}"),
+    };
+    let all: Vec<String> = steps.iter().take(AWAITED_SHOWN).map(awaited).collect();
+    let more = match steps.len().checked_sub(AWAITED_SHOWN) {
+        Some(n) if 0 < n => format!("; and {n} more"),
+        Some(_) | None => String::new(),
+    };
+    format!("it starts once {}{more}; nobody knows when", all.join("; "))
+}
+
+/// Things that a job waits for in one line.
+const AWAITED_SHOWN: usize = 4;
 
 /// Why a job stands as it does, and what would let it start if it waits.
 pub(crate) fn explain(

@@ -56,6 +56,7 @@ impl About {
             Note::CaseOpened { .. }
             | Note::CaseGrew { .. }
             | Note::CaseMoved { .. }
+            | Note::CaseRetired { .. }
             | Note::Drained { .. }
             | Note::Undrained { .. }
             | Note::BreakerTripped { .. }

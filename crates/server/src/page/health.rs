@@ -336,6 +336,7 @@ impl CasePage {
                     }
                     (tile("repairs", html! { (case.n_repairs) }))
                     @if let Some(by) = &case.taken_by { (tile("taken by", name(by))) }
+                    @if let Some(how) = &case.closed { (tile("closed", html! { (how) })) }
                     @if let Some(work) = case.maintenance {
                         (tile("planned work", html! { (work) }))
                     }

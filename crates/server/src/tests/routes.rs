@@ -100,6 +100,24 @@ async fn a_fault_becomes_a_case_and_is_repaired() {
     stand.down();
 }
 
+/// The plant's own process polls the switches: nobody writes to this one.
+#[tokio::test]
+async fn a_silent_switch_of_an_idle_pod_has_a_case_and_is_repaired() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let fault = json!({ "target": "x5", "action": "inject", "kind": "silent" });
+    assert_eq!(stand.post("/v1/faults", fault).await["kind"], "silent");
+    let first = |cases: &Value| cases["cases"][0].clone();
+    let cases = stand.until("/v1/cases", |it| first(it).is_object()).await;
+    let case = first(&cases);
+    assert_eq!((&case["target"], &case["symptom"]), (&json!("x5"), &json!("silent")), "{case}");
+    assert_eq!(case["evidence"][0]["words"], "3 polls in a row were not answered", "{case}");
+    let path = format!("/v1/cases/{}", case["id"]);
+    let closed = stand.until(&path, |it| it["state"] == "closed").await;
+    assert_eq!(closed["closed"], "requalified", "{closed}");
+    stand.down();
+}
+
 #[tokio::test]
 async fn drains_belong_to_who_made_them() {
     let dir = tempdir();

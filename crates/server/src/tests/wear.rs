@@ -89,6 +89,14 @@ async fn a_cube_that_comes_again_stands_where_it_stood() {
     assert!(!names().await.contains(&"cube3".to_owned()));
     apply("deployed = \"0-11\"\n", 2).await;
     assert_eq!(names().await, all, "each once, in its place");
+    let cases = stand.get("/v1/cases").await;
+    let case = &cases["cases"][0];
+    assert_eq!(
+        (&case["target"], &case["symptom"]),
+        (&json!("cube3"), &json!("returned")),
+        "{cases}"
+    );
+    stand.until("/v1/cubes/cube3", |it| it["health"] == "ok").await;
     let map = page(&stand, "/").await;
     let at = |name: &str| map.find(&format!("data-cube=\"{name}\"")).unwrap();
     assert!(at("cube2") < at("cube3") && at("cube3") < at("cube4"));

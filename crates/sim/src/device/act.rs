@@ -1,6 +1,7 @@
 //! What happens in a plant when its moment has come.
 
 use super::*;
+use selvedge_model::fault::Symptom;
 use selvedge_model::job::{Place, Work};
 
 impl Plant {
@@ -51,6 +52,14 @@ impl Plant {
                 }
                 Event::Poll => {
                     self.poll(heard);
+                    return;
+                }
+                Event::Missed { switch, since, n } => {
+                    if self.truth.mute.get(&switch) == Some(&since) {
+                        let value = Some(u32::try_from(n).unwrap_or(u32::MAX));
+                        let (target, symptom) = (Target::Part(switch), Symptom::Silent);
+                        heard.push(Input::Report { target, symptom, value });
+                    }
                     return;
                 }
                 Event::CrewTakes { case } => {
@@ -225,6 +234,7 @@ impl Plant {
         let id = self.truth.fault_id;
         self.truth.faults.insert(id, Fault { kind, target, partner, value, since: self.truth.now });
         self.light.relight(&self.fabric, &self.truth.faults);
+        self.hearken();
         self.report_soon(id);
         self.lose_broken();
     }
@@ -287,6 +297,7 @@ impl Plant {
             }
         }
         self.light.relight(&self.fabric, &self.truth.faults);
+        self.hearken();
         gone.len()
     }
 
@@ -382,6 +393,35 @@ impl Plant {
         let at = Moment::START + limits::POLL_EVERY.times(n_polls);
         self.truth.poll_at = Some(at);
         self.at(at, Event::Poll);
+    }
+
+    /// Looks which circuit switches answer, after faults have come or gone.  One that has fallen mute
+    /// is missed by its polls, and the last of a few is reported; that is all that polls cost.
+    pub(super) fn hearken(&mut self) {
+        let (now, n_polls) = (self.truth.now, polls_until(self.truth.now));
+        let was = std::mem::take(&mut self.truth.mute);
+        let faults = self.truth.faults.values();
+        let mute: BTreeSet<PartId> = faults
+            .filter(|it| matches!(it.kind, FaultKind::SwitchDown | FaultKind::Silent))
+            .filter_map(|it| if let Target::Part(part) = it.target { Some(part) } else { None })
+            .filter(|it| self.truth.switches.contains_key(it))
+            .collect();
+        for (_, since) in was.iter().filter(|it| !mute.contains(it.0)) {
+            self.truth.n_missed += n_polls - polls_until(*since);
+        }
+        for switch in mute {
+            let since = was.get(&switch).copied();
+            self.truth.mute.insert(switch, since.unwrap_or(now));
+            if since.is_none() {
+                self.miss(switch, now, limits::POLLS_MISSED);
+            }
+        }
+    }
+
+    /// The poll that is the `n`th that a switch has missed since then is reported.
+    pub(super) fn miss(&mut self, switch: PartId, since: Moment, n: u64) {
+        let at = Moment::START + limits::POLL_EVERY.times(polls_until(since) + n);
+        self.at(at, Event::Missed { switch, since, n });
     }
 
     /// A poll tells of the switches that have changed by themselves; all others only count.
@@ -569,7 +609,7 @@ fn takes(kind: FaultKind) -> &'static str {
         }
         FaultKind::SwitchDown => "a switch",
         FaultKind::PortFailed | FaultKind::PortLossHigh => "a port of a circuit switch",
-        FaultKind::Miswired => "a port of a machine with a fibre to a circuit switch",
+        FaultKind::Miswired => "a port of a machine with a fibre or cable to a switch",
         FaultKind::Silent => "a whole part",
         FaultKind::ForeignChange => "a circuit switch",
     }

@@ -111,6 +111,12 @@ pub(super) enum Event {
         fault: u32,
     },
     Poll,
+    /// A circuit switch that has been mute since then has missed so many polls.
+    Missed {
+        switch: PartId,
+        since: Moment,
+        n: u64,
+    },
     CrewTakes {
         case: CaseId,
     },
@@ -169,6 +175,12 @@ pub(super) struct Truth {
     /// Switches whose pairs have changed by no order since the last poll.
     pub(super) unpolled: BTreeSet<PartId>,
     pub(super) poll_at: Option<Moment>,
+    /// Since when circuit switches do not answer, for those that do not.
+    #[serde(default)]
+    pub(super) mute: BTreeMap<PartId, Moment>,
+    /// Polls that were not answered by switches that answer again.
+    #[serde(default)]
+    pub(super) n_missed: u64,
     /// When mirrors last moved by no order, or a fault ended.
     pub(super) meddled: Option<Moment>,
     /// Writes that a switch carried out after a newer one.
@@ -200,6 +212,8 @@ impl Truth {
             tables: Tables::default(),
             unpolled: BTreeSet::new(),
             poll_at: None,
+            mute: BTreeMap::new(),
+            n_missed: 0,
             meddled: None,
             n_stale_writes: 0,
             faults: BTreeMap::new(),

@@ -181,6 +181,36 @@ fn a_silent_part_answers_nothing_until_it_is_repaired() {
     assert_eq!(bench.ask(Command::ReadSwitch { switch: PartId::new(0) }).len(), 1);
 }
 
+/// Goal: nobody writes to a switch, and its silence is noticed all the same.
+#[test]
+fn a_silent_switch_is_missed_by_its_polls_and_reported_once() {
+    let mut bench = bench();
+    let (silent, heard) = bench.inject(FaultKind::Silent, "x0");
+    assert_eq!(heard, [], "two polls may be late");
+    let missed = |n| Input::Report { target: silent, symptom: Symptom::Silent, value: Some(n) };
+    assert_eq!(bench.wait(), [missed(3)]);
+    assert_eq!(bench.wait(), []);
+    let n_switches = hardware::SWITCHES as u64;
+    let n_all = bench.now.since(Moment::START).div(limits::POLL_EVERY) * n_switches;
+    assert_eq!(bench.plant.n_polls_missed(bench.now), 6);
+    assert_eq!(bench.plant.n_polls(bench.now), n_all - 6);
+    // Who was not there to hear it is told at the next poll.
+    bench.plant.reconnect(bench.now);
+    let heard = bench.wait();
+    assert!(heard.contains(&missed(7)), "{heard:?}");
+
+    // One that answers again in time is not reported; what it has missed stays counted.
+    bench.plant.clear(bench.now, silent).unwrap();
+    bench.inject(FaultKind::Silent, "x0");
+    bench.plant.clear(bench.now, silent).unwrap();
+    bench.wait();
+    assert_eq!(bench.wait(), []);
+    assert_eq!(bench.plant.n_polls_missed(bench.now), 10);
+    // A cube is not polled: what is silent of it shows when it is asked.
+    assert_eq!(bench.inject(FaultKind::Silent, "cube0").1, []);
+    assert_eq!(bench.wait(), []);
+}
+
 #[test]
 fn a_switch_that_was_down_returns_dark_with_its_generation_and_the_poll_says_so() {
     let mut bench = bench();

@@ -325,6 +325,8 @@ fn finish(world: &mut World, dice: &mut Dice, by: &str) {
 /// that Selvedge may not touch by itself, and ends the repairs that people have begun.
 pub(super) fn attend(world: &mut World) {
     deploy_all(world);
+    // What was drained when it left the plant has come back drained.
+    undrain_all(world);
     let held: Vec<JobId> = (world.core().state().jobs.pairs())
         .filter(|(_, job)| matches!(job.state, JobState::Queued { held: true, .. }))
         .map(|(job, _)| job)

@@ -10,7 +10,6 @@ use selvedge_control::input::{Ask, Input, JobOrder};
 use selvedge_control::note::Owner;
 use selvedge_control::state::JobState;
 use selvedge_model::fabric::Fabric;
-use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
 
 use super::Violation;
@@ -19,8 +18,15 @@ use super::reach;
 /// Something that a person has done.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
-    Drained { target: Target, by: String },
-    Undrained { target: Target, by: String },
+    /// What is drained goes by the name of what stays of it, which outlives what it names.
+    Drained {
+        path: String,
+        by: String,
+    },
+    Undrained {
+        path: String,
+        by: String,
+    },
     Held(JobId),
     Released(JobId),
     Cancelled(JobId),
@@ -31,13 +37,10 @@ impl Deed {
     pub(crate) fn of(fabric: &Fabric, input: &Input) -> Option<Self> {
         let Input::Ask { by, what } = input else { return None };
         let by = by.clone();
+        let path = |target| fabric.path(reach::anchor(fabric, target));
         match what {
-            &Ask::Drain { target, .. } => {
-                Some(Deed::Drained { target: reach::anchor(fabric, target), by })
-            }
-            &Ask::Undrain { target } => {
-                Some(Deed::Undrained { target: reach::anchor(fabric, target), by })
-            }
+            &Ask::Drain { target, .. } => Some(Deed::Drained { path: path(target), by }),
+            &Ask::Undrain { target } => Some(Deed::Undrained { path: path(target), by }),
             &Ask::Job { job, order: JobOrder::Hold } => Some(Deed::Held(job)),
             &Ask::Job { job, order: JobOrder::Release } => Some(Deed::Released(job)),
             &Ask::Job { job, order: JobOrder::Cancel } => Some(Deed::Cancelled(job)),
@@ -51,8 +54,9 @@ impl Deed {
 pub(super) struct Book {
     /// Deeds whose records are not known to be durable.
     open: Vec<(u64, Deed)>,
-    /// What is drained by whom: things by their anchors, which stay when fibres move.
-    drains: BTreeSet<(Target, String)>,
+    /// What is drained by whom: things by the names of their anchors, which stay when fibres move and
+    /// when parts leave and come again.
+    drains: BTreeSet<(String, String)>,
     held: BTreeSet<JobId>,
     cancelled: BTreeSet<JobId>,
 }
@@ -78,8 +82,8 @@ impl Book {
 
     fn enter(&mut self, deed: Deed) {
         match deed {
-            Deed::Drained { target, by } => drop(self.drains.insert((target, by))),
-            Deed::Undrained { target, by } => drop(self.drains.remove(&(target, by))),
+            Deed::Drained { path, by } => drop(self.drains.insert((path, by))),
+            Deed::Undrained { path, by } => drop(self.drains.remove(&(path, by))),
             Deed::Held(job) => drop(self.held.insert(job)),
             Deed::Released(job) => drop(self.held.remove(&job)),
             Deed::Cancelled(job) => drop(self.cancelled.insert(job)),
@@ -92,24 +96,24 @@ impl Book {
     }
 
     /// Holds the core against the book.
-    pub(super) fn check(&mut self, core: &Core) -> Vec<Violation> {
+    pub(super) fn check(&self, core: &Core) -> Vec<Violation> {
         let (state, fabric) = (core.state(), core.fabric());
-        // A drain ends with a thing that has left the plant.
-        self.drains.retain(|(target, _)| reach::is_there(fabric, *target));
         let mut found = Vec::new();
-        let stands = |target: &Target, by: &str| {
-            let drains = state.drains.get(&reach::named(fabric, *target)).into_iter().flatten();
+        let stands = |path: &str, by: &str| {
+            // What has left the plant is drained once it comes again.
+            let there = fabric.find(path).filter(|it| reach::is_there(fabric, *it));
+            let Some(target) = there.map(|it| reach::named(fabric, it)) else { return true };
+            let drains = state.drains.get(&target).into_iter().flatten();
             drains.into_iter().any(|it| it.by == Owner::Person(by.to_owned()))
         };
-        for (target, by) in self.drains.iter().filter(|it| !stands(&it.0, &it.1)) {
-            let path = fabric.path(*target);
-            found.push(Violation::DrainTaken { path, by: by.clone() });
+        for (path, by) in self.drains.iter().filter(|it| !stands(&it.0, &it.1)) {
+            found.push(Violation::DrainTaken { path: path.clone(), by: by.clone() });
         }
         for (&target, drains) in &state.drains {
             for drain in drains {
                 let Owner::Person(by) = &drain.by else { continue };
-                if !self.drains.contains(&(reach::anchor(fabric, target), by.clone())) {
-                    let path = fabric.path(target);
+                let path = fabric.path(reach::anchor(fabric, target));
+                if !self.drains.contains(&(path.clone(), by.clone())) {
                     found.push(Violation::DrainUnasked { path, by: by.clone() });
                 }
             }

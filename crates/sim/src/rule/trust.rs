@@ -89,6 +89,7 @@ impl Trust {
                 found.push(Violation::Unverified { case, path });
             }
         }
+        found.extend(untested(core));
         for (idx, plan) in state.maintenances.iter().enumerate() {
             let is_at_work = |it: &&CaseId| state.cases[**it].maintenance == Some(idx as u32);
             let n_at_work = state.open_cases.values().filter(is_at_work).count();
@@ -98,6 +99,20 @@ impl Trust {
         }
         found
     }
+}
+
+/// Parts that have come again under the name of one that left, and have no case for it.
+fn untested(core: &Core) -> impl Iterator<Item = Violation> + '_ {
+    let parts = || core.fabric().parts().pairs();
+    let retired = parts().filter(|(_, it)| it.retired).map(|(_, it)| &*it.name);
+    let retired: BTreeSet<&str> = retired.collect();
+    let again = parts().filter(move |(_, it)| !it.retired && retired.contains(&*it.name));
+    let is_tested = |part: PartId| {
+        let mut cases = core.state().cases.iter();
+        cases.any(|it| it.target == Target::Part(part) && it.symptom == Symptom::Returned)
+    };
+    let untested = again.filter(move |(part, _)| !is_tested(*part));
+    untested.map(|(_, it)| Violation::Untested { path: it.name.to_string() })
 }
 
 /// What is wrong with the step of a case from one state to another.

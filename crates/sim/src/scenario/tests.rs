@@ -110,3 +110,104 @@ fn a_job_that_arrives_after_decades_runs_too() {
     let summary = run(&scenario, &mut |_| ()).unwrap();
     assert_eq!((summary.jobs.submitted, summary.jobs.finished), (2, 2));
 }
+
+/// Goal: a study that is ended counts what was held and waited for until then.  Method: one job
+/// fills the pod for ever, another waits behind it, a third comes too late.
+#[test]
+fn what_runs_and_waits_when_the_study_is_ended_is_counted_until_then() {
+    let text = "#h\n1,0,T3D_NT,4x4x8,128,90000\n2,3600,T3D_NT,4x4x8,128,60\n\
+                3,90000,T3D_NT,4x4x4,64,60\n"
+        .to_owned();
+    let jobs = JobsFrom::Trace { name: "t.csv".to_owned(), text, load: None };
+    let end = Some(Moment::START + Span::hours(6));
+    let quiet = Scenario { jobs, end, rates: Rates::NONE, ..Scenario::new(2, 1) };
+    let summary = run(&quiet, &mut |_| ()).unwrap();
+    let counts = summary.jobs;
+    assert_eq!((counts.submitted, counts.lost), (2, 2));
+    assert_eq!((counts.running, counts.waiting), (1, 1));
+    // The first holds the whole pod from the first minutes on.
+    assert_eq!(summary.simulated_s, 21_600.0);
+    assert!((0.99..=1.0).contains(&summary.utilisation), "{}", summary.utilisation);
+    // What a checkpoint each ten minutes has kept of not quite six hours.
+    assert!((0.95..1.0).contains(&summary.goodput), "{}", summary.goodput);
+    // The second has waited five hours so far.
+    assert_eq!(summary.wait_s.p99, 18_000.0);
+
+    // Without an end all of them are over, and nothing is left to be counted so.
+    let whole = run(&Scenario { end: None, ..quiet }, &mut |_| ()).unwrap();
+    assert_eq!((whole.jobs.submitted, whole.jobs.finished), (3, 3));
+    assert_eq!((whole.jobs.lost, whole.jobs.running, whole.jobs.waiting), (0, 0, 0));
+}
+
+/// Goal: an idle pod hears of a switch that does not answer.  Method: nothing is written to it.
+#[test]
+fn a_silent_switch_has_a_case_within_a_few_polls_and_is_repaired() {
+    let mut scenario = Scenario { rates: Rates::NONE, ..Scenario::new(2, 1) };
+    let at = Moment::START + Span::mins(10);
+    let fault = Happening::Fault { kind: FaultKind::Silent, path: Some("x5".to_owned()) };
+    scenario.events.push((at, fault));
+    let mut world = begin(&scenario).unwrap();
+    while world.step(at + Span::mins(4)).unwrap() {}
+    let state = world.core().state();
+    let [case] = state.cases.iter().collect::<Vec<_>>()[..] else { panic!("{:?}", state.cases) };
+    assert_eq!(world.core().fabric().path(case.target), "x5");
+    let polls = selvedge_model::fault::Symptom::Silent;
+    assert_eq!(case.evidence, [(at + Span::mins(3), polls, Some(3))]);
+    while world.step(at + Span::hours(12)).unwrap() {}
+    let case = world.core().state().cases.iter().next().unwrap();
+    assert_eq!(case.closed, Some(selvedge_control::state::Closing::Requalified));
+    assert!(case.n_repairs != 0 && case.n_seen == 1, "{case:?}");
+}
+
+/// Two hosts whose NICs lead to the ports of one switch, in order.
+fn cabled_hosts() -> String {
+    use std::fmt::Write as _;
+    let mut text = "format = 1\nname = \"h\"\n[[pod]]\nfamily = \"hosts\"\nhosts = 2\n\
+                    [[template]]\nname = \"leaf\"\nrole = \"packet-switch\"\n\
+                    nodes = [{ name = \"sw\", kind = \"switch\" }]\nports = [\n"
+        .to_owned();
+    for port in 0..16 {
+        writeln!(text, "  {{ name = \"p{port}\", node = \"sw\" }},").unwrap();
+    }
+    text += "]\n[[part]]\nname = \"leaf\"\ntemplate = \"leaf\"\n";
+    for port in 0..16 {
+        let (host, nic) = (port / 8, port % 8);
+        let a = format!("host{host}/nic{nic}/port");
+        writeln!(text, "[[cable]]\na = \"{a}\"\nb = \"leaf/p{port}\"").unwrap();
+    }
+    text
+}
+
+/// Goal: a cable of a host that is plugged in wrongly is found before a job runs over it.
+#[test]
+fn a_miswired_nic_of_a_host_is_found_before_a_job_starts() {
+    let mut scenario = Scenario { rates: Rates::NONE, ..Scenario::new(1, 1) };
+    scenario.plant = PlantFrom::Text(cabled_hosts());
+    let at = |mins| Moment::START + Span::mins(mins);
+    let path = Some("host0/nic5/port".to_owned());
+    scenario.events.push((at(1), Happening::Fault { kind: FaultKind::Miswired, path }));
+    let job = trace::TraceJob {
+        number: 0,
+        at: Span::mins(2),
+        shape: String::new(),
+        n_chips: 16,
+        duration: Span::mins(10),
+    };
+    let mut spec = trace::spec(&job, 1);
+    spec.demand = selvedge_model::job::Demand::Parts(2);
+    scenario.events.push((at(2), Happening::Submit(spec)));
+    let mut world = begin(&scenario).unwrap();
+    while world.step(at(6)).unwrap() {}
+    let (state, fabric) = (world.core().state(), world.core().fabric());
+    let mut seen: Vec<String> = (state.cases.iter())
+        .filter(|it| it.symptom == selvedge_model::fault::Symptom::Miswired)
+        .map(|it| fabric.path(it.target))
+        .collect();
+    seen.sort();
+    // It was swapped with the next: both see another port of the switch.
+    assert_eq!(seen, ["host0/nic0/port", "host0/nic5/port"]);
+    assert_eq!(state.jobs[JobId::new(0)].first_started, None);
+    while world.step(at(24 * 60)).unwrap() {}
+    assert!(world.is_done(), "{:?}", world.core().state().jobs[JobId::new(0)].state);
+    assert_eq!(world.rules().n_found(), 0, "{:?}", world.rules().list());
+}

@@ -14,7 +14,11 @@ pub(super) fn summary(title: &str, run: &Summary, wall_s: f64) -> String {
     facts.add("jobs", jobs(run));
     let wait = &run.wait_s;
     let [mean, half, most] = [wait.mean, wait.p50, wait.p99].map(number::seconds);
-    facts.add("wait", format!("{mean} on average, half up to {half}, 99 of 100 up to {most}"));
+    let least = if run.jobs.waiting == 0 { "" } else { ", at least: some still wait" };
+    facts.add(
+        "wait",
+        format!("{mean} on average, half up to {half}, 99 of 100 up to {most}{least}"),
+    );
     let [utilisation, goodput, hit] =
         [run.utilisation, run.goodput, run.interrupted].map(number::share);
     facts.add("utilisation", format!("{utilisation} of chip-time held by jobs"));
@@ -56,7 +60,9 @@ fn jobs(run: &Summary) -> String {
         (jobs.failed, "failed"),
         (jobs.refused, "refused"),
         (jobs.cancelled, "cancelled"),
-        (jobs.lost, "not over"),
+        (jobs.running, "still running"),
+        (jobs.waiting, "still waiting"),
+        (jobs.lost.saturating_sub(jobs.running + jobs.waiting), "lost"),
     ];
     let ends = ends.iter().filter(|(n, _)| *n != 0);
     let ends: Vec<String> =

@@ -223,7 +223,9 @@ fn a_plant_is_changed_by_whoever_saw_the_newest_version() {
     world.apply(&with_deployed("0-1"), 2);
     world.play("show");
     world.apply(&with_deployed("0-2"), 3);
-    world.play("submit c 4x4x4 for=10m limit=1h\n run 2m\n show");
+    // It is still ann's, and it is tested before anything else; her word alone does not bring it back.
+    world.play("submit c 4x4x12 for=10m limit=1h\n run 1m\n show\n undrain ann cube1/x/out/3\n run 11m\n show");
+    world.play("undrain ann cube2\n run 15m\n show");
     world.replay_all();
     expect![[r#"
         5s JobSubmitted job: job0
@@ -259,21 +261,55 @@ fn a_plant_is_changed_by_whoever_saw_the_newest_version() {
         3725s Drained target: cube2/m00 by: Case(case0)
         3725s CaseMoved case: case0 state: Draining
         3725s CaseMoved case: case0 state: Waiting
+        3725s CaseRetired case: case0
         3725s CaseMoved case: case0 state: Closed
         3725s PlantApplied version: 3 n_parts: 51 n_added: 0 n_retired: 1
           a attempt 1 Finished
           b attempt 1 Finished
           out cube1/x/out/3 by Person("ann")
         3725s PlantApplied version: 4 n_parts: 52 n_added: 1 n_retired: 0
+        3725s Drained target: cube2 by: Person("ann")
+        3725s CaseOpened case: case1 target: cube2 symptom: Returned severity: Critical
+        3725s Drained target: cube2 by: Case(case1)
+        3725s CaseMoved case: case1 state: Draining
+        3725s CaseMoved case: case1 state: Verifying
         3725s JobSubmitted job: job2
-        3725s JobPlaced job: job2 attempt: 1 n_parts: 1 kept_parts: 0
-        3725s BlueprintAdopted plan: plan2 parent: None generation: g5 job: job2 n_switches: 0 n_removed: 0 n_added: 0
-        3725s BlueprintDone plan: plan2 job: job2
-        3745s JobStarted job: job2 attempt: 1 waited: 20s
+        3737s CaseMoved case: case1 state: Probation until: 4337.000s
           a attempt 1 Finished
           b attempt 1 Finished
-          c attempt 1 Running since: 3745.000s on cube2
+          c attempt 0 Queued since: 3725.000s not_before: 3725.000s held: false
+          out cube2 by Person("ann"), Case(case1)
           out cube1/x/out/3 by Person("ann")
+          case1 cube2 Returned Probation until: 4337.000s
+        3785s CaseOpened case: case2 target: cube1/x/out/3 symptom: Returned severity: Critical
+        3785s Drained target: cube1/x/out/3 by: Case(case2)
+        3785s CaseMoved case: case2 state: Draining
+        3785s CaseMoved case: case2 state: Verifying
+        3785s Undrained target: cube1/x/out/3 by: Person("ann")
+        3797s CaseMoved case: case2 state: Probation until: 4397.000s
+        4337s Undrained target: cube2 by: Case(case1)
+        4337s CaseMoved case: case1 state: Closed
+        4397s Undrained target: cube1/x/out/3 by: Case(case2)
+        4397s CaseMoved case: case2 state: Closed
+          a attempt 1 Finished
+          b attempt 1 Finished
+          c attempt 0 Queued since: 3725.000s not_before: 3725.000s held: false
+          out cube2 by Person("ann")
+        4445s CaseOpened case: case3 target: cube2 symptom: Returned severity: Critical
+        4445s Drained target: cube2 by: Case(case3)
+        4445s CaseMoved case: case3 state: Draining
+        4445s CaseMoved case: case3 state: Verifying
+        4445s Undrained target: cube2 by: Person("ann")
+        4457s CaseMoved case: case3 state: Probation until: 5057.000s
+        5057s Undrained target: cube2 by: Case(case3)
+        5057s CaseMoved case: case3 state: Closed
+        5057s JobPlaced job: job2 attempt: 1 n_parts: 3 kept_parts: 0
+        5057s BlueprintAdopted plan: plan2 parent: None generation: g5 job: job2 n_switches: 16 n_removed: 32 n_added: 32
+        5058s BlueprintDone plan: plan2 job: job2
+        5078s JobStarted job: job2 attempt: 1 waited: 1353s
+          a attempt 1 Finished
+          b attempt 1 Finished
+          c attempt 1 Running since: 5078.000s on cube0 cube2 cube1
     "#]].assert_eq(&world.lines);
 }
 
