@@ -289,7 +289,8 @@ mod tests {
             .flat_map(|it| [format!("host1/gpu{it}/nvlink"), format!("host1/gpu{it}/nvlink")]);
         let mut expected: Vec<String> = nvlinks.chain(nics(1)).collect();
         let mut found = dark_one_by_one(&build(&text), "host1");
-        (expected.sort(), found.sort());
+        expected.sort();
+        found.sort();
         assert_eq!(found, expected);
 
         // The same of a host that a topology file describes.
