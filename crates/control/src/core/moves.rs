@@ -218,7 +218,10 @@ impl Core {
                     loss,
                 })
             });
-        let pairs = self.state.switches.iter().map(|(id, it)| (*id, it.pairs.clone()));
+        // Read only to lay out who leaves for another pool: nobody, where there is none.
+        let read = 1 < self.layout.pools.len();
+        let switches = self.state.switches.iter().filter(|_| read);
+        let pairs = switches.map(|(id, it)| (*id, it.pairs.clone()));
         Question::new(question::Parts {
             number,
             now: self.state.now,

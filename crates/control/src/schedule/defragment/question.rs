@@ -46,7 +46,7 @@ pub struct Parts {
     pub layout: Arc<Layout>,
     /// What is known of each part.
     pub parts: IdVec<PartId, PartState>,
-    /// The south port of each north port of each circuit switch.
+    /// The south port of each north port of each circuit switch, where there is more than one pool.
     pub pairs: BTreeMap<PartId, BTreeMap<u16, u16>>,
     /// What the operator has set.
     pub settings: Settings,
