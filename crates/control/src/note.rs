@@ -206,3 +206,71 @@ pub enum Note {
     /// A defragmentation is under way.
     MovesAdopted { plan: PlanId, job: JobId },
 }
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// Jobs, from their submit to their end.
+    Jobs,
+    /// Faults, drains and repairs.
+    Health,
+    /// Blueprints, switches and tables.
+    Wiring,
+    /// The plant itself and who may do what.
+    Plant,
+}
+
+impl About {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Jobs, Self::Health, Self::Wiring, Self::Plant];
+
+    /// Its word in an address.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::Health => "health",
+            Self::Wiring => "wiring",
+            Self::Plant => "plant",
+        }
+    }
+}
+
+impl Note {
+    /// What it is about.
+    pub fn about(&self) -> About {
+        match self {
+            Note::JobSubmitted { .. }
+            | Note::JobPlaced { .. }
+            | Note::JobStaged { .. }
+            | Note::JobStarted { .. }
+            | Note::JobNotified { .. }
+            | Note::JobStopped { .. }
+            | Note::JobRequeued { .. }
+            | Note::JobFinished { .. }
+            | Note::JobFailed { .. }
+            | Note::JobCancelled { .. }
+            | Note::JobHeld { .. }
+            | Note::JobReleased { .. } => About::Jobs,
+            Note::CaseOpened { .. }
+            | Note::CaseGrew { .. }
+            | Note::CaseMoved { .. }
+            | Note::CaseRetired { .. }
+            | Note::Drained { .. }
+            | Note::Undrained { .. }
+            | Note::BreakerTripped { .. }
+            | Note::MaintenanceMoved { .. } => About::Health,
+            Note::BlueprintAdopted { .. }
+            | Note::BlueprintDone { .. }
+            | Note::PlanRefused { .. }
+            | Note::SwitchRefused { .. }
+            | Note::SwitchDiffered { .. }
+            | Note::SwitchStale { .. }
+            | Note::TableStale { .. }
+            | Note::DiscoveryDiffered { .. }
+            | Note::PortMoved { .. }
+            | Note::MovesProposed { .. }
+            | Note::MovesAdopted { .. } => About::Wiring,
+            Note::PlantApplied { .. } | Note::LevelSet { .. } => About::Plant,
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What the core's enums are called in answers and what its notes say in one line.
 
 use selvedge_control::input::Exit;
-use selvedge_control::note::{CaseState, FailWhy, Note, Owner, Stage, StopWhy};
+use selvedge_control::note::{About, CaseState, FailWhy, Note, Owner, Stage, StopWhy};
 use selvedge_control::settings::Level;
 use selvedge_control::state::{Closing, Event, Job, JobState};
 use selvedge_model::fabric::Fabric;
@@ -208,12 +208,29 @@ pub(crate) fn closing(how: Closing) -> &'static str {
 
 /// A note in one line.
 pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
+    match note.about() {
+        About::Jobs => job_note(note, fabric),
+        About::Health => health_note(note, fabric),
+        About::Wiring => wiring_note(note, fabric),
+        About::Plant => plant_note(note),
+    }
+}
+
+/// A note about the plant itself, as [`Note::about`] says.
+fn plant_note(note: &Note) -> String {
     match note {
         Note::PlantApplied { version, n_parts, n_added, n_retired } => {
             let parts = counted(*n_parts, "part");
             format!("plant version {version}: {parts}, {n_added} added, {n_retired} retired")
         }
         Note::LevelSet { level: set, by } => format!("level {} set by {by}", level(*set)),
+        other => kind(other),
+    }
+}
+
+/// A note about faults, drains and repairs, as [`Note::about`] says.
+fn health_note(note: &Note, fabric: &Fabric) -> String {
+    match note {
         Note::CaseOpened { case, target, symptom: seen, severity: how } => {
             let target = path(fabric, *target);
             if !seen.is_fault() {
@@ -237,39 +254,14 @@ pub(crate) fn note(note: &Note, fabric: &Fabric) -> String {
         Note::BreakerTripped { case } => {
             format!("breaker tripped at {case}: nothing more is done without a person")
         }
-        Note::PortMoved { switch, from, to } => {
-            let name = |local: u16| path(fabric, port_at(fabric, *switch, local));
-            format!("fibre moved from {} to {}", name(*from), name(*to))
-        }
         Note::MaintenanceMoved { n_waiting, n_at_work, n_done } => {
             format!("maintenance: {n_waiting} waiting, {n_at_work} at work, {n_done} done")
         }
-        Note::JobSubmitted { .. }
-        | Note::JobPlaced { .. }
-        | Note::JobStaged { .. }
-        | Note::JobStarted { .. }
-        | Note::JobNotified { .. }
-        | Note::JobStopped { .. }
-        | Note::JobRequeued { .. }
-        | Note::JobFinished { .. }
-        | Note::JobFailed { .. }
-        | Note::JobCancelled { .. }
-        | Note::JobHeld { .. }
-        | Note::JobReleased { .. } => job_note(note, fabric),
-        Note::BlueprintAdopted { .. }
-        | Note::BlueprintDone { .. }
-        | Note::PlanRefused { .. }
-        | Note::SwitchRefused { .. }
-        | Note::SwitchDiffered { .. }
-        | Note::SwitchStale { .. }
-        | Note::TableStale { .. }
-        | Note::DiscoveryDiffered { .. }
-        | Note::MovesProposed { .. }
-        | Note::MovesAdopted { .. } => plan_note(note, fabric),
+        other => kind(other),
     }
 }
 
-/// A note about one job; [`note`] says which they are.
+/// A note about one job, as [`Note::about`] says.
 fn job_note(note: &Note, fabric: &Fabric) -> String {
     match note {
         Note::JobSubmitted { job } => format!("{job} submitted"),
@@ -304,8 +296,8 @@ fn job_note(note: &Note, fabric: &Fabric) -> String {
     }
 }
 
-/// A note about a plan or a switch; [`note`] says which they are.
-fn plan_note(note: &Note, fabric: &Fabric) -> String {
+/// A note about a plan or a switch, as [`Note::about`] says.
+fn wiring_note(note: &Note, fabric: &Fabric) -> String {
     match note {
         Note::BlueprintAdopted {
             plan,
@@ -358,6 +350,10 @@ fn plan_note(note: &Note, fabric: &Fabric) -> String {
             format!("{plan} proposed: {jobs} moved for {job}, {hours} lost")
         }
         Note::MovesAdopted { plan, job } => format!("{plan} under way for {job}"),
+        Note::PortMoved { switch, from, to } => {
+            let name = |local: u16| path(fabric, port_at(fabric, *switch, local));
+            format!("fibre moved from {} to {}", name(*from), name(*to))
+        }
         other => kind(other),
     }
 }

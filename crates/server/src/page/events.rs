@@ -4,78 +4,12 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use selvedge_control::note::Note;
+use selvedge_control::note::About;
 
 use crate::feed::Event;
 use crate::limits;
 use crate::page::sheet::{Part, Sheet, clock, inert, none};
 use crate::shell::Shell;
-
-/// What an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum About {
-    /// Jobs, from their submit to their end.
-    Jobs,
-    /// Faults, drains and repairs.
-    Health,
-    /// Blueprints, switches and tables.
-    Wiring,
-    /// The plant itself and who may do what.
-    Plant,
-}
-
-impl About {
-    /// All of them.
-    pub(super) const ALL: [Self; 4] = [Self::Jobs, Self::Health, Self::Wiring, Self::Plant];
-
-    /// Its word in an address.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Jobs => "jobs",
-            Self::Health => "health",
-            Self::Wiring => "wiring",
-            Self::Plant => "plant",
-        }
-    }
-
-    /// What `note` is about.
-    pub(super) fn of(note: &Note) -> Self {
-        match note {
-            Note::JobSubmitted { .. }
-            | Note::JobPlaced { .. }
-            | Note::JobStaged { .. }
-            | Note::JobStarted { .. }
-            | Note::JobNotified { .. }
-            | Note::JobStopped { .. }
-            | Note::JobRequeued { .. }
-            | Note::JobFinished { .. }
-            | Note::JobFailed { .. }
-            | Note::JobCancelled { .. }
-            | Note::JobHeld { .. }
-            | Note::JobReleased { .. } => Self::Jobs,
-            Note::CaseOpened { .. }
-            | Note::CaseGrew { .. }
-            | Note::CaseMoved { .. }
-            | Note::CaseRetired { .. }
-            | Note::Drained { .. }
-            | Note::Undrained { .. }
-            | Note::BreakerTripped { .. }
-            | Note::MaintenanceMoved { .. } => Self::Health,
-            Note::BlueprintAdopted { .. }
-            | Note::BlueprintDone { .. }
-            | Note::PlanRefused { .. }
-            | Note::SwitchRefused { .. }
-            | Note::SwitchDiffered { .. }
-            | Note::SwitchStale { .. }
-            | Note::TableStale { .. }
-            | Note::DiscoveryDiffered { .. }
-            | Note::PortMoved { .. }
-            | Note::MovesProposed { .. }
-            | Note::MovesAdopted { .. } => Self::Wiring,
-            Note::PlantApplied { .. } | Note::LevelSet { .. } => Self::Plant,
-        }
-    }
-}
 
 /// Which events a page shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,8 +51,7 @@ impl Events {
     pub(super) fn of(shell: &Shell, filter: Filter, n: usize) -> Self {
         let kept = shell.feed().recent(limits::EVENTS_KEPT);
         let before = |it: &&Arc<Event>| filter.before.is_none_or(|before| it.number < before);
-        let about =
-            |it: &&Arc<Event>| filter.about.is_none_or(|about| About::of(&it.note) == about);
+        let about = |it: &&Arc<Event>| filter.about.is_none_or(|about| it.note.about() == about);
         let mut found = kept.iter().rev().filter(before).filter(about);
         let events: Vec<_> = found.by_ref().take(n).cloned().collect();
         Self { filter, events, has_older: found.next().is_some() }
@@ -136,7 +69,7 @@ impl Events {
         }
         html! {
             ol.events { @for event in &self.events {
-                li class=(About::of(&event.note).word()) data-key=(event.number)
+                li class=(event.note.about().word()) data-key=(event.number)
                     data-event=(event.number) {
                     time { (clock(event.at.as_secs_f64())) }
                     span { (inert(&event.text)) }
