@@ -10,10 +10,16 @@
 //! The strength is found exactly.  For λ = p/q, `q|E(P)| - p(|P| - 1)` is minimised over all P by a
 //! greedy over the chips (Barahona 1992), which asks one minimum cut for each; if the minimum is
 //! negative its partition has a smaller ratio, which becomes the next λ (Dinkelbach).  Few rounds
-//! are needed; each takes N minimum cuts.
+//! are needed; each takes N minimum cuts, each of them from the flow of the one before ([`flow`]).
+//! A machine of 1,024 chips takes some tenths of a second; beyond, [`bracket`] tells between which
+//! two the bound lies.
+
+mod flow;
 
 use std::cmp::Ordering;
 use std::fmt;
+
+use crate::bound::flow::{Arcs, Flow};
 
 /// An exact ratio, in lowest terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,26 +110,30 @@ pub enum BoundError {
     },
 }
 
+/// Chips up to which [`bounds`] is worked out for somebody who waits: a machine of 16x16 groups.
+/// It takes some tenths of a second for so many, and ten to twenty times that for four times as many.
+pub const EXACT_CHIPS_MAX: usize = 1024;
+
+/// Between what no collective on these chips can beat and what one reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bracket {
+    /// No all-reduce of S bytes takes less, in units of S/b.
+    pub least: Ratio,
+    /// One over trees takes this, in the limit.
+    pub most: Ratio,
+    /// The trees, which share no link.
+    pub n_trees: u64,
+    /// The least time of an all-gather, as in [`Bounds`].
+    pub all_gather: Ratio,
+}
+
 /// The bounds of `n_chips` chips joined by `links`, both directions as one.
 ///
 /// # Errors
 /// [`BoundError`].
 pub fn bounds(n_chips: usize, links: &[[u32; 2]]) -> Result<Bounds, BoundError> {
-    if n_chips < 2 {
-        return Err(BoundError::TooFew { n: n_chips });
-    }
-    if let Some(&end) = links.iter().flatten().find(|it| n_chips <= **it as usize) {
-        return Err(BoundError::NoChip { end, last: n_chips - 1 });
-    }
-    let links: Vec<[u32; 2]> = links.iter().copied().filter(|[a, b]| a != b).collect();
-    let n_reached = reached(n_chips, &links);
-    if n_reached < n_chips {
-        return Err(BoundError::Apart { n_reached, n: n_chips });
-    }
-    let mut degrees = vec![0u64; n_chips];
-    links.iter().flatten().for_each(|&it| degrees[it as usize] += 1);
-    let (poorest, &least) =
-        degrees.iter().enumerate().min_by_key(|it| it.1).expect("there are two chips at least");
+    let links = joined(n_chips, links)?;
+    let (poorest, least) = poorest(n_chips, &links);
     let n = n_chips as u64;
     // Single chips, or the poorest against all others: the better of the two begins.
     let single: Vec<u32> = (0..n_chips as u32).collect();
@@ -141,6 +151,49 @@ pub fn bounds(n_chips: usize, links: &[[u32; 2]]) -> Result<Bounds, BoundError> 
         all_gather: Ratio::of(n - 1, n * least),
         poorest: poorest as u32,
     })
+}
+
+/// What is known of the bounds without the strength of the graph, in time linear in the links: the
+/// partitions into single chips and of the poorest chip from below, and trees that share no link
+/// from above.
+///
+/// # Errors
+/// [`BoundError`].
+pub fn bracket(n_chips: usize, links: &[[u32; 2]]) -> Result<Bracket, BoundError> {
+    let links = joined(n_chips, links)?;
+    let (_, fewest) = poorest(n_chips, &links);
+    let n = n_chips as u64;
+    let n_trees = n_trees(n_chips, &links);
+    Ok(Bracket {
+        least: Ratio::of(n - 1, links.len() as u64).max(Ratio::of(1, fewest)),
+        most: Ratio::of(1, n_trees),
+        n_trees,
+        all_gather: Ratio::of(n - 1, n * fewest),
+    })
+}
+
+/// The links from a chip to another, if all chips hang together by them.
+fn joined(n_chips: usize, links: &[[u32; 2]]) -> Result<Vec<[u32; 2]>, BoundError> {
+    if n_chips < 2 {
+        return Err(BoundError::TooFew { n: n_chips });
+    }
+    if let Some(&end) = links.iter().flatten().find(|it| n_chips <= **it as usize) {
+        return Err(BoundError::NoChip { end, last: n_chips - 1 });
+    }
+    let links: Vec<[u32; 2]> = links.iter().copied().filter(|[a, b]| a != b).collect();
+    let n_reached = reached(n_chips, &links);
+    if n_reached < n_chips {
+        return Err(BoundError::Apart { n_reached, n: n_chips });
+    }
+    Ok(links)
+}
+
+/// The chip with the fewest links, and how many it has.
+fn poorest(n_chips: usize, links: &[[u32; 2]]) -> (usize, u64) {
+    let mut degrees = vec![0u64; n_chips];
+    links.iter().flatten().for_each(|&it| degrees[it as usize] += 1);
+    let fewest = degrees.into_iter().enumerate().min_by_key(|it| it.1);
+    fewest.expect("there are two chips at least")
 }
 
 fn reached(n_chips: usize, links: &[[u32; 2]]) -> usize {
@@ -182,12 +235,15 @@ impl Classes {
 /// is put together.
 fn improved(n_chips: usize, links: &[[u32; 2]], than: Ratio) -> Option<(Ratio, Vec<u32>)> {
     let [p, q] = [than.above, than.below].map(|it| i64::try_from(it).expect("counts of links"));
-    let mut values: Vec<i64> = Vec::with_capacity(n_chips);
+    let arcs = Arcs::of(n_chips, links);
+    let mut flow = Flow::new(&arcs, q);
     let mut classes = Classes::single(n_chips);
-    for chip in 0..n_chips {
-        let (least, set) = least_left(links, q, &values);
-        values.push(least - 2 * p);
-        set.into_iter().for_each(|it| classes.join(chip as u32, it));
+    let mut positive = 0;
+    for chip in 0..n_chips as u32 {
+        let value = flow.least_cut(chip) - positive - 2 * p;
+        flow.within(chip).iter().for_each(|&it| classes.join(chip, it));
+        positive += value.max(0);
+        flow.settle(chip, value);
     }
     let ids: Vec<u32> = (0..n_chips as u32).map(|it| classes.of(it)).collect();
     let mut names: Vec<u32> = ids.clone();
@@ -202,153 +258,48 @@ fn improved(n_chips: usize, links: &[[u32; 2]], than: Ratio) -> Option<(Ratio, V
     (found < than).then(|| (found, ids.iter().map(class).collect()))
 }
 
-/// The least of `q·d(A) - values(A)` over the sets A of the next chip and earlier ones that hold
-/// the next chip, and the earlier chips of the largest such set.
-fn least_left(links: &[[u32; 2]], q: i64, values: &[i64]) -> (i64, Vec<u32>) {
-    let next = values.len();
-    let (source, sink) = (next, next + 1);
-    let mut flow = Flow::new(next + 2);
-    let mut all = 0;
-    for (chip, &value) in values.iter().enumerate() {
-        if 0 < value {
-            // What it would bring is lost where it is outside.
-            flow.arc(source, chip, value);
-            all -= value;
-        } else {
-            flow.arc(chip, sink, -value);
-        }
-    }
-    for &[a, b] in links {
-        // Later chips are outside of every set.
-        let end = |it: u32| (it as usize <= next).then_some(it as usize);
-        match (end(a), end(b)) {
-            (Some(a), Some(b)) => flow.edge(a, b, q),
-            (Some(a), None) | (None, Some(a)) => flow.arc(a, sink, q),
-            (None, None) => (),
-        }
-    }
-    let cut = flow.run(source, sink);
-    let outside = flow.reaching(sink);
-    let set = (0..next).filter(|it| !outside[*it]).map(|it| it as u32).collect();
-    (all + cut, set)
+/// How often trees are looked for, from other chips each time.
+const TREE_TRIES: usize = 8;
+
+/// How many spanning trees that share no link are found, the most of a few tries.
+fn n_trees(n_chips: usize, links: &[[u32; 2]]) -> u64 {
+    let arcs = Arcs::of(n_chips, links);
+    let tries = (0..TREE_TRIES).map(|nth| trees_from(&arcs, n_chips, nth * n_chips / TREE_TRIES));
+    tries.max().unwrap_or(0)
 }
 
-/// Maximum flow by shortest augmenting ways in levels (Dinic 1970).
-struct Flow {
-    /// For each node its arcs; an arc and its reverse stand side by side.
-    arcs_of: Vec<Vec<u32>>,
-    to: Vec<u32>,
-    left: Vec<i64>,
-}
-
-impl Flow {
-    fn new(n: usize) -> Self {
-        Self { arcs_of: vec![Vec::new(); n], to: Vec::new(), left: Vec::new() }
-    }
-
-    fn arc(&mut self, a: usize, b: usize, capacity: i64) {
-        self.pair(a, b, [capacity, 0]);
-    }
-
-    fn edge(&mut self, a: usize, b: usize, capacity: i64) {
-        self.pair(a, b, [capacity, capacity]);
-    }
-
-    fn pair(&mut self, a: usize, b: usize, capacity: [i64; 2]) {
-        let idx = self.to.len() as u32;
-        self.arcs_of[a].push(idx);
-        self.arcs_of[b].push(idx + 1);
-        self.to.extend([b as u32, a as u32]);
-        self.left.extend(capacity);
-    }
-
-    fn run(&mut self, source: usize, sink: usize) -> i64 {
-        let mut total = 0;
-        loop {
-            let levels = self.levels(source);
-            if levels[sink] == u32::MAX {
-                return total;
-            }
-            let mut next = vec![0; self.arcs_of.len()];
-            loop {
-                let pushed = self.push(source, sink, i64::MAX / 2, &levels, &mut next);
-                if pushed == 0 {
-                    break;
-                }
-                total += pushed;
-            }
-        }
-    }
-
-    fn levels(&self, source: usize) -> Vec<u32> {
-        let mut levels = vec![u32::MAX; self.arcs_of.len()];
-        levels[source] = 0;
-        let mut found = vec![source];
-        let mut at = 0;
-        while let Some(&node) = found.get(at) {
-            at += 1;
-            for &arc in &self.arcs_of[node] {
-                let to = self.to[arc as usize] as usize;
-                if 0 < self.left[arc as usize] && levels[to] == u32::MAX {
-                    levels[to] = levels[node] + 1;
-                    found.push(to);
-                }
-            }
-        }
-        levels
-    }
-
-    /// One augmenting way, as a loop: machines may have more chips than a stack has frames.
-    fn push(
-        &mut self,
-        source: usize,
-        sink: usize,
-        most: i64,
-        levels: &[u32],
-        next: &mut [usize],
-    ) -> i64 {
-        let mut way: Vec<u32> = Vec::new();
-        let mut node = source;
-        while node != sink {
-            let Some(&arc) = self.arcs_of[node].get(next[node]) else {
-                // A dead end: back, and past the arc that led here.
-                let Some(arc) = way.pop() else { return 0 };
-                node = self.to[(arc ^ 1) as usize] as usize;
-                next[node] += 1;
+/// Trees one after the other, each by a depth-first search, which takes few links of any one chip,
+/// and goes to where most are left.
+fn trees_from(arcs: &Arcs, n_chips: usize, root: usize) -> u64 {
+    let mut n_left: Vec<usize> = (0..n_chips as u32).map(|it| arcs.of_chip(it).len()).collect();
+    let mut is_used = vec![false; n_left.iter().sum::<usize>() / 2];
+    let mut n_found = 0;
+    loop {
+        let mut is_in = vec![false; n_chips];
+        // From another chip each time, so that none loses its links to all.
+        let root = (root + n_found as usize * n_chips / 3) % n_chips;
+        is_in[root] = true;
+        let (mut way, mut n_in) = (vec![root as u32], 1);
+        while let Some(&chip) = way.last() {
+            let is_new =
+                |arc: &&u32| !is_used[**arc as usize / 2] && !is_in[arcs.to(**arc) as usize];
+            let new = arcs.of_chip(chip).iter().filter(is_new);
+            let Some(&arc) = new.max_by_key(|it| n_left[arcs.to(**it) as usize]) else {
+                way.pop();
                 continue;
             };
-            let to = self.to[arc as usize] as usize;
-            if 0 < self.left[arc as usize] && levels[to] == levels[node] + 1 {
-                way.push(arc);
-                node = to;
-            } else {
-                next[node] += 1;
-            }
+            let next = arcs.to(arc);
+            is_used[arc as usize / 2] = true;
+            is_in[next as usize] = true;
+            n_left[chip as usize] -= 1;
+            n_left[next as usize] -= 1;
+            way.push(next);
+            n_in += 1;
         }
-        let pushed = way.iter().map(|it| self.left[*it as usize]).min().unwrap_or(0).min(most);
-        for arc in way {
-            self.left[arc as usize] -= pushed;
-            self.left[(arc ^ 1) as usize] += pushed;
+        if n_in < n_chips {
+            return n_found;
         }
-        pushed
-    }
-
-    /// The nodes from which `sink` can still be reached.
-    fn reaching(&self, sink: usize) -> Vec<bool> {
-        let mut reaches = vec![false; self.arcs_of.len()];
-        reaches[sink] = true;
-        let mut found = vec![sink];
-        while let Some(node) = found.pop() {
-            for &arc in &self.arcs_of[node] {
-                // The reverse of an arc away from here leads here.
-                let from = self.to[arc as usize] as usize;
-                if 0 < self.left[(arc ^ 1) as usize] && !reaches[from] {
-                    reaches[from] = true;
-                    found.push(from);
-                }
-            }
-        }
-        reaches
+        n_found += 1;
     }
 }
 

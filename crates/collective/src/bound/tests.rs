@@ -55,9 +55,43 @@ fn all_reduce_takes_what_the_published_table_says() {
     assert_eq!(all_reduce(hyper_square(4, 4)), Ratio::of(63, 160));
     assert_eq!(all_reduce(grid(4, false)), Ratio::of(15, 24));
     assert_eq!(all_reduce(grid(8, false)), Ratio::of(63, 112));
+    assert_eq!(all_reduce(hyper_square(8, 8)), Ratio::of(255, 704));
+    assert_eq!(all_reduce(hyper_square(16, 16)), Ratio::of(1023, 2944));
     for side in [3, 4, 6] {
         let n = u64::from(side * side);
         assert_eq!(all_reduce(grid(side, true)), Ratio::of(n - 1, 2 * n));
+    }
+}
+
+/// On every box of boards single chips are the worst partition: the bound is (N-1)/links.
+#[test]
+fn boxes_of_boards_take_what_their_links_say() {
+    for (rows, columns) in (1..=6).flat_map(|rows| (rows..=6).map(move |it| (rows, it))) {
+        let (n, links) = hyper_square(rows, columns);
+        let by_links = Ratio::of(n as u64 - 1, links.len() as u64);
+        assert_eq!(all_reduce((n, links)), by_links, "{rows}x{columns}");
+    }
+}
+
+/// Beyond what is worked out exactly two numbers are told, and the bound lies between them.
+#[test]
+fn the_bound_lies_between_the_two_that_are_told() {
+    let mut state = 11u64;
+    for side in [2, 4, 6, 8] {
+        for nth in 0..6 {
+            let (n, mut links) = hyper_square(side, side);
+            links.retain(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                nth == 0 || !(state >> 33).is_multiple_of(12)
+            });
+            let Ok(found) = bracket(n, &links) else { continue };
+            let exact = bounds(n, &links).unwrap();
+            assert!(found.least <= exact.all_reduce && exact.all_reduce <= found.most);
+            assert!(1 <= found.n_trees && (nth != 0 || found.n_trees == 2), "{found:?}");
+            assert_eq!(found.all_gather, exact.all_gather);
+        }
     }
 }
 

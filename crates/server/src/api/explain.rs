@@ -1,11 +1,12 @@
 //! Why a job waits, and what would become of one: asked of the core, never canned.
 
+use selvedge_collective::bound;
 use selvedge_control::capacity::{Capacity, Largest};
 use selvedge_control::core::{Core, Explanation};
 use selvedge_control::family;
 use selvedge_control::schedule::explain::{Forecast, Never, Step};
 use selvedge_control::state::{Job, JobState};
-use selvedge_family::graph::ChipGraph;
+use selvedge_family::graph::{ChipGraph, Graph};
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
 use selvedge_model::job::{Demand, JobSpec};
@@ -127,7 +128,7 @@ pub(crate) fn explain(
         },
         n_ahead: explained.as_ref().map_or(0, |it| it.n_ahead),
         room: room.collect(),
-        bounds: bounds_words(shell, id, job),
+        bounds: partition(shell, id, job).and_then(|it| bounds_words(&it, AT_ONCE_CHIPS_MAX)),
         need: need_words(shell, &job.spec.demand),
         steps: steps.map(|steps| steps.iter().map(|it| step_view(shell, it)).collect()),
         forecast: explained
@@ -144,35 +145,49 @@ pub(crate) fn largest(shell: &Shell, pod: &str) -> Option<Largest> {
     Capacity::now(core.layout(), &core.state().parts).largest(pool)
 }
 
-/// Chips of a partition up to which the exact bound is worked out while somebody waits.
-const BOUND_CHIPS_MAX: usize = 64;
+/// Chips of a partition up to which the exact bound takes less than a millisecond, so that every
+/// page that is drawn has it.
+pub(crate) const AT_ONCE_CHIPS_MAX: usize = 64;
 
-/// What no schedule of a collective can beat on the partition that the job has.
-fn bounds_words(shell: &Shell, id: JobId, job: &Job) -> Option<String> {
+/// The chips of the partition that a job has and the links that it uses between them.
+pub(crate) fn partition(shell: &Shell, id: JobId, job: &Job) -> Option<Graph> {
     let core = shell.core();
     let place = job.place.as_ref().filter(|_| family::is_among(core.need_of(id)))?;
     let fabric = core.fabric();
     let seats = |part| fabric.template_of(part).seats().iter().map(move |it| (part, *it as usize));
     let chips = place.holds.iter().flat_map(|it| seats(it.part));
-    let graph = ChipGraph::without(
-        fabric,
-        chips.map(|(part, at)| fabric.node_at(part, at)),
-        &place.without,
-    )
-    .graph;
+    let chips = chips.map(|(part, at)| fabric.node_at(part, at));
+    Some(ChipGraph::without(fabric, chips, &place.without).graph)
+}
+
+/// What no schedule of a collective can beat on a partition: exactly up to so many chips, and
+/// beyond between which two it lies.
+pub(crate) fn bounds_words(graph: &Graph, exact_max: usize) -> Option<String> {
     let (n, n_links, least) = (graph.n_nodes(), graph.links().len(), graph.degrees()[0]);
     let links = format!("{n} chips with {n_links} links, {least} at least each");
-    if BOUND_CHIPS_MAX < n {
-        let all_reduce = ((n - 1) as f64 / n_links.max(1) as f64).max(1.0 / least.max(1) as f64);
+    if n <= exact_max {
+        let bounds = bound::bounds(n, graph.links()).ok()?;
         return Some(format!(
-            "{links}; an all-reduce of S bytes takes {all_reduce:.4} S/b or more, b a link's rate"
+            "{links}; an all-reduce of S bytes takes exactly {} S/b at best (the strength of the \
+             graph), an all-gather {} S/b, b a link's rate",
+            bounds.all_reduce, bounds.all_gather
         ));
     }
-    let bounds = selvedge_collective::bound::bounds(n, graph.links()).ok()?;
+    let bracket = bound::bracket(n, graph.links()).ok()?;
+    let how = match n <= bound::EXACT_CHIPS_MAX {
+        true => "`job explain` works it out exactly".to_owned(),
+        false => format!("it is worked out exactly up to {} chips", bound::EXACT_CHIPS_MAX),
+    };
+    let trees = match bracket.n_trees {
+        1 => "one tree takes".to_owned(),
+        n => format!("{n} trees that share no link take"),
+    };
     Some(format!(
-        "{links}; an all-reduce of S bytes takes exactly {} S/b at best (the strength of the graph), \
-         an all-gather {} S/b, b a link's rate",
-        bounds.all_reduce, bounds.all_gather
+        "{links}; an all-reduce of S bytes takes at best between {:.4} S/b, by its links, and {:.4} \
+         S/b, which {trees} ({how}); an all-gather {} S/b, b a link's rate",
+        bracket.least.value(),
+        bracket.most.value(),
+        bracket.all_gather
     ))
 }
 

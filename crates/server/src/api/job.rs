@@ -8,10 +8,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use selvedge_collective::bound;
 use selvedge_control::core::Accepted;
 use selvedge_control::input::{Ask, JobOrder, Task, TaskExit};
 use selvedge_control::state::{Job, JobState};
 use selvedge_driver::task::output;
+use selvedge_family::graph::Graph;
 use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
@@ -497,9 +499,22 @@ pub(crate) async fn explain(
         None => None,
     };
     let view = house.look(move |shell| {
-        find(shell, id).map(|job| super::explain::explain(shell, id, job, explained))
+        find(shell, id).map(|job| {
+            let view = super::explain::explain(shell, id, job, explained);
+            (view, super::explain::partition(shell, id, job))
+        })
     });
-    view.await?.map(Answer)
+    let (mut view, partition) = view.await??;
+    // What takes longer is worked out beside the loop.
+    let is_left = |it: &Graph| {
+        (super::explain::AT_ONCE_CHIPS_MAX + 1..=bound::EXACT_CHIPS_MAX).contains(&it.n_nodes())
+    };
+    if let Some(graph) = partition.filter(is_left) {
+        let words = move || super::explain::bounds_words(&graph, bound::EXACT_CHIPS_MAX);
+        let exact = tokio::task::spawn_blocking(words).await;
+        view.bounds = exact.map_err(|_| ApiError::stopping())?;
+    }
+    Ok(Answer(view))
 }
 
 /// Changes its fate: `cancel`, `hold`, `release` or `requeue`.

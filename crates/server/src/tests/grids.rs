@@ -38,6 +38,26 @@ async fn the_largest_free_box_stands_on_the_dashboard_and_in_why_pending() {
     stand.down();
 }
 
+/// Method: a box of 5x4 boards is 80 chips, more than a page works out; the question does.
+#[tokio::test]
+async fn the_exact_bound_of_a_large_partition_is_worked_out_for_who_asks() {
+    let dir = tempdir();
+    let text = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"5x4\"\n";
+    let plant = PlantFile { name: "hs.toml".to_owned(), text: text.to_owned() };
+    let options = UpOptions { plant: Some(plant), ..options(dir.path()) };
+    let stand = Stand::try_up(&options).unwrap();
+    let job = stand.submit("all", "5x4").await;
+    stand.until_running(job).await;
+    let explained = stand.get(&format!("/v1/jobs/{job}/explain")).await;
+    // 80 chips, 12·20 - 4·9 = 204 links.
+    let bounds = explained["bounds"].as_str().unwrap();
+    assert!(bounds.contains("takes exactly 79/204 S/b at best"), "{bounds}");
+    let page = stand.request("GET", &format!("/jobs/{job}")).body(Body::empty()).unwrap();
+    let (_, _, page) = stand.send(page).await;
+    assert!(page.contains("between 0.3873 S/b, by its links, and 0.5000 S/b"), "{page}");
+    stand.down();
+}
+
 /// What stands in a host beside its GPUs, as its NVSwitch does, is seen by whoever holds the host.
 #[tokio::test]
 async fn a_job_runs_on_generated_hosts() {
