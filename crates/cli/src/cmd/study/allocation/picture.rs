@@ -59,6 +59,9 @@ pub(super) fn draw(title: &str, groups: [u16; 2], study: &Study) -> String {
     svg
 }
 
+/// From one curve's name to the next.
+const LEGEND: f64 = 310.0;
+
 /// How much of the sound machine is used, and what its largest free set and box are.
 fn curves(svg: &mut String, study: &Study, (width, top): (f64, f64)) {
     let (left, wide) = (GAP, width - 2.0 * GAP);
@@ -77,17 +80,23 @@ fn curves(svg: &mut String, study: &Study, (width, top): (f64, f64)) {
     ];
     for (nth, (name, colour, get)) in lines.into_iter().enumerate() {
         let mut points = String::new();
+        let mut before: Option<f64> = None;
         for it in &study.samples {
             let x = left + wide * it.at.as_secs_f64() / end;
             let y = top + CURVES * (1.0 - f64::from(get(it)) / all);
+            // It stays as it is until something happens.
+            if let Some(before) = before.filter(|it| (it - y).abs() > 0.05) {
+                let _ = write!(points, "{x:.1},{before:.1} ");
+            }
             let _ = write!(points, "{x:.1},{y:.1} ");
+            before = Some(y);
         }
         let _ = writeln!(
             svg,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\"/>\n<text x=\"{:.1}\" \
              y=\"{:.1}\" fill=\"{colour}\">{name}, boards of {all}</text>",
             points.trim_end(),
-            left + nth as f64 * 240.0,
+            left + nth as f64 * LEGEND,
             top + CURVES + 18.0
         );
     }
