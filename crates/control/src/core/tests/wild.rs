@@ -127,7 +127,7 @@ impl Drawn<'_> {
         let moves = (0..n_moves).map(|_| {
             let seats = self.draws.one_of(&[0, 1, u64::MAX]);
             let holds = vec![Hold { part: self.part(), seats }];
-            (self.job(), Place { pool: PoolId::new(self.draws.id(2)), holds })
+            (self.job(), Place::of(PoolId::new(self.draws.id(2)), holds))
         });
         let moves = moves.collect();
         let (job, lost) = (self.job(), Span::nanos(self.draws.number()));
