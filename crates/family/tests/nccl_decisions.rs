@@ -536,3 +536,60 @@ fn a_level_of_another_version_is_passed_over_and_named() {
     assert_eq!((new.p2p_level, new.unread), (Some(PathKind::P2c), vec![]));
     assert!(matches!(read(V2_27_7, "PBX"), Err(SettingError::Value { .. })));
 }
+
+#[test]
+fn a_gpu_of_a_bridge_s_class_ends_2_30() {
+    let text = server(INTEL, 1, 80, no_links).replacen("0x030200", "0x120000", 1);
+    let document = read(&text, Strictness::AsNccl { single_quotes: false }).expect("XML");
+    for profile in Profile::ALL {
+        let settings = Settings::defaults(profile);
+        let broken = Default::default();
+        let ask = Ask { profile, nodes: 1, rank: 1, settings, broken, shm_pairs: false };
+        let seen = View::of(&document.root, ask);
+        if profile == V2_30_7 {
+            let error = seen.expect_err("a class that is a bridge's").to_string();
+            assert_eq!(
+                error,
+                "4:1: the GPU's class \"0x120000\" is a bridge's to NCCL 2.30, \
+                 which gives up here; write 0x030200"
+            );
+        } else if profile == V2_7_8 {
+            assert!(seen.is_err(), "2.7 goes by the class");
+        } else {
+            assert_eq!(seen.expect("what is inside counts").gpus().len(), 2, "{profile}");
+        }
+    }
+}
+
+/// Two bridges, a GPU below each, and what the bridges name.
+fn bridges(first: &str, second: &str) -> String {
+    let mut text = server(INTEL, 1, 80, no_links);
+    for (bus, more) in [("0000:b0:00.0", first), ("0000:b1:00.0", second)] {
+        let at = text.find(&format!("<pci busid=\"{bus}\"")).expect("a port");
+        text.insert_str(at, more);
+    }
+    text
+}
+
+#[test]
+fn bridges_that_name_each_other_are_two_bridges_apart() {
+    let link = |bus: usize| format!("<pcilink target=\"0000:{bus}0:00.0\"/>");
+    for profile in [V2_27_7, V2_29_7, V2_30_7] {
+        let seen = view(&bridges(&link(1), &link(0)), profile, &[]);
+        let path = seen.path(seen.gpus()[0], seen.gpus()[1]);
+        assert_eq!((path.kind, path.width), (PathKind::Pxb, Width(24.0)), "{profile}");
+    }
+}
+
+#[test]
+fn a_bridge_that_alone_names_the_other_is_refused() {
+    let text = bridges("<pcilink target=\"0000:10:00.0\"/>", "");
+    let document = read(&text, Strictness::AsNccl { single_quotes: false }).expect("XML");
+    for profile in [V2_27_7, V2_29_7, V2_30_7] {
+        let settings = Settings::defaults(profile);
+        let broken = Default::default();
+        let ask = Ask { profile, nodes: 1, rank: 0, settings, broken, shm_pairs: false };
+        let error = View::of(&document.root, ask).expect_err("reached over it first").to_string();
+        assert!(error.contains("leads one way only"), "{error}");
+    }
+}

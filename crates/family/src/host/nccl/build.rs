@@ -69,7 +69,18 @@ pub enum TopoError {
         /// How many are taken.
         limit: usize,
     },
-    /// Of two ends of a link, one does not know it.
+    /// A GPU whose class is that of a bridge or of nothing known.
+    #[error(
+        "{place}: the GPU's class {class:?} is a bridge's to NCCL 2.30, which gives up here; \
+         write 0x030200"
+    )]
+    GpuClass {
+        /// Of the PCI device.
+        place: Place,
+        /// Its class.
+        class: String,
+    },
+    /// Of two ends of a link that paths need, one does not know it.
     #[error(
         "{near} {near_id:x} has a link to {far} {far_id:x} that leads one way only; \
          name it at both ends"
@@ -98,6 +109,7 @@ impl TopoError {
             | TopoError::Missing { place, .. }
             | TopoError::NoGpu { place, .. }
             | TopoError::NoCpu { place, .. }
+            | TopoError::GpuClass { place, .. }
             | TopoError::Limit { place, .. } => Some(*place),
             TopoError::OneWay { .. } | TopoError::NoRanks => None,
         }
@@ -134,7 +146,6 @@ pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError
     }
     builder.join_cpus();
     builder.sort();
-    check_reverse(&builder.graph)?;
     if builder.graph.kind(NodeKind::Gpu).is_empty() {
         return Err(TopoError::NoRanks);
     }
@@ -241,7 +252,13 @@ impl Builder {
             let by_class = self.profile.is_seed();
             let node = if (class == NodeKind::Gpu || !by_class) && gpu.is_some() {
                 let Some(gpu) = gpu else { continue };
-                self.gpu(gpu, self.id(system, bus), above)?
+                let node = self.gpu(gpu, self.id(system, bus), above)?;
+                // 2.30 then looks for devices below what it takes for a bridge.
+                if node.is_some() && class == NodeKind::Pci && self.profile.has_devices() {
+                    let class = self.text(element, "class")?.to_owned();
+                    return Err(TopoError::GpuClass { place: element.place, class });
+                }
+                node
             } else if (class == NodeKind::Nic || !by_class) && nic.is_some() {
                 let Some(nic) = nic else { continue };
                 self.card(nic, &busid, bus, above, system)?
@@ -633,26 +650,6 @@ impl Builder {
     fn int(&self, element: &Element, attr: &'static str) -> Result<i32, TopoError> {
         self.text(element, attr).map(int)
     }
-}
-
-/// NCCL looks for each link's other direction while it computes paths, and gives up without it.
-fn check_reverse(graph: &Graph) -> Result<(), TopoError> {
-    for kind in NodeKind::ALL {
-        for &near in graph.kind(kind) {
-            for link in &graph.node(near).links {
-                let far = graph.node(link.peer);
-                if far.links.iter().all(|it| it.peer != near) {
-                    return Err(TopoError::OneWay {
-                        near: kind.name(),
-                        near_id: graph.node(near).id,
-                        far: far.kind.name(),
-                        far_id: far.id,
-                    });
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// What 2.18 makes of a switch that it has flattened.

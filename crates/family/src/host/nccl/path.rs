@@ -193,7 +193,15 @@ impl Paths {
     }
 
     /// Sets all paths to `base`.
-    pub(crate) fn search(&mut self, graph: &Graph, base: NodeIdx, rules: SearchRules) {
+    ///
+    /// # Errors
+    /// Where the first path of a node would come over a link that leads one way.
+    pub(crate) fn search(
+        &mut self,
+        graph: &Graph,
+        base: NodeIdx,
+        rules: SearchRules,
+    ) -> Result<(), OneWay> {
         let kind = graph.node(base).kind;
         // NCCL finds the slot by the id, so that ports of one number share the first one's slot.
         let id = graph.node(base).id;
@@ -221,7 +229,7 @@ impl Paths {
                     if !rules.may_pass(graph, base, node, link, self.at(node, kind, pos)) {
                         continue;
                     }
-                    if !self.relax(graph, node, link, kind, pos) {
+                    if !self.relax(graph, node, link, kind, pos)? {
                         continue;
                     }
                     let passes = !graph.profile.is_seed() || graph.node(far).kind != NodeKind::Gpu;
@@ -236,6 +244,7 @@ impl Paths {
                 queued[node.usize()] = false;
             }
         }
+        Ok(())
     }
 
     /// Whether the way over `link` and `node` is the better one; then it is the path.
@@ -246,7 +255,7 @@ impl Paths {
         link: &Link,
         kind: NodeKind,
         pos: usize,
-    ) -> bool {
+    ) -> Result<bool, OneWay> {
         let (near, far) = (self.at(node, kind, pos), self.at(link.peer, kind, pos));
         let width = near.width.min(link.width);
         let count = near.count + 1;
@@ -263,20 +272,23 @@ impl Paths {
             }
         };
         if !better {
-            return false;
+            return Ok(false);
         }
         let seed = graph.profile.is_seed();
         let back = graph.node(link.peer).links.iter();
         let back = back.clone().position(|it| it.peer == node && (seed || it.kind == link.kind));
-        let back =
-            back.or_else(|| graph.node(link.peer).links.iter().position(|it| it.peer == node));
-        let back = back.expect("building refuses links that lead one way");
+        let first = match back {
+            Some(at) => Hop { node: link.peer, link: at as u32 },
+            // NCCL keeps the first hop of the path that it replaces.
+            None if far.count > 0 => self.hops[far.start as usize],
+            None => return Err(OneWay { near: node, far: link.peer }),
+        };
         let start = self.hops.len() as u32;
-        self.hops.push(Hop { node: link.peer, link: back as u32 });
+        self.hops.push(first);
         let from = near.start as usize;
         self.hops.extend_from_within(from..from + near.count as usize);
         *self.at_mut(link.peer, kind, pos) = Path { kind: reached, width, count, start };
-        true
+        Ok(true)
     }
 
     /// Makes the path from `node` to `base` one by way of `middle`.
@@ -301,6 +313,13 @@ impl Paths {
         self.know(node, to);
         *self.at_mut(node, to, pos) = Path { kind, width, count, start };
     }
+}
+
+/// A link that is needed and that its far end does not know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OneWay {
+    pub(crate) near: NodeIdx,
+    pub(crate) far: NodeIdx,
 }
 
 /// What a search may not pass through.
@@ -356,7 +375,8 @@ fn step(graph: &Graph, node: NodeIdx, link: &Link, near: Path, count: u32) -> Pa
     } else {
         kinds == [NodeKind::Pci; 2]
     };
-    if kind == PathKind::Pix && switches {
+    // From 2.8 on of whatever kind the link between two of them is.
+    if switches && (kind == PathKind::Pix || !graph.profile.is_seed()) {
         kind = PathKind::Pxb;
     }
     if link.kind == LinkKind::Pci && kinds.contains(&NodeKind::Cpu) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::host::nccl::build::{TopoError, build};
 use crate::host::nccl::graph::{Facts, Graph, LinkKind, NodeIdx, NodeKind};
-use crate::host::nccl::path::{Path, PathKind, Paths, SearchRules};
+use crate::host::nccl::path::{OneWay, Path, PathKind, Paths, SearchRules};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::RefusedSearch;
 use crate::host::nccl::settings::{NetDevs, Settings};
@@ -147,11 +147,11 @@ impl View {
     #[must_use]
     pub fn undiverted(&self) -> View {
         let mut view = self.clone();
-        view.search();
+        view.search().expect("the same server was searched before");
         view
     }
 
-    fn search(&mut self) {
+    fn search(&mut self) -> Result<(), RefusedView> {
         self.paths = Paths::new(&self.graph);
         let rules = SearchRules { bridges: !self.ask.settings.nvb_disabled };
         for kind in [NodeKind::Cpu, NodeKind::Dev, NodeKind::Gpu, NodeKind::Net, NodeKind::Nvs] {
@@ -161,13 +161,24 @@ impl View {
                 continue;
             }
             for &base in self.graph.kind(kind) {
-                self.paths.search(&self.graph, base, rules);
+                self.paths.search(&self.graph, base, rules).map_err(|it| self.one_way(it))?;
             }
         }
+        Ok(())
+    }
+
+    fn one_way(&self, found: OneWay) -> RefusedView {
+        let (near, far) = (self.graph.node(found.near), self.graph.node(found.far));
+        RefusedView::Topo(TopoError::OneWay {
+            near: near.kind.name(),
+            near_id: near.id,
+            far: far.kind.name(),
+            far_id: far.id,
+        })
     }
 
     fn compute(&mut self) -> Result<(), RefusedView> {
-        self.search();
+        self.search()?;
         self.divert_gpus()?;
         self.divert_nets()?;
         if !self.ask.profile.is_seed() {
