@@ -63,7 +63,7 @@ pub const SLOWDOWN_MAX: Ppm = Ppm::new(1_250_000);
 pub const OPEN_COST: Ppm = Ppm::new(100_000);
 
 /// Of so many things that a job may wait for the needless ones are left out of what is told.
-pub const FORECAST_STEPS_MAX: usize = 64;
+pub const FORECAST_STEPS_MAX: usize = 32;
 
 /// Entries of the forwarding tables of one partition that the core looks at before they are sent:
 /// all of those of 4,096 chips, which takes a tenth of a second.  Of a larger partition it looks

@@ -262,25 +262,30 @@ pub fn forecast(
     if let Some(start) = plan.starts.into_iter().find(|it| it.job == job) {
         return Forecast::Now { place: start.place };
     }
-    if let Some(at) = play(view, job, outages, coming, &[]) {
-        return Forecast::At { at };
+    if let Some(played) = play(view, job, outages, coming, &[]) {
+        return Forecast::At { at: played.at };
     }
-    let starts_by = |done: &[Step]| play(view, job, outages, coming, done).is_some();
+    let played = |done: &[Step]| play(view, job, outages, coming, done);
     let mut steps = endless(view, job, coming);
     let stays_out = |it: &&Target| !outages.returning.contains_key(*it);
     let out = outages.out.keys().filter(stays_out);
     steps.extend(out.map(|&target| Step::Return { target }));
-    if !starts_by(&steps) {
+    let mut found = played(&steps);
+    if found.is_none() {
         let others = view.queue.iter().chain(coming.iter().map(|it| &it.1)).map(|it| it.job);
         let holds = others.filter(|it| *it != job).map(|job| Step::Hold { job });
         // Others are held last: who is to leave the queue is asked only where nothing else helps.
         steps.splice(0..0, holds);
-        if !starts_by(&steps) {
-            return Forecast::Never { why: Never::NoRoom };
-        }
+        found = played(&steps);
     }
+    let Some(found) = found else { return Forecast::Never { why: Never::NoRoom } };
+    // Who had not to end is not waited for; the rest is tried one by one.
+    steps.retain(|step| {
+        let Step::End { job } = step else { return true };
+        found.ended.contains(job)
+    });
     if steps.len() <= limits::FORECAST_STEPS_MAX
-        && let Some(fewer) = fewest(steps.clone(), starts_by)
+        && let Some(fewer) = fewest(steps.clone(), |done| played(done).is_some())
     {
         steps = fewer;
     }
@@ -296,15 +301,22 @@ fn endless(view: &View<'_>, job: JobId, coming: &[(Moment, Waiting<'_>)]) -> Vec
     all.into_iter().map(|job| Step::End { job }).collect()
 }
 
-/// The moment at which `job` starts if everything takes as long as it may and `done` is done: what
-/// is to return and who is to be held at once, who is to end when nothing else is left to come.
+/// How a job comes to start in thought.
+struct Played {
+    at: Moment,
+    /// Who had to end for it that has no end of its own.
+    ended: BTreeSet<JobId>,
+}
+
+/// How `job` starts if everything takes as long as it may and `done` is done: what is to return and
+/// who is to be held at once, who is to end when nothing else is left to come.
 fn play(
     view: &View<'_>,
     job: JobId,
     outages: &Outages,
     coming: &[(Moment, Waiting<'_>)],
     done: &[Step],
-) -> Option<Moment> {
+) -> Option<Played> {
     let mut then = Supposed::at_latest(view, outages, coming);
     // One that waits for a spare goes on with the parts that it has.
     then.end(job);
@@ -319,17 +331,17 @@ fn play(
         }
     }
     then.bring_back(back);
+    let mut ended = BTreeSet::new();
     loop {
         if then.settle(job) {
-            return Some(then.now);
+            return Some(Played { at: then.now, ended });
         }
         if view.means.preempt && then.stops_others_for(job) {
-            return Some(then.now + view.stop_max);
+            return Some(Played { at: then.now + view.stop_max, ended });
         }
         match then.next_event() {
             Some(next) => then.go_on(next),
-            None if then.end_one_of(&ends) => (),
-            None => return None,
+            None => drop(ended.insert(then.end_one_of(&ends)?)),
         }
     }
 }

@@ -129,10 +129,10 @@ impl<'a> Supposed<'a> {
         self.coming.retain(|it| it.1.job != job);
     }
 
-    /// One of these jobs that holds hardware ends; false if none does.
-    pub(super) fn end_one_of(&mut self, jobs: &BTreeSet<JobId>) -> bool {
+    /// One of these jobs that holds hardware ends; none if none does.
+    pub(super) fn end_one_of(&mut self, jobs: &BTreeSet<JobId>) -> Option<JobId> {
         let found = self.busy.iter().map(|it| it.row.job).find(|it| jobs.contains(it));
-        found.inspect(|&job| self.end(job)).is_some()
+        found.inspect(|&job| self.end(job))
     }
 
     /// A job has ended.
