@@ -52,11 +52,12 @@ fn outlive_metas(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
     let program = mpi.compile("ring", folder.path());
-    let args = ["2000"];
+    let args = ["800"];
     let wanted = mpi.plain(&program, &args);
-    for rank in [0, 2] {
-        let mut command =
-            mpi.tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat());
+    // Where each set is a job, the launcher of one job sees a death in it.
+    for (rank, sets) in [(0, "one"), (2, "one"), (1, "jobs")] {
+        let words = ["--sets", sets, program.to_str().unwrap()];
+        let mut command = mpi.tripled(&summary, &[&words, &args[..]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         let mut text = vec![0; 1];

@@ -70,6 +70,8 @@ pub struct MpirunOptions {
     pub library: &'static [u8],
     /// Contents are compared in full, beside their digests.
     pub compares_full: bool,
+    /// Each set is a job of its own, with its own launcher, and not a part of one job.
+    pub sets_are_jobs: bool,
     /// How often the program is started again after two errors in one cluster.
     pub restarts_max: u32,
     /// What is started then, in a shell, if it is something else.
@@ -97,6 +99,12 @@ pub struct Summary {
     pub marks: u64,
     /// Replicas that lead and did not before.
     pub promotions: u64,
+    /// What replicas told each other.
+    pub link_messages: u64,
+    /// The bytes that took.
+    pub link_bytes: u64,
+    /// The most that any replica kept for its siblings at a time, in bytes.
+    pub log_bytes_max: u64,
     /// Processes that ended before the program did.
     pub deaths: u64,
     /// How often the program was started again.
@@ -272,7 +280,9 @@ enum Ended {
 struct Attempt<'a> {
     options: &'a MpirunOptions,
     _folder: Folder,
-    launcher: Child,
+    /// One for all sets, or one for each.
+    launchers: Vec<Child>,
+    launchers_ended: usize,
     path: PathBuf,
     events: Receiver<Event>,
     job: Job,
@@ -291,7 +301,7 @@ struct Process {
     link: Option<UnixStream>,
     pid: i32,
     running: bool,
-    counts: [u64; 5],
+    counts: [u64; 8],
     ended: bool,
 }
 
@@ -340,12 +350,13 @@ impl Attempt<'_> {
         }
         folder.feed_input(options.replicas);
         let path = launcher.path.clone();
-        let launcher = program::launch(options, launcher, folder.path(), again, sender)?;
+        let launchers = program::launch(options, launcher, folder.path(), again, &sender)?;
         let process = |_| (0..options.replicas).map(|_| Process::default()).collect();
         Ok(Attempt {
             options,
             _folder: folder,
-            launcher,
+            launchers,
+            launchers_ended: 0,
             path,
             events,
             job: Job::new(options.ranks, options.replicas),
@@ -420,6 +431,7 @@ impl Attempt<'_> {
                 return Ok(self.print(channel, rank));
             }
             Event::LauncherEnded(code) => {
+                self.launchers_ended += 1;
                 if self.processes.iter().flatten().any(|it| it.pid == 0) {
                     let launcher = self.path.clone();
                     return Err(MpirunError::NotStarted { launcher, code });
@@ -574,10 +586,10 @@ impl Attempt<'_> {
         }
         let deadline = Instant::now() + END_WAIT;
         let mut undecided = None;
-        let mut launcher_ended = false;
+        let mut running = self.launchers.len() - self.launchers_ended;
         while Instant::now() < deadline {
             let open = self.outputs.iter().flatten().any(|it| !it.output.has_ended());
-            if !open && launcher_ended {
+            if !open && running == 0 {
                 break;
             }
             match self.events.recv_timeout(LINE_WAIT) {
@@ -589,13 +601,13 @@ impl Attempt<'_> {
                     self.printing(channel, rank).output.end(set);
                     undecided = self.print(channel, rank).or(undecided);
                 }
-                Ok(Event::LauncherEnded(_)) => launcher_ended = true,
+                Ok(Event::LauncherEnded(_)) => running -= 1,
                 Ok(_) | Err(_) => {}
             }
         }
         self.print_waiting(true);
-        if !launcher_ended {
-            program::end(&mut self.launcher);
+        if 0 < running {
+            self.launchers.iter_mut().for_each(program::end);
         }
         self.kill_all();
         match (undecided, &ended) {
@@ -621,6 +633,9 @@ impl Attempt<'_> {
             summary.bytes += most(2);
             summary.marks += most(3);
             summary.promotions += most(4);
+            summary.link_messages += cluster.iter().map(|it| it.counts[5]).sum::<u64>();
+            summary.link_bytes += cluster.iter().map(|it| it.counts[6]).sum::<u64>();
+            summary.log_bytes_max = summary.log_bytes_max.max(most(7));
         }
         summary.deaths += self.deaths;
         summary.notes.extend(self.notes.iter().cloned());

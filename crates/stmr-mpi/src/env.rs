@@ -36,7 +36,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     }
     let mut world = 0_usize;
     let told = state.told;
-    if told.replicas == 1 {
+    if told.replicas == 1 || told.is_whole_job {
         world = handles.world;
     } else {
         let args = [handles.world, told.set, told.rank, &raw mut world as usize];

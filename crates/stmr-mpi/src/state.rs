@@ -62,6 +62,8 @@ pub(crate) struct Told {
     pub(crate) dice: u64,
     /// Contents are compared in full, beside their digests.
     pub(crate) compares_full: bool,
+    /// MPI's own communicator of all processes is this replica's set.
+    pub(crate) is_whole_job: bool,
     /// When the launcher started: since 1970, and of the clock that is never set, in nanoseconds.
     pub(crate) epoch: [u64; 2],
 }
@@ -82,6 +84,7 @@ fn told() -> Option<&'static Told> {
             folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
             link: number("SELVEDGE_LINK")? as i32,
             dice: number("SELVEDGE_DICE")? as u64,
+            is_whole_job: std::env::var_os("SELVEDGE_JOB_OF_SET").is_some(),
             compares_full: std::env::var("SELVEDGE_COMPARE").is_ok_and(|it| it == "full"),
             epoch: [number("SELVEDGE_EPOCH")? as u64, number("SELVEDGE_UPTIME")? as u64],
         };
@@ -152,6 +155,11 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     pub(crate) marks: u64,
     pub(crate) promotions: u64,
+    /// Told to siblings, and how many bytes that took.
+    link_messages: u64,
+    link_bytes: u64,
+    /// The most that was kept for siblings, in bytes.
+    log_max: usize,
 }
 
 /// A replica: the core, its links, and the program's objects.
@@ -282,8 +290,12 @@ impl State {
     }
 
     pub(crate) fn tell_counts(&mut self) {
-        let Counts { sends, compares, bytes, marks, promotions } = self.counts;
-        self.say(&format!("counts {sends} {compares} {bytes} {marks} {promotions}"));
+        let Counts { sends, compares, bytes, marks, promotions, .. } = self.counts;
+        let Counts { link_messages, link_bytes, log_max, .. } = self.counts;
+        self.say(&format!(
+            "counts {sends} {compares} {bytes} {marks} {promotions} {link_messages} {link_bytes} \
+             {log_max}"
+        ));
     }
 
     /// Compares contents that are about to leave; returns those that may.
@@ -335,7 +347,10 @@ impl State {
     /// Tells all siblings something that the core has no part in.
     pub(crate) fn tell_siblings(&mut self, message: &Message) {
         for link in self.siblings.iter_mut().flatten() {
+            let before = link.unsent.len();
             message.write(&mut link.unsent);
+            self.counts.link_messages += 1;
+            self.counts.link_bytes += (link.unsent.len() - before) as u64;
         }
     }
 
@@ -371,6 +386,7 @@ impl State {
                     if let Some(bytes) = attempt(self) {
                         let answer = bytes.clone();
                         self.replica.finish(kind, shape, bytes);
+                        self.counts.log_max = self.counts.log_max.max(self.replica.log_bytes());
                         self.send_out();
                         return (answer, true);
                     }
@@ -436,7 +452,10 @@ impl State {
     fn send_out(&mut self) {
         while let Some((to, message)) = self.replica.poll() {
             if let Some(link) = &mut self.siblings[to.idx()] {
+                let before = link.unsent.len();
                 message.write(&mut link.unsent);
+                self.counts.link_messages += 1;
+                self.counts.link_bytes += (link.unsent.len() - before) as u64;
             }
         }
         for link in self.siblings.iter_mut().flatten() {

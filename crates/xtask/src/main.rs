@@ -67,12 +67,15 @@ enum Verb {
         /// Of `kill`: how many processes are killed.
         #[arg(long, default_value_t = 200)]
         kills: u64,
-        /// Of `stmr-kills` and `stmr-flips`: how many runs.
+        /// Of `stmr-kills`, `stmr-flips` and `stmr-cost`: how many runs.
         #[arg(long)]
         runs: Option<u64>,
         /// Of all that throw dice: which, and when.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Of `stmr-cost`: the file that what was measured is written to.
+        #[arg(long)]
+        json: Option<std::path::PathBuf>,
     },
 }
 
@@ -105,8 +108,9 @@ fn main() -> ExitCode {
             prove::PROOFS.iter().for_each(|it| println!("{:16} {}", it.name, it.what));
             true
         }
-        Verb::Prove { name: Some(name), kills, runs, seed } => {
-            match prove::run(&xtask::root(), &name, &prove::ProofOptions { kills, runs, seed }) {
+        Verb::Prove { name: Some(name), kills, runs, seed, json } => {
+            let options = prove::ProofOptions { kills, runs, seed, json };
+            match prove::run(&xtask::root(), &name, &options) {
                 Ok(()) => true,
                 Err(e) => failed(&e),
             }

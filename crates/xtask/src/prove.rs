@@ -3,6 +3,8 @@
 //! A proof starts real processes, uses no fixed port, and has a limit after which it fails.  Where
 //! a machine does not permit one, it fails by name and says why.  A proof is a row of [`PROOFS`].
 
+mod stmr_cost;
+
 mod stmr_flips;
 
 mod stmr_kills;
@@ -28,7 +30,7 @@ pub struct Proof {
 }
 
 /// What a proof that throws dice is told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ProofOptions {
     /// How many processes are killed.
     pub kills: u64,
@@ -36,6 +38,8 @@ pub struct ProofOptions {
     pub runs: Option<u64>,
     /// For all dice.
     pub seed: u64,
+    /// Where what was measured is written.
+    pub json: Option<PathBuf>,
 }
 
 /// All proofs.
@@ -74,6 +78,12 @@ pub const PROOFS: &[Proof] = &[
         what: "LAMMPS, ScaLAPACK's testers, mpi4py and Fortran print in replicas what they print \
                plain",
         run: stmr_programs::prove,
+    },
+    Proof {
+        name: "stmr-cost",
+        what: "processor time and messages of MPI programs in replicas beside plain runs (--runs, \
+               --json)",
+        run: stmr_cost::prove,
     },
     Proof {
         name: "load",
@@ -294,14 +304,17 @@ mod tests {
 
     #[test]
     fn an_unknown_proof_is_refused_with_the_names_of_those_there_are() {
-        let refused =
-            run(Path::new("."), "nothing", &ProofOptions { kills: 1, runs: None, seed: 1 })
-                .unwrap_err()
-                .to_string();
+        let refused = run(
+            Path::new("."),
+            "nothing",
+            &ProofOptions { kills: 1, runs: None, seed: 1, json: None },
+        )
+        .unwrap_err()
+        .to_string();
         assert_eq!(
             refused,
             "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills, \
-             stmr-flips, stmr-programs, load, package, browser, viewers"
+             stmr-flips, stmr-programs, stmr-cost, load, package, browser, viewers"
         );
     }
 }

@@ -32,6 +32,9 @@ pub(crate) struct Mpirun {
     /// Write what became of the program to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     json_summary: Option<PathBuf>,
+    /// Whether the launcher starts all replicas as one job, or each set of them as a job.
+    #[arg(long, value_enum, default_value_t = Sets::One)]
+    sets: Sets,
     /// What replicas tell each other of what they send.
     #[arg(long, value_enum, default_value_t = Compare::Digest)]
     compare: Compare,
@@ -58,6 +61,14 @@ fn replicas() -> clap::builder::RangedI64ValueParser<u8> {
 
 fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=10_000)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Sets {
+    /// One job of all replicas of all processes.
+    One,
+    /// As many jobs as there are replicas, each a whole copy of the program.
+    Jobs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -95,6 +106,9 @@ struct Row<'a> {
     deaths: u64,
     restarts: u32,
     result: &'a str,
+    link_messages: u64,
+    link_bytes: u64,
+    log_bytes_max: u64,
     notes: &'a [String],
 }
 
@@ -116,6 +130,7 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
         program: args.program.clone(),
         own_program: env::current_exe().within(|| "cannot find this program itself".to_owned())?,
         library: LIBRARY,
+        sets_are_jobs: args.sets == Sets::Jobs,
         compares_full: args.compare == Compare::Full,
         restarts_max,
         restart_command: args.restart_cmd.clone(),
@@ -140,6 +155,9 @@ fn run_replicated(args: &Mpirun, options: &MpirunOptions) -> Outcome {
             deaths: summary.deaths,
             restarts: summary.restarts,
             result: &summary.result,
+            link_messages: summary.link_messages,
+            link_bytes: summary.link_bytes,
+            log_bytes_max: summary.log_bytes_max,
             notes: &summary.notes,
         };
         let text = serde_json::to_string_pretty(&row).within(|| "cannot write JSON".to_owned())?;
@@ -160,7 +178,8 @@ fn tell(summary: &Summary) -> bool {
     }
     anstream::eprintln!(
         "selvedge: {} processes x {} replicas: {} sends, {} compares of {} bytes, {} marks, {} \
-         promotions, {} deaths, {} restarts: {}",
+         promotions, {} deaths, {} restarts; {} messages of {} bytes between replicas, at most {} \
+         bytes kept for them: {}",
         summary.ranks,
         summary.replicas,
         summary.sends,
@@ -170,6 +189,9 @@ fn tell(summary: &Summary) -> bool {
         summary.promotions,
         summary.deaths,
         summary.restarts,
+        summary.link_messages,
+        summary.link_bytes,
+        summary.log_bytes_max,
         summary.result
     );
     summary.code != 0 && !summary.result.starts_with("exit code")

@@ -141,6 +141,11 @@ impl Mpi {
 
     /// A run on four processes without replicas.
     pub(crate) fn plain_command(&self, program: &[&str]) -> Command {
+        self.plain_on(4, program)
+    }
+
+    /// A run without replicas.
+    pub(crate) fn plain_on(&self, ranks: u32, program: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command.args([limit_s(), &self.launcher]);
         if self.is_open_mpi() {
@@ -150,7 +155,7 @@ impl Mpi {
         for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
             command.env(name, "1").env(name.replace("OMPI", "PRTE"), "1");
         }
-        command.args(["-n", "4"]).args(program).stdin(Stdio::null());
+        command.args(["-n", &ranks.to_string()]).args(program).stdin(Stdio::null());
         command
     }
 
@@ -162,9 +167,15 @@ impl Mpi {
 
     /// A run on four processes in three replicas each.
     pub(crate) fn tripled(&self, summary: &Path, program: &[&str]) -> Command {
+        self.tripled_on(4, summary, program)
+    }
+
+    /// A run in three replicas of each process.
+    pub(crate) fn tripled_on(&self, ranks: u32, summary: &Path, program: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command
-            .args([limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
+            .args([limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3"])
+            .args(["-n", &ranks.to_string()])
             .args(self.launcher_args())
             .arg("--json-summary")
             .arg(summary)

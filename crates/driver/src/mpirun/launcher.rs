@@ -10,6 +10,9 @@ use nix::unistd::Uid;
 use super::program::find;
 use super::{MpirunError, MpirunOptions, command};
 
+/// Tells the processes of a job that is a set of its own which set that is.
+pub(super) const JOB_OF_SET: &str = "SELVEDGE_JOB_OF_SET";
+
 /// Whose MPI a program is linked with, or a launcher belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
@@ -109,8 +112,8 @@ impl Launcher {
         home.into_iter().flat_map(paths).find(|it| it.is_file())
     }
 
-    /// The launcher with its own options, up to the number of processes.
-    pub(super) fn command(&self, options: &MpirunOptions, folder: &Path) -> Command {
+    /// The launcher with its own options, up to the number `n` of processes.
+    pub(super) fn command(&self, options: &MpirunOptions, folder: &Path, n: usize) -> Command {
         let mut command = command(&self.path);
         command.env("SELVEDGE_LAUNCHER", self.family.word());
         match self.family {
@@ -118,7 +121,7 @@ impl Launcher {
             Family::Mpich => tell_hydra(&mut command),
         }
         command.args(&options.launcher_args);
-        command.arg("-n").arg((options.ranks * options.replicas).to_string());
+        command.arg("-n").arg(n.to_string());
         command
     }
 }

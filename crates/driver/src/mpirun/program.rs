@@ -1,17 +1,19 @@
 //! The program and its launcher: what they are, how they are started and ended.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, thread};
 
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
+use selvedge_stmr::verdict::SetId;
 
-use super::launcher::{self, Family, Launcher};
+use super::launcher::{self, Family, JOB_OF_SET, Launcher};
 use super::{Event, MpirunError, MpirunOptions, command, io_error};
 
 /// How much of a program is looked at for the libraries that it wants.
@@ -93,34 +95,59 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|it| it == text)
 }
 
-/// Starts the launcher, and tells when it has ended.
+/// Starts the launcher, or one for each set, and tells when it has ended.
 pub(super) fn launch(
     options: &MpirunOptions,
     launcher: &Launcher,
     folder: &Path,
     again: bool,
-    sender: Sender<Event>,
-) -> Result<Child, MpirunError> {
-    let mut command = launcher.command(options, folder);
-    command.arg(&options.own_program).arg("mpirun-replica").arg("--");
-    match &options.restart_command {
-        Some(line) if again => command.args(["sh", "-c"]).arg(line),
-        _ => command.args(&options.program),
+    sender: &Sender<Event>,
+) -> Result<Vec<Child>, MpirunError> {
+    let shared = shared_variables(options)?;
+    let start = |n: usize, set: Option<SetId>| {
+        let mut command = launcher.command(options, folder, n);
+        command.arg(&options.own_program).arg("mpirun-replica").arg("--");
+        match &options.restart_command {
+            Some(line) if again => command.args(["sh", "-c"]).arg(line),
+            _ => command.args(&options.program),
+        };
+        command.env("SELVEDGE_FOLDER", folder).envs(shared.iter().cloned());
+        if let Some(set) = set {
+            command.env(JOB_OF_SET, set.idx().to_string());
+        }
+        spawn(&mut command, launcher, sender)
     };
-    command.env("SELVEDGE_FOLDER", folder);
-    command.env("SELVEDGE_RANKS", options.ranks.to_string());
+    if options.sets_are_jobs {
+        let one = |set| start(options.ranks, Some(set));
+        SetId::all(options.replicas).map(one).collect()
+    } else {
+        Ok(vec![start(options.ranks * options.replicas, None)?])
+    }
+}
+
+/// What every process is told.
+fn shared_variables(options: &MpirunOptions) -> Result<Vec<(&'static str, OsString)>, MpirunError> {
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos());
-    command.env("SELVEDGE_EPOCH", epoch.to_string());
-    command.env("SELVEDGE_UPTIME", uptime_ns().to_string());
-    command.env("SELVEDGE_DICE", draw()?.to_string());
-    command.env("SELVEDGE_REPLICAS", options.replicas.to_string());
+    let mut rows: Vec<(&str, OsString)> = vec![
+        ("SELVEDGE_RANKS", options.ranks.to_string().into()),
+        ("SELVEDGE_EPOCH", epoch.to_string().into()),
+        ("SELVEDGE_UPTIME", uptime_ns().to_string().into()),
+        ("SELVEDGE_DICE", draw()?.to_string().into()),
+        ("SELVEDGE_REPLICAS", options.replicas.to_string().into()),
+        ("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into())),
+    ];
     if options.compares_full {
-        command.env("SELVEDGE_COMPARE", "full");
+        rows.push(("SELVEDGE_COMPARE", "full".into()));
     }
-    if let Some(folder) = &options.sends {
-        command.env("SELVEDGE_SENDS", folder);
-    }
-    command.env("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into()));
+    rows.extend(options.sends.iter().map(|it| ("SELVEDGE_SENDS", it.clone().into_os_string())));
+    Ok(rows)
+}
+
+fn spawn(
+    command: &mut Command,
+    launcher: &Launcher,
+    sender: &Sender<Event>,
+) -> Result<Child, MpirunError> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let launcher = launcher.path.clone();
     let mut child = command.spawn().map_err(|source| MpirunError::Launcher { launcher, source })?;
@@ -131,7 +158,7 @@ pub(super) fn launch(
         let pipe = pipe.expect("both were asked for");
         thread::spawn(move || pass_on(pipe));
     }
-    let pid = child.id();
+    let (pid, sender) = (child.id(), sender.clone());
     thread::spawn(move || {
         let code = wait(pid);
         let _ = sender.send(Event::LauncherEnded(code));

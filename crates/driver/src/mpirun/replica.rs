@@ -42,7 +42,7 @@ fn supervise() -> Result<std::convert::Infallible, MpirunError> {
 
 /// Becomes `program` as the replica that the launcher's number says; returns only if it cannot.
 ///
-/// World rank 3h + s is replica s of rank h (seed 003 §3.1).
+/// World rank 3h + s is replica s of rank h (seed 003 §3.1), unless each set is a job.
 ///
 /// # Errors
 /// [`MpirunError`].
@@ -63,7 +63,11 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         return Err(io_error("become a replica")(missing()));
     };
     let folder = PathBuf::from(folder);
-    let (rank, set) = (Rank((number / replicas) as u32), SetId::new(number % replicas));
+    let (rank, set) = match number_of_set() {
+        Some(set) => (number, set.min(replicas - 1)),
+        None => (number / replicas, number % replicas),
+    };
+    let (rank, set) = (Rank(rank as u32), SetId::new(set));
     // First of all, so that the launcher sees this process's end whenever it comes.
     let mut link = call_launcher(&folder, rank, set)?;
     let open = |name: String| {
@@ -97,6 +101,11 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     // Nobody is left to hear that this could not be said.
     let _ = link.write_all(b"never 126\n");
     Err(io_error(format!("start {}", program[0].display()))(error))
+}
+
+/// The set that the whole job of this process is, if it is one.
+fn number_of_set() -> Option<usize> {
+    env::var(launcher::JOB_OF_SET).ok()?.parse().ok()
 }
 
 /// Calls the launcher; the program inherits the link.

@@ -1,0 +1,23 @@
+//! `prove stmr-cost`: what replicas of MPI programs cost, for `selvedge study redundancy` to draw.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{ProofError, ProofOptions, within};
+
+/// Pairs of runs without `--runs`.
+const PAIRS: u64 = 15;
+
+/// Goal: processor time of a run in replicas beside three plain ones, and messages for each send,
+/// constant in the number of processes.  Method: the tests' own, on 2, 4, 8 and 16 processes.
+pub(super) fn prove(root: &Path, options: &ProofOptions) -> Result<(), ProofError> {
+    const LIMIT: Duration = Duration::from_secs(2 * 3600);
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "-p", "selvedge", "--test", "stmr_cost", "--", "--nocapture"]);
+    test.env("SELVEDGE_RUNS", options.runs.unwrap_or(PAIRS).to_string()).current_dir(root);
+    if let Some(path) = &options.json {
+        test.env("SELVEDGE_JSON", path);
+    }
+    within(&mut test, LIMIT)
+}
