@@ -111,7 +111,8 @@ pub enum BoundError {
 }
 
 /// Chips up to which [`bounds`] is worked out for somebody who waits: a machine of 16x16 groups.
-/// It takes some tenths of a second for so many, and ten to twenty times that for four times as many.
+/// It takes some tenths of a second for so many, and ten to twenty times that for four times as
+/// many.
 pub const EXACT_CHIPS_MAX: usize = 1024;
 
 /// Between what no collective on these chips can beat and what one reaches.
