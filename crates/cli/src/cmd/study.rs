@@ -4,6 +4,8 @@ mod allocation;
 
 mod pods;
 
+mod redundancy;
+
 use clap::Subcommand;
 
 use crate::Globals;
@@ -21,11 +23,15 @@ enum StudyVerb {
     Allocation(allocation::Allocation),
     /// A static pod against a switched one, under the same trace.
     Pods(pods::Pods),
+    /// What replicas of MPI programs cost as machines grow: figure 13 of the STMR paper, restarts,
+    /// and measured points.
+    Redundancy(redundancy::Redundancy),
 }
 
 pub(crate) fn run(args: &Study, globals: &Globals) -> Outcome {
     match &args.verb {
         StudyVerb::Allocation(args) => allocation::run(args, globals),
         StudyVerb::Pods(args) => pods::run(args, globals),
+        StudyVerb::Redundancy(args) => redundancy::run(args, globals),
     }
 }
