@@ -29,8 +29,8 @@ pub struct Seat<'l> {
 pub enum LayoutError {
     /// More than fit.
     #[error(
-        "{ranks} processes in {replicas} replicas do not fit: {clusters} clusters of {slots} \
-             slots hold {max}"
+        "there is room for {max} processes in {replicas} replicas, not for {ranks}: {slots} on each \
+         host of a cluster, clusters: {clusters}"
     )]
     TooManyRanks {
         /// Asked for.
@@ -205,7 +205,8 @@ mod tests {
         let many = Layout::over(clusters(), 5, 2).unwrap_err();
         assert_eq!(
             many.to_string(),
-            "5 processes in 3 replicas do not fit: 2 clusters of 2 slots hold 4"
+            "there is room for 4 processes in 3 replicas, not for 5: 2 on each host of a cluster, \
+             clusters: 2"
         );
         assert!(Layout::over(Vec::new(), 1, 1).is_err());
     }

@@ -15,6 +15,7 @@ use selvedge_stmr::launch::Layout;
 use serde::Serialize;
 
 use crate::Globals;
+use crate::client::Client;
 use crate::cmd::plant;
 use crate::failure::{Answer, Failure, Outcome};
 use crate::render::facts::Facts;
@@ -32,6 +33,8 @@ enum RedundancyVerb {
     /// Give the three replicas of each process hosts that are close together, and write them as
     /// launchers read it.
     Place(Place),
+    /// Tell a server that a replica was outvoted: evidence against its machine.
+    Mark(Mark),
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,6 +75,41 @@ struct Place {
     /// What to print.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+struct Mark {
+    /// The machine that it ran on: host7, board0.3, cube17/m03.
+    machine: String,
+    /// Which process of the program.
+    #[arg(long, value_name = "N")]
+    rank: u32,
+    /// Which of its replicas, from 0 on.
+    #[arg(long, value_name = "N")]
+    set: u8,
+    /// The number of the call whose contents differed.
+    #[arg(long, value_name = "N")]
+    call: u64,
+    /// The first byte that differs; none where only digests were compared.
+    #[arg(long, value_name = "N")]
+    byte: Option<u64>,
+    /// The server's job that it belongs to.
+    #[arg(long, value_name = "ID")]
+    job: Option<u32>,
+}
+
+/// What a server answers to a mark.
+#[derive(Debug, serde::Deserialize)]
+struct Marked {
+    cases: Vec<MarkedCase>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct MarkedCase {
+    id: u32,
+    target: String,
+    severity: String,
+    n_seen: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -119,7 +157,27 @@ impl Level {
 pub(crate) fn run(args: &Redundancy, globals: &Globals) -> Outcome {
     match &args.verb {
         RedundancyVerb::Place(args) => run_place(args, globals),
+        RedundancyVerb::Mark(args) => run_mark(args, globals),
     }
+}
+
+fn run_mark(args: &Mark, globals: &Globals) -> Outcome {
+    let client = Client::connect(globals)?;
+    let Mark { machine, rank, set, call, byte, job } = args;
+    let body = serde_json::json!({
+        "machine": machine, "rank": rank, "set": set, "call": call, "byte": byte, "job": job,
+    });
+    let text = client.post_text("/v1/mark", &body)?;
+    if globals.json {
+        render::print_raw(&text)?;
+        return Ok(Answer::Yes);
+    }
+    let marked: Marked = client.read("/v1/mark", &text)?;
+    for MarkedCase { id, target, severity, n_seen } in &marked.cases {
+        let seen = number::counted(u64::from(*n_seen), "time");
+        render::print(&format!("case {id}: {target}, {severity}, seen {seen}\n"))?;
+    }
+    Ok(Answer::Yes)
 }
 
 fn run_place(args: &Place, globals: &Globals) -> Outcome {
@@ -136,6 +194,16 @@ fn run_place(args: &Place, globals: &Globals) -> Outcome {
             .hint("selvedge plant show FILE says what the plant has")
             .within(cannot())
     })?;
+    if clusters.triples.is_empty() {
+        let what = args.apart.apart().word();
+        let why = match args.apart {
+            Level::Host => "no three live hosts lie within two hops of each other".to_owned(),
+            _ => format!("the live hosts that hang together belong to fewer than three: {what}"),
+        };
+        return Err(Failure::refusal(why)
+            .hint("choose another --apart, or a plant with more hosts")
+            .within(cannot()));
+    }
     let names = names::of(args.names.as_deref(), &fabric, &hosts)?;
     let named = |it: &[usize; 3]| it.iter().map(|it| names[*it].clone()).collect();
     let lists: Vec<Vec<String>> = clusters.triples.iter().map(|it| named(&it.hosts)).collect();

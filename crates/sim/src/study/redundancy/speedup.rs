@@ -112,10 +112,10 @@ impl Growth {
     /// For people.
     pub const fn word(self) -> &'static str {
         match self {
-            Growth::Constant => "1",
+            Growth::Constant => "constant",
             Growth::Log => "log P",
             Growth::CubeRoot => "P^1/3",
-            Growth::Root => "P^1/2",
+            Growth::Root => "√P",
             Growth::TwoThirds => "P^2/3",
             Growth::Linear => "P",
         }

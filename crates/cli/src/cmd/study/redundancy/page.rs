@@ -21,7 +21,7 @@ pub(super) fn draw(study: &Study) -> String {
     for panel in &study.panels {
         let _ = write!(
             page,
-            "figure 13 ({}): {} program, {}, traffic as {}\n{}\n",
+            "figure 13 ({}): {} program, {}, traffic {}\n{}\n",
             panel.panel,
             panel.program,
             panel.network,
@@ -32,7 +32,9 @@ pub(super) fn draw(study: &Study) -> String {
     let _ = write!(page, "what the paper says, by what D_size is\n{}\n", sentences(study));
     let _ = write!(
         page,
-        "mean time to a restart, nodes of {} h, not repaired; drawn: {} jobs, seed {}\n{}\n",
+        "mean time to a restart, nodes of {} h, not repaired; in brackets by the plain job's; drawn: {} \
+         jobs, seed {}\n{}of silent errors r = 1 learns nothing and r = 2 starts again at the first, at \
+         half of the plain job's time\n\n",
         study.node_mttf_h,
         study.trials,
         study.seed,

@@ -38,7 +38,7 @@ impl Frame {
         let Self { left, top, .. } = self;
         let _ = writeln!(
             svg,
-            "<text x=\"{left:.0}\" y=\"{:.0}\" font-size=\"14\" font-weight=\"bold\">{title}</text>",
+            "<text x=\"{left:.0}\" y=\"{:.0}\" font-size=\"13\" font-weight=\"bold\">{title}</text>",
             top - 12.0
         );
         for (axis, is_x) in [(self.x, true), (self.y, false)] {
@@ -164,7 +164,7 @@ fn speedups(svg: &mut String, frame: &Frame, panel: &Panel) {
         _ => "weakly scalable program",
     };
     let title = format!(
-        "({}) {program}; {}, traffic as {}",
+        "({}) {program}; {}; traffic {}",
         panel.letter,
         panel.case.network.name,
         panel.case.traffic.word()
