@@ -113,6 +113,8 @@ pub enum Refused {
     JobState { job: JobId, word: &'static str, order: &'static str },
     #[error("there is no such part of the plant: {target:?}")]
     NoTarget { target: Target },
+    #[error("{name} is no machine; replicas run on machines, hosts and boards")]
+    NotAHost { name: String },
     #[error("{name} is drained {n} times already; undrain it first")]
     DrainsFull { name: String, n: usize },
     #[error("{name} is not drained by {by}; it is drained by {holders}")]
@@ -200,6 +202,7 @@ impl Core {
                 cases: IdVec::new(),
                 open_cases: BTreeMap::new(),
                 sightings: BTreeMap::new(),
+                marks: BTreeMap::new(),
                 breaker: Vec::new(),
                 maintenances: Vec::new(),
                 wirings: BTreeMap::new(),
@@ -309,6 +312,7 @@ impl Core {
             Input::Answer(answer) => self.answer(answer),
             Input::Planned { request, moves } => self.take_plan(request, moves),
             Input::Report { target, symptom, value } => self.report(target, symptom, value),
+            Input::Marked { by: _, target, mark } => self.marked(target, mark),
         }
     }
 

@@ -2,11 +2,14 @@
 //!
 //! Everything else in this crate sees parts, seats, links and switches.
 
+use selvedge_family::cluster::hosts::{Host, Hosts};
+use selvedge_family::cluster::{self, Apart};
 use selvedge_family::graph::forward::Tables;
 use selvedge_family::torus::shape::{Shape, ShapeError};
 use selvedge_family::torus::wiring::WiringError;
 use selvedge_family::torus::{self, path, place, wiring};
-use selvedge_model::fabric::Fabric;
+use selvedge_model::fabric::{Fabric, Role};
+use selvedge_model::fault::Target;
 use selvedge_model::id::{NodeId, PartId, PoolId, PortId};
 use selvedge_model::job::{Collective, Demand, Load, Need, Partition, Place, Xconnect};
 use selvedge_model::unit::Ppm;
@@ -311,6 +314,56 @@ pub fn table_digest(demand: &Demand) -> u64 {
         Demand::Load(_) => unreachable!("the tables of a partition follow from its place"),
         Demand::Shape(_) => path::table(&shape(demand)).digest(),
         Demand::Parts(_) => 0,
+    }
+}
+
+/// The machine that `target` is or lies in: what is lost as a whole.
+pub fn host_at(fabric: &Fabric, target: Target) -> Option<Target> {
+    Host::of(fabric, target).map(Host::target)
+}
+
+/// Where the replicas of a program's processes run in a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clusters {
+    /// The machines of each cluster; the first is the meta's.
+    pub machines: Vec<[Target; 3]>,
+    /// The most hops between two of one cluster; none where the plant's cables join them by more
+    /// than two, or not at all, and they were taken in their order.
+    pub hops_max: Option<u32>,
+    /// Machines that are in no cluster.
+    pub n_left: usize,
+}
+
+/// The clusters of a job's machines (seed 003, definition 4): within two hops where the cables
+/// between them make that many, else as they stand.
+pub fn clusters(fabric: &Fabric, place: &Place) -> Clusters {
+    let is_held = |host: Host| {
+        let hold = place.holds.iter().find(|it| it.part == host.part);
+        let seats = hold.map_or(0, |it| it.seats);
+        let under = host.machine.map_or(u64::MAX, |node| {
+            fabric.template_of(host.part).seats_under(fabric.node_local(node).1)
+        });
+        seats & under != 0
+    };
+    let is_switch = |part: &PartId| fabric.template_of(*part).role == Role::PacketSwitch;
+    let live = fabric.parts().pairs().filter(|it| !it.1.retired).map(|it| it.0);
+    let mut parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
+    parts.extend(live.filter(is_switch));
+    let hosts = Hosts::of_parts(fabric, parts.into_iter(), is_held);
+    let n_most = hosts.n() / 3;
+    let near = cluster::place(&hosts, Apart::Host, n_most).ok();
+    let near = near.filter(|it| it.triples.len() == n_most);
+    let hops = |it: &cluster::Triple| it.hops.into_iter().max().unwrap_or(0);
+    let hops_max = near.as_ref().and_then(|it| it.triples.iter().map(hops).max());
+    let triples: Vec<[usize; 3]> = match near {
+        Some(near) => near.triples.iter().map(|it| it.hosts).collect(),
+        None => (0..n_most).map(|it| [3 * it, 3 * it + 1, 3 * it + 2]).collect(),
+    };
+    let target = |it: usize| hosts.hosts[it].target();
+    Clusters {
+        machines: triples.iter().map(|it| it.map(target)).collect(),
+        hops_max,
+        n_left: hosts.n() - 3 * n_most,
     }
 }
 

@@ -30,7 +30,7 @@ const fn rule(symptom: Symptom, severity: Severity, n_repeats: u32, window: Span
 }
 
 /// All rules, one for each symptom.
-pub const RULES: [Rule; 17] = [
+pub const RULES: [Rule; 18] = [
     rule(Symptom::MachineDown, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::ChipFailed, Severity::Fatal, 1, Span::hours(1)),
     rule(Symptom::PcieDegraded, Severity::Critical, 2, Span::hours(24)),
@@ -53,6 +53,9 @@ pub const RULES: [Rule; 17] = [
     rule(Symptom::TopologyFaulty, Severity::Critical, u32::MAX, Span::hours(24)),
     // A warning of it is told and takes nothing out.
     rule(Symptom::TopologyDoubtful, Severity::Transient, u32::MAX, Span::hours(24)),
+    // One flip is what replicas are for.  A machine whose replicas are outvoted three times a day
+    // carries no new work; what runs on it goes on, for its siblings outvote it.
+    rule(Symptom::Marked, Severity::Transient, 3, Span::hours(24)),
 ];
 
 /// The rule of a symptom.
@@ -85,7 +88,7 @@ fn worse(severity: Severity) -> Severity {
 mod tests {
     use super::*;
 
-    const ALL: [Symptom; 17] = [
+    const ALL: [Symptom; 18] = [
         Symptom::MachineDown,
         Symptom::ChipFailed,
         Symptom::PcieDegraded,
@@ -103,6 +106,7 @@ mod tests {
         Symptom::TaskHung,
         Symptom::TopologyFaulty,
         Symptom::TopologyDoubtful,
+        Symptom::Marked,
     ];
 
     #[test]

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
 use selvedge_model::job::{JobSpec, Place, Xconnect};
 use selvedge_model::unit::{Generation, Span};
@@ -68,6 +68,15 @@ pub enum Input {
         symptom: Symptom,
         /// The measured value, where there is one, in the symptom's unit.
         value: Option<u32>,
+    },
+    /// A replica of an MPI program was outvoted.
+    Marked {
+        /// Who says so: whoever started the program, or a device.
+        by: String,
+        /// The machine that it ran on.
+        target: Target,
+        /// What differed.
+        mark: Mark,
     },
 }
 

@@ -83,6 +83,9 @@ pub const MOVERS_PAIRED: usize = 12;
 /// one cause, the switch.
 pub const SWITCH_PORTS_MAX: usize = 2;
 
+/// Marks that are kept of a machine.
+pub const MARKS_MAX: usize = 16;
+
 /// The window of [`SWITCH_PORTS_MAX`].
 pub const SWITCH_WINDOW: Span = Span::mins(10);
 

@@ -185,6 +185,8 @@ pub enum Note {
     DiscoveryDiffered { job: JobId, n_ports: u32, n_chips_lost: u32 },
     /// A fault has a case.
     CaseOpened { case: CaseId, target: Target, symptom: Symptom, severity: Severity },
+    /// A replica was outvoted: this process's, in this call.
+    ReplicaMarked { target: Target, job: Option<JobId>, rank: u32, set: u8, call: u64 },
     /// A case has more evidence, or a higher severity.
     CaseGrew { case: CaseId, severity: Severity, n_seen: u32 },
     /// What a case is about was taken out of the plant; the case is closed.
@@ -253,6 +255,7 @@ impl Note {
             | Note::JobReleased { .. } => About::Jobs,
             Note::CaseOpened { .. }
             | Note::CaseGrew { .. }
+            | Note::ReplicaMarked { .. }
             | Note::CaseMoved { .. }
             | Note::CaseRetired { .. }
             | Note::Drained { .. }

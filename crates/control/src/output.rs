@@ -112,6 +112,8 @@ pub enum Command {
         work: Work,
         /// Steps kept by earlier attempts.
         kept: u64,
+        /// Replicas of each process.
+        redundancy: u8,
     },
     /// Tell a job's tasks that they will be stopped after `grace`; they may write a checkpoint.
     Notify {

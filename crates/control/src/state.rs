@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use selvedge_model::fault::{Severity, Symptom, Target};
+use selvedge_model::fault::{Mark, Severity, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
 use selvedge_model::job::{JobSpec, Place, Xconnect};
 use selvedge_model::table::IdVec;
@@ -382,6 +382,8 @@ pub struct State {
     pub open_cases: BTreeMap<Target, CaseId>,
     /// When each symptom was last seen on each target, for the rules.
     pub sightings: BTreeMap<(Target, Symptom), Vec<Moment>>,
+    /// The newest marks of each machine.
+    pub marks: BTreeMap<Target, Vec<(Moment, Mark)>>,
     /// When the breaker's cases were opened, with the seats that each takes out.
     pub breaker: Vec<(Moment, u32)>,
     /// Planned work.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{LinkId, NodeId, PartId, PortId};
+use crate::id::{JobId, LinkId, NodeId, PartId, PortId};
 
 /// A thing that can be drained, be at fault, or be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,6 +16,21 @@ pub enum Target {
     Port(PortId),
     /// A link, named by its even direction: it is drained and repaired at both ends.
     Link(LinkId),
+}
+
+/// What a cluster of replicas says of one that erred (seed 003, definition 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Mark {
+    /// The job, where one of ours is meant.
+    pub job: Option<JobId>,
+    /// Which process of the program.
+    pub rank: u32,
+    /// Which of its replicas.
+    pub set: u8,
+    /// The number of the call whose contents differed.
+    pub call: u64,
+    /// The first byte that differs; none where only digests were compared.
+    pub byte: Option<u64>,
 }
 
 /// How bad a symptom is.
@@ -70,6 +85,9 @@ pub enum Symptom {
     TopologyFaulty,
     /// The machine's topology file costs something; the value is the rule that found it.
     TopologyDoubtful,
+    /// A replica on the machine came to other contents than its siblings, and was outvoted; the
+    /// value is the first byte that differs.
+    Marked,
 }
 
 impl Symptom {
@@ -93,6 +111,7 @@ impl Symptom {
             Symptom::TaskHung => "task hung",
             Symptom::TopologyFaulty => "topology file wrong",
             Symptom::TopologyDoubtful => "topology file doubtful",
+            Symptom::Marked => "outvoted by its replicas",
         }
     }
 

@@ -146,6 +146,8 @@ pub struct JobSpec {
     pub retries: u32,
     /// What its tasks do.
     pub work: Work,
+    /// Replicas of each process: 1, or 3 on hosts close together (seed 003, definition 4).
+    pub redundancy: u8,
 }
 
 /// The highest priority.
@@ -209,6 +211,12 @@ pub enum SpecError {
         /// As written, cut short.
         name: String,
     },
+    /// Replicas that nothing is placed for.
+    #[error("redundancy is 1 or 3, not {redundancy}")]
+    Redundancy {
+        /// As written.
+        redundancy: u8,
+    },
     /// A directory that depends on where the server was started.
     #[error("directory {dir:?} must be absolute")]
     Directory {
@@ -237,6 +245,9 @@ impl JobSpec {
         }
         if PRIORITY_MAX < self.priority {
             return Err(SpecError::Priority { priority: self.priority });
+        }
+        if !matches!(self.redundancy, 1 | 3) {
+            return Err(SpecError::Redundancy { redundancy: self.redundancy });
         }
         let no_length = |field: &str| SpecError::NoLength { field: field.to_owned() };
         if self.limit == Some(Span::ZERO) {

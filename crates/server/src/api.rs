@@ -97,6 +97,7 @@ fn routes() -> OpenApiRouter<House> {
         .routes(routes!(case::show))
         .routes(routes!(case::order))
         .routes(routes!(case::maintenances, case::maintain))
+        .routes(routes!(case::mark))
         .routes(routes!(case::moves))
         .routes(routes!(case::accept_moves))
         .routes(routes!(plant::show, plant::apply))

@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use selvedge_control::core::{Accepted, Refused};
 use selvedge_control::input::{Ask, Input};
-use selvedge_model::fault::Target;
+use selvedge_model::fault::{Mark, Target};
 
 use crate::api::error::{ApiError, chain};
 use crate::api::guard::Guard;
@@ -111,6 +111,13 @@ impl House {
     pub(crate) async fn remark(&self, by: By, what: String) -> Result<(), ApiError> {
         let By { name: by, reason, .. } = by;
         let input = Input::Remark { by, what };
+        self.change(|then| Request::Ask { input, reason, then }, |_, _| ()).await
+    }
+
+    /// Tells the core that a replica was outvoted on `target`.
+    pub(crate) async fn mark(&self, by: By, target: Target, mark: Mark) -> Result<(), ApiError> {
+        let By { name: by, reason, .. } = by;
+        let input = Input::Marked { by, target, mark };
         self.change(|then| Request::Ask { input, reason, then }, |_, _| ()).await
     }
 
@@ -260,6 +267,7 @@ impl From<Refused> for ApiError {
             | Refused::TooLarge { .. }
             | Refused::TooManyTasks { .. }
             | Refused::TooLong { .. }
+            | Refused::NotAHost { .. }
             | Refused::Maintenance { .. }
             | Refused::Readings(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Refused::BegunAlready

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use selvedge_control::core::Core;
-use selvedge_control::family::is_boards;
+use selvedge_control::family::{self, is_boards};
 use selvedge_family::torus::hardware::{self, DIMS};
 use selvedge_family::torus::lattice::Direction;
 use selvedge_family::torus::path;
@@ -78,7 +78,21 @@ pub(crate) fn of(core: &Core, job: JobId, place: &Place) -> Slice {
     let about = slice.file.as_object_mut().expect("both families make an object");
     about.insert("job".to_owned(), job.number().into());
     about.insert("attempt".to_owned(), known.attempt.into());
+    if 1 < known.spec.redundancy {
+        about.insert("clusters".to_owned(), clusters(core.fabric(), place, &slice.posts));
+    }
     slice
+}
+
+/// The tasks of each cluster of machines, the meta's first: replica s of a process runs on the s-th.
+fn clusters(fabric: &Fabric, place: &Place, posts: &[Post]) -> Value {
+    let rank = |machine: Target| posts.iter().position(|it| host(fabric, it.machine) == machine);
+    let found = family::clusters(fabric, place).machines;
+    found.into_iter().map(|it| json!(it.map(rank))).collect()
+}
+
+fn host(fabric: &Fabric, machine: Target) -> Target {
+    family::host_at(fabric, machine).unwrap_or(machine)
 }
 
 fn of_torus(core: &Core, shape: &Shape, place: &Place) -> Slice {

@@ -7,6 +7,7 @@ mod durable;
 mod grids;
 
 mod pages;
+mod replicas;
 mod roles;
 
 mod routes;

@@ -75,6 +75,7 @@ pub(crate) fn symptom(symptom: Symptom) -> &'static str {
         Symptom::TaskHung => "task_hung",
         Symptom::TopologyFaulty => "topology_faulty",
         Symptom::TopologyDoubtful => "topology_doubtful",
+        Symptom::Marked => "marked",
     }
 }
 
@@ -242,6 +243,11 @@ fn health_note(note: &Note, fabric: &Fabric) -> String {
             format!("{case} seen {}, {}", counted(*n_seen, "time"), severity(*how))
         }
         Note::CaseRetired { case } => format!("{case} retired with its part"),
+        Note::ReplicaMarked { target, job, rank, set, call } => {
+            let of = job.map_or(String::new(), |it| format!(" of {it}"));
+            let on = path(fabric, *target);
+            format!("replica {set} of rank {rank}{of} outvoted on {on} in call {call}")
+        }
         Note::CaseMoved { case, state } => {
             format!("{case} {}", case_state(*state).replace('_', " "))
         }

@@ -304,8 +304,12 @@ impl Plant {
                 let event = Event::Program { errand: *errand, hold: *hold, table };
                 self.after_drawn(limits::PROGRAM, event);
             }
-            Command::Start { job, attempt, place, work, kept } => {
+            Command::Start { job, attempt, place, work, kept, redundancy } => {
                 self.start(*job, *attempt, place, work, *kept);
+                if 1 < *redundancy {
+                    let event = Event::Compare { job: *job, attempt: *attempt };
+                    self.after(limits::COMPARE, event);
+                }
             }
             Command::Notify { job, attempt, grace } => self.notify(*job, *attempt, *grace),
             Command::Kill { job, attempt } => self.kill(*job, *attempt),

@@ -64,3 +64,6 @@ pub const EVENTS_MAX: usize = 100_000;
 
 /// Bytes of a trace or a scenario: a hundred for each line of the longest.
 pub const TRACE_BYTES_MAX: u64 = 1 << 30;
+
+/// Simulated replicas that err are outvoted so often.  Assumed.
+pub const COMPARE: Span = Span::mins(20);

@@ -261,6 +261,7 @@ pub fn spec(job: &TraceJob, seed: u64) -> JobSpec {
         preemptible: class.1,
         limit: Some(limit.max(LIMIT_MIN)),
         retries: 3,
+        redundancy: 1,
         work: Work::Simulated {
             duration: job.duration,
             // Assumed: a step of a second, a checkpoint every ten minutes.

@@ -38,6 +38,7 @@ fn spec(name: &str, demand: Demand) -> JobSpec {
         preemptible: false,
         limit: None,
         retries: 0,
+        redundancy: 1,
         work: Work::Simulated {
             duration: Span::hours(6),
             step: Span::secs(1),

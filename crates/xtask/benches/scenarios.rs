@@ -122,6 +122,7 @@ fn dashboard_pod() -> Counts {
                 preemptible: false,
                 limit: None,
                 retries: 0,
+                redundancy: 1,
                 work: Work::Simulated {
                     duration: Span::hours(9),
                     step: Span::secs(1),

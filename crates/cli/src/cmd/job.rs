@@ -100,6 +100,9 @@ struct Submit {
     /// How often it is started again after it failed by itself; 0 without.
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
+    /// 3: an MPI program in three replicas, on clusters of three machines close together.
+    #[arg(long, value_name = "N")]
+    redundancy: Option<u32>,
     /// A variable for the command, or the name of one of yours to hand on; may be repeated.
     #[arg(long, value_name = "NAME[=VALUE]", requires = "command")]
     env: Vec<String>,
@@ -259,6 +262,7 @@ struct Explained {
     room: Vec<Room>,
     need: Option<String>,
     bounds: Option<String>,
+    replicas: Option<String>,
     steps: Option<Vec<Step>>,
     forecast: Option<Forecast>,
 }
@@ -349,6 +353,7 @@ fn new_job(args: &Submit) -> Outcome<NewJob<'_>> {
         ("memory_gib", args.memory),
         ("priority", args.priority.map(u32::from)),
         ("retries", args.retries),
+        ("redundancy", args.redundancy),
     ];
     for (field, number) in numbers {
         if let Some(number) = number {
@@ -566,6 +571,9 @@ fn explanation_page(id: u32, explained: &Explained) -> String {
     let mut facts = facts::Facts::new(format!("{title}job {id}{title:#}: {}", explained.summary));
     if let Some(bounds) = &explained.bounds {
         facts.add("partition", bounds.clone());
+    }
+    if let Some(replicas) = &explained.replicas {
+        facts.add("replicas", replicas.clone());
     }
     let Some(forecast) = &explained.forecast else { return facts.to_string() };
     let ahead = number::counted(explained.n_ahead, "job");

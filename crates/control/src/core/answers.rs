@@ -1,7 +1,7 @@
 //! What devices answer and health daemons report.
 
 use selvedge_model::fabric::Role;
-use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{JobId, PartId, PortId};
 use selvedge_model::job::Place;
 use selvedge_model::unit::Generation;
@@ -263,6 +263,27 @@ impl Core {
     ) -> Result<Accepted, Refused> {
         self.known_target(target)?;
         self.see(self.named(target), symptom, value);
+        Ok(Accepted::Done)
+    }
+
+    /// A mark is evidence against the machine that the replica ran on.
+    pub(super) fn marked(&mut self, target: Target, mark: Mark) -> Result<Accepted, Refused> {
+        self.known_target(target)?;
+        let Some(target) = family::host_at(&self.fabric, target) else {
+            return Err(Refused::NotAHost { name: self.fabric.path(target) });
+        };
+        if let Some(job) = mark.job {
+            self.known_job(job)?;
+        }
+        let marks = self.state.marks.entry(target).or_default();
+        if limits::MARKS_MAX <= marks.len() {
+            marks.remove(0);
+        }
+        marks.push((self.state.now, mark));
+        let Mark { job, rank, set, call, byte } = mark;
+        self.note(Note::ReplicaMarked { target, job, rank, set, call });
+        let value = byte.map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+        self.see(target, Symptom::Marked, value);
         Ok(Accepted::Done)
     }
 

@@ -107,6 +107,7 @@ impl Core {
             cases: state.cases.clone(),
             open_cases: state.open_cases.clone(),
             sightings: BTreeMap::new(),
+            marks: BTreeMap::new(),
             breaker: Vec::new(),
             maintenances: state.maintenances.clone(),
             wirings: state.wirings.clone(),

@@ -138,9 +138,9 @@ impl Core {
     pub(super) fn send_start(&mut self, job: JobId) {
         let known = &self.state.jobs[job];
         let place = known.place.clone().expect("a job that starts has a place");
-        let (attempt, kept) = (known.attempt, known.kept);
+        let (attempt, kept, redundancy) = (known.attempt, known.kept, known.spec.redundancy);
         let work = known.spec.work.clone();
-        self.send(Command::Start { job, attempt, place, work, kept });
+        self.send(Command::Start { job, attempt, place, work, kept, redundancy });
     }
 
     fn stage_max(&self, stage: Stage) -> Span {

@@ -12,6 +12,7 @@ mod lives;
 mod plans;
 mod plants;
 mod repairs;
+mod replicas;
 mod restarts;
 mod tables;
 mod topology;

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_model::fabric::{DomainKind, Fabric, NodeKind, Role};
+use selvedge_model::fault::Target;
 use selvedge_model::id::{DomainId, NodeId, PartId};
 
 use crate::graph::Graph;
@@ -22,6 +23,31 @@ pub struct Host {
 }
 
 impl Host {
+    /// The host that `target` is, or lies in; `None` for what is no part of one.
+    pub fn of(fabric: &Fabric, target: Target) -> Option<Self> {
+        let part = match target {
+            Target::Part(part) => part,
+            Target::Node(node) => fabric.part_of_node(node),
+            Target::Port(_) | Target::Link(_) => return None,
+        };
+        if fabric.template_of(part).role != Role::Compute {
+            return None;
+        }
+        if is_one(fabric, part) {
+            return Some(Self { part, machine: None });
+        }
+        let Target::Node(node) = target else { return None };
+        match of_several(fabric, part, node) {
+            Vertex::Host(host) => Some(host),
+            Vertex::Between(..) => None,
+        }
+    }
+
+    /// What is drained where the host is.
+    pub fn target(self) -> Target {
+        self.machine.map_or(Target::Part(self.part), Target::Node)
+    }
+
     /// What people call it: `host7`, `board0.3`, `cube17/m03`.
     pub fn path(self, fabric: &Fabric) -> String {
         match self.machine {
@@ -71,8 +97,7 @@ impl Hosts {
             if template.role == Role::CircuitSwitch {
                 continue;
             }
-            let machines = template.nodes().iter().filter(|it| it.kind == NodeKind::Machine);
-            let is_one = template.role == Role::Compute && machines.count() < 2;
+            let is_one = is_one(fabric, part);
             for node in fabric.nodes_of(part) {
                 let vertex = match template.role {
                     Role::Compute if is_one => Vertex::Host(Host { part, machine: None }),
@@ -127,6 +152,12 @@ impl Hosts {
     pub fn is_host(&self, vertex: u32) -> bool {
         (vertex as usize) < self.n()
     }
+}
+
+/// Whether a part is one host: it has no machine but itself, or one.
+fn is_one(fabric: &Fabric, part: PartId) -> bool {
+    let nodes = fabric.template_of(part).nodes().iter();
+    nodes.filter(|it| it.kind == NodeKind::Machine).count() < 2
 }
 
 /// What a node of a part of several machines belongs to.

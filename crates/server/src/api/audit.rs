@@ -98,7 +98,7 @@ pub(crate) async fn audit(
 
 fn by(input: &Input) -> Option<&String> {
     match input {
-        Input::Ask { by, .. } | Input::Remark { by, .. } => Some(by),
+        Input::Ask { by, .. } | Input::Remark { by, .. } | Input::Marked { by, .. } => Some(by),
         Input::Begin { .. }
         | Input::Restarted
         | Input::Tick
@@ -121,6 +121,11 @@ fn views(shell: &Shell, records: Vec<Record>) -> Vec<AuditView> {
                 (order(shell, what, jobs), said_in(what))
             }
             Input::Remark { what, .. } => (what.clone(), None),
+            Input::Marked { target, mark, .. } => {
+                let machine = words::path(shell.core().fabric(), *target);
+                let (rank, set, call) = (mark.rank, mark.set, mark.call);
+                (format!("mark replica {set} of rank {rank} on {machine}, call {call}"), None)
+            }
             _other => return None,
         };
         let (unix_s, reason) = record.said.map_or((None, None), |it| (Some(it.unix_s), it.reason));

@@ -1,4 +1,4 @@
-//! `/v1/cases`, `/v1/maintenance`, `/v1/moves`: faults, repairs and planned work.
+//! `/v1/cases`, `/v1/mark`, `/v1/maintenance`, `/v1/moves`: faults, repairs and planned work.
 
 use axum::Json as Answer;
 use axum::extract::{Path, State};
@@ -9,9 +9,10 @@ use selvedge_control::input::Ask;
 use selvedge_control::note::CaseState;
 use selvedge_control::preflight;
 use selvedge_control::state::Case;
-use selvedge_model::fault::{Symptom, Target};
-use selvedge_model::id::{CaseId, PlanId};
+use selvedge_model::fault::{Mark, Symptom, Target};
+use selvedge_model::id::{CaseId, JobId, PlanId};
 use selvedge_model::job::Place;
+use selvedge_model::unit::Moment;
 
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody};
@@ -118,6 +119,26 @@ pub struct MaintenanceView {
 pub struct MaintenanceList {
     /// In the order of their numbers.
     pub maintenance: Vec<MaintenanceView>,
+}
+
+/// A replica of an MPI program that its siblings outvoted.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MarkForm {
+    /// The machine that it ran on: a host, a board, or a machine of a cube.
+    pub machine: String,
+    /// The job, if it is one of this server's.
+    #[serde(default)]
+    pub job: Option<u32>,
+    /// Which process of the program.
+    pub rank: u32,
+    /// Which of its replicas, from 0 on.
+    pub set: u8,
+    /// The number of the call whose contents differed.
+    pub call: u64,
+    /// The first byte that differs; absent where only digests were compared.
+    #[serde(default)]
+    pub byte: Option<u64>,
 }
 
 /// What a change with nothing else to say answers.
@@ -272,6 +293,28 @@ fn names(shell: &Shell, place: &Place) -> Vec<String> {
     place.holds.iter().map(|it| fabric.part(it.part).name.to_string()).collect()
 }
 
+/// Says that a replica of an MPI program was outvoted: evidence against its machine, which carries
+/// no new work once that happens three times a day.
+#[utoipa::path(post, path = "/v1/mark", tag = "repair", request_body = MarkForm,
+    responses((status = 200, body = CaseList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn mark(
+    State(house): State<House>,
+    by: By,
+    Json(form): Json<MarkForm>,
+) -> Result<Answer<CaseList>, ApiError> {
+    let target = house.find(form.machine).await?;
+    let MarkForm { rank, set, call, byte, .. } = form;
+    let mark = Mark { job: form.job.map(JobId::new), rank, set, call, byte };
+    house.mark(by, target, mark).await?;
+    let cases = house.look(move |shell| {
+        let fabric = shell.core().fabric();
+        let machine = selvedge_control::family::host_at(fabric, target).unwrap_or(target);
+        let path = fabric.path(machine);
+        views(shell, true).into_iter().filter(|it| it.target == path).collect()
+    });
+    Ok(Answer(CaseList { cases: cases.await? }))
+}
+
 /// Accepts a proposed defragmentation.
 #[utoipa::path(post, path = "/v1/moves/{id}/accept", tag = "repair", params(("id" = u32, Path)),
     responses((status = 200, body = Numbered), (status = "default", body = ErrorBody)))]
@@ -321,7 +364,7 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
         at_s: at.as_secs_f64(),
         symptom: words::symptom(*symptom).to_owned(),
         value: *value,
-        words: words_of(shell, case.target, *symptom, *value),
+        words: words_of(shell, case.target, (*at, *symptom, *value)),
     });
     CaseView {
         id: id.number(),
@@ -350,9 +393,21 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
 }
 
 /// What a piece of evidence says beyond its number.
-fn words_of(shell: &Shell, target: Target, symptom: Symptom, value: Option<u32>) -> Option<String> {
+fn words_of(
+    shell: &Shell,
+    target: Target,
+    (at, symptom, value): (Moment, Symptom, Option<u32>),
+) -> Option<String> {
     if let (Symptom::Silent, Target::Part(_), Some(n)) = (symptom, target, value) {
         return Some(format!("{n} polls in a row were not answered"));
+    }
+    if symptom == Symptom::Marked {
+        let marks = shell.core().state().marks.get(&target)?;
+        let (_, mark) = marks.iter().find(|it| it.0 == at)?;
+        let of = mark.job.map_or(String::new(), |it| format!(" of {it}"));
+        let byte = mark.byte.map_or("by digest".to_owned(), |it| format!("from byte {it} on"));
+        let Mark { rank, set, call, .. } = mark;
+        return Some(format!("replica {set} of rank {rank}{of} differed in call {call}, {byte}"));
     }
     let is_file = matches!(symptom, Symptom::TopologyFaulty | Symptom::TopologyDoubtful);
     let (true, Target::Part(part), Some(rule)) = (is_file, target, value) else { return None };

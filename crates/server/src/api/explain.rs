@@ -130,6 +130,7 @@ pub(crate) fn explain(
         room: room.collect(),
         bounds: partition(shell, id, job).and_then(|it| bounds_words(&it, AT_ONCE_CHIPS_MAX)),
         need: need_words(shell, &job.spec.demand),
+        replicas: replica_words(shell, job),
         steps: steps.map(|steps| steps.iter().map(|it| step_view(shell, it)).collect()),
         forecast: explained
             .as_ref()
@@ -188,6 +189,37 @@ pub(crate) fn bounds_words(graph: &Graph, exact_max: usize) -> Option<String> {
         bracket.least.value(),
         bracket.most.value(),
         bracket.all_gather
+    ))
+}
+
+/// Clusters that are named in an explanation.
+const CLUSTERS_NAMED: usize = 4;
+
+/// Where the replicas of a job's processes run (seed 003, definition 4).
+fn replica_words(shell: &Shell, job: &Job) -> Option<String> {
+    let place = job.place.as_ref().filter(|_| 1 < job.spec.redundancy)?;
+    let fabric = shell.core().fabric();
+    let found = family::clusters(fabric, place);
+    let far = match found.hops_max {
+        Some(hops) => format!("within {hops} hops of each other"),
+        None => "in their order, as no cables join them within two hops".to_owned(),
+    };
+    let named = found.machines.iter().take(CLUSTERS_NAMED).map(|it| {
+        let [meta, a, b] = it.map(|it| words::path(fabric, it));
+        format!("{meta} leads {a} and {b}")
+    });
+    let more = match found.machines.len().checked_sub(CLUSTERS_NAMED) {
+        Some(n) if 0 < n => format!(", and {n} more"),
+        Some(_) | None => String::new(),
+    };
+    let left = match found.n_left {
+        0 => String::new(),
+        n => format!("; {n} of its machines are in no cluster"),
+    };
+    Some(format!(
+        "{} clusters of three machines {far}: {}{more}{left}",
+        found.machines.len(),
+        named.collect::<Vec<_>>().join(", ")
     ))
 }
 

@@ -95,6 +95,9 @@ pub struct JobForm {
     /// How often it is started again after it failed by itself.
     #[serde(default)]
     pub retries: u32,
+    /// 3 for an MPI program in three replicas: its machines are taken in clusters of three.
+    #[serde(default)]
+    pub redundancy: Option<u8>,
     /// Makes a repeated submit the same job; the header `Idempotency-Key` says the same.
     #[serde(default)]
     pub key: Option<String>,
@@ -263,6 +266,9 @@ pub struct ExplanationView {
     pub bounds: Option<String>,
     /// How the boards that it needs follow from what it asked for; only for a load.
     pub need: Option<String>,
+    /// Where the replicas of its processes run, once it has hardware; only with redundancy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<String>,
     /// When it starts if nothing is done.
     pub forecast: Option<ForecastView>,
 }
@@ -710,6 +716,7 @@ fn spec_of(mut form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
         limit: form.limit.map(|it| span("limit", &it)).transpose()?,
         retries: form.retries,
         work,
+        redundancy: form.redundancy.unwrap_or(1),
     })
 }
 

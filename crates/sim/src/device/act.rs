@@ -1,7 +1,8 @@
 //! What happens in a plant when its moment has come.
 
 use super::*;
-use selvedge_model::fault::Symptom;
+use selvedge_control::family::{clusters, host_at};
+use selvedge_model::fault::{Mark, Symptom};
 use selvedge_model::job::{Place, Work};
 
 impl Plant {
@@ -50,6 +51,10 @@ impl Plant {
                     }
                     return;
                 }
+                Event::Compare { job, attempt } => {
+                    self.compare(job, attempt, heard);
+                    return;
+                }
                 Event::Poll => {
                     self.poll(heard);
                     return;
@@ -82,6 +87,32 @@ impl Plant {
             // Nobody asks after tasks that run: their end is said until it is heard.
             self.after(limits::REPEAT, Event::Say(Input::Answer(answer)));
         }
+    }
+
+    /// A chip that computes wrongly under load shows where its replicas' siblings compute too: they
+    /// outvote it.
+    fn compare(&mut self, job: JobId, attempt: u32, heard: &mut Vec<Input>) {
+        let task = self.truth.tasks.of(job).filter(|it| it.attempt == attempt && it.is_live());
+        let Some(place) = task.and_then(|it| it.place.as_ref()) else { return };
+        let faults = self.truth.faults.values().filter(|it| it.kind == FaultKind::LatentExercise);
+        let is_held = |it: &&Fault| place.holds.iter().any(|hold| self.is_under(it.target, *hold));
+        let erring: BTreeSet<Target> =
+            faults.filter(is_held).filter_map(|it| host_at(&self.fabric, it.target)).collect();
+        if !erring.is_empty() {
+            let clusters = clusters(&self.fabric, place).machines;
+            for target in erring {
+                let find = |machines: &[Target; 3]| machines.iter().position(|it| *it == target);
+                let seat = (0..).zip(&clusters).find_map(|(rank, it)| Some((rank, find(it)?)));
+                // A machine in no cluster runs no replica.
+                let Some((rank, set)) = seat else { continue };
+                let set = u8::try_from(set).expect("one of three");
+                let call = self.truth.fault_dice.below(1 << 20);
+                let byte = Some(self.truth.fault_dice.below(1 << 16));
+                let mark = Mark { job: Some(job), rank, set, call, byte };
+                heard.push(Input::Marked { by: "mpirun".to_owned(), target, mark });
+            }
+        }
+        self.after(limits::COMPARE, Event::Compare { job, attempt });
     }
 
     fn fault_due(&mut self, kind: FaultKind, token: u32) {

@@ -100,6 +100,11 @@ pub(super) enum Event {
         token: u32,
         how: End,
     },
+    /// Replicas of a job compare what they send.
+    Compare {
+        job: JobId,
+        attempt: u32,
+    },
     FaultDue {
         kind: FaultKind,
         token: u32,

@@ -103,6 +103,7 @@ impl Bench {
                 checkpoint_every: Span::mins(1),
             },
             kept: 0,
+            redundancy: 1,
         })
     }
 }
@@ -295,7 +296,9 @@ fn the_end_drawn_for_one_attempt_does_not_end_the_next() {
     );
     bench.wait();
     let begun = bench.now;
-    bench.plant.tell(bench.now, &Command::Start { job, attempt: 2, place, work, kept: 0 });
+    bench
+        .plant
+        .tell(bench.now, &Command::Start { job, attempt: 2, place, work, kept: 0, redundancy: 1 });
     let ended = loop {
         let at = bench.plant.next_at().unwrap();
         let heard = bench.plant.advance(at);

@@ -233,6 +233,7 @@ fn jobs(dice: &mut Dice, size: &Size) -> Vec<(Moment, Happening)> {
                 preemptible: dice.chance(preemptible_share),
                 limit,
                 retries: u32::try_from(dice.below(4)).expect("below 4"),
+                redundancy: 1,
                 work: Work::Simulated {
                     duration,
                     step: Span::millis(1 + dice.below(10_000)),

@@ -33,6 +33,7 @@ fn crowded(seed: u64) -> World {
             preemptible: dice.below(3) == 0,
             limit: (dice.below(2) == 0).then_some(limit),
             retries: 0,
+            redundancy: 1,
             work: Work::Simulated {
                 duration: Span::hours(5000),
                 step: Span::secs(1),
@@ -222,6 +223,7 @@ fn limited(seed: u64, strict: bool) -> World {
             preemptible: false,
             limit: Some(Span::mins(20 + dice.below(200))),
             retries: 0,
+            redundancy: 1,
             work: Work::Simulated {
                 duration: Span::hours(5000),
                 step: Span::secs(1),

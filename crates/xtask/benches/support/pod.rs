@@ -76,6 +76,7 @@ impl Pod {
             preemptible: self.draw(2) == 0,
             limit: Some(Span::hours(1 + self.draw(20))),
             retries: 0,
+            redundancy: 1,
             work: Work::Simulated {
                 duration: Span::hours(1),
                 step: Span::secs(1),

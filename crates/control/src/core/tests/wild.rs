@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, LinkId, NodeId, PartId, PlanId, PoolId, PortId};
 use selvedge_model::job::{Demand, Hold, Place, Program, Work, Xconnect};
 use selvedge_model::unit::{Generation, Span};
@@ -104,6 +104,7 @@ impl Drawn<'_> {
 
     fn input(&mut self) -> Input {
         match self.draws.below(10) {
+            0 if self.draws.below(8) == 0 => self.marked(),
             0 => Input::Tick,
             1 if self.draws.below(4) == 0 => self.report(),
             2..=5 => Input::Ask {
@@ -138,6 +139,17 @@ impl Drawn<'_> {
     fn report(&mut self) -> Input {
         let symptom: Symptom = self.draws.one_of(&RULES).symptom;
         Input::Report { target: self.target(), symptom, value: Some(self.draws.next() as u32) }
+    }
+
+    fn marked(&mut self) -> Input {
+        let mark = Mark {
+            job: self.draws.one_of(&[None, Some(JobId::new(3)), Some(JobId::new(u32::MAX))]),
+            rank: self.draws.next() as u32,
+            set: self.draws.next() as u8,
+            call: self.draws.number(),
+            byte: self.draws.one_of(&[None, Some(u64::MAX)]),
+        };
+        Input::Marked { by: "mpirun".to_owned(), target: self.target(), mark }
     }
 
     fn what(&mut self) -> Ask {
@@ -203,6 +215,7 @@ impl Drawn<'_> {
             spec.work = Work::Command(Program { argv, env: BTreeMap::new(), dir: None, heartbeat });
         }
         let key = self.draws.one_of(&[None, None, Some("k".to_owned()), Some("k".repeat(999))]);
+        spec.redundancy = self.draws.one_of(&[1, 1, 1, 3, 0]);
         Ask::Submit { key, spec }
     }
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use expect_test::Expect;
 use selvedge_model::fabric::Side;
-use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
 use selvedge_model::job::{Demand, Hold, JobSpec, Work, Xconnect};
 use selvedge_model::unit::{Generation, Moment, Span};
@@ -128,8 +128,10 @@ impl World {
     ///
     /// ```text
     /// submit NAME SHAPE|hosts=N [for=1h] [limit=2h] [prio=5] [owner=o] [firm] [retries=2] [key=k]
+    ///     [redundancy=3]
     /// cancel|hold|release|requeue NAME     run 10m     level repair     restart
     /// drain|undrain WHO PATH     take|finish WHO CASE     report PATH SYMPTOM     move PORT PORT
+    /// mark WHO PATH RANK SET CALL
     /// maintain N WORK PATH …     defragment PLAN     show     stages on|off     crew 10m
     /// plans promptly|never|10s
     /// broken PORT   refuses SWITCH   silent PART   dark PORT   bad CHIP   sick CHIP
@@ -171,6 +173,18 @@ impl World {
             ["report", path, symptom] => {
                 let (target, symptom): (_, Symptom) = (self.find(path), parsed(symptom));
                 let told = self.tell(Input::Report { target, symptom, value: None });
+                self.say_refused(told);
+            }
+            ["mark", who, path, rank, set, call] => {
+                let mark = Mark {
+                    job: self.jobs.values().next().copied(),
+                    rank: rank.parse().unwrap(),
+                    set: set.parse().unwrap(),
+                    call: call.parse().unwrap(),
+                    byte: Some(17),
+                };
+                let (by, target) = (who.to_owned(), self.find(path));
+                let told = self.tell(Input::Marked { by, target, mark });
                 self.say_refused(told);
             }
             ["move", from, to] => {
@@ -302,6 +316,7 @@ impl World {
                 "firm" => spec.preemptible = false,
                 "retries" => spec.retries = value.parse().unwrap(),
                 "key" => key = Some(value.to_owned()),
+                "redundancy" => spec.redundancy = value.parse().unwrap(),
                 _ => panic!("no such option: {option}"),
             }
         }
@@ -744,6 +759,7 @@ pub(super) fn spec(name: &str, demand: Demand) -> JobSpec {
         preemptible: true,
         limit: None,
         retries: 0,
+        redundancy: 1,
         work: Work::Simulated {
             duration: Span::hours(1),
             step: Span::secs(1),

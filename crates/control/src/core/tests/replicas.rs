@@ -1,0 +1,153 @@
+//! Jobs in replicas: what their marks say of machines.
+
+use expect_test::{Expect, expect};
+use selvedge_model::fault::Target;
+use selvedge_model::id::PoolId;
+use selvedge_model::job::{Hold, Place};
+
+use super::world::World;
+use crate::family;
+use crate::settings::Settings;
+
+const HOSTS: &str = "format = 1\nname = \"mpi\"\n[[pod]]\nfamily = \"hosts\"\nhosts = 6\n";
+const BOARDS: &str = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\n\
+                      groups = \"3x4\"\n";
+
+fn check(script: &str, expect: Expect) {
+    let mut world = World::new(HOSTS, Settings::simulated());
+    world.play(script);
+    world.replay_all();
+    expect.assert_eq(&world.lines);
+}
+
+#[test]
+fn a_third_mark_within_a_day_keeps_new_jobs_off_the_machine_and_the_old_one_runs_on() {
+    check(
+        "
+        crew 10m
+        submit a hosts=6 for=6h limit=9h redundancy=3
+        run 5m
+        mark mpirun host1 2 1 4711
+        run 30m
+        mark mpirun host1/gpu3 2 1 5000
+        run 1h
+        mark mpirun host1 2 1 9000
+        run 1h
+        show
+        submit b hosts=6 for=1h limit=2h redundancy=3
+        run 10h
+        show
+        ",
+        expect![[r#"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 6 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            5s BlueprintDone plan: plan0 job: job0
+            25s JobStarted job: job0 attempt: 1 waited: 20s
+            305s ReplicaMarked target: host1 job: Some(job0) rank: 2 set: 1 call: 4711
+            305s CaseOpened case: case0 target: host1 symptom: Marked severity: Transient
+            905s CaseMoved case: case0 state: Closed
+            2105s ReplicaMarked target: host1 job: Some(job0) rank: 2 set: 1 call: 5000
+            2105s CaseOpened case: case1 target: host1 symptom: Marked severity: Transient
+            2705s CaseMoved case: case1 state: Closed
+            5705s ReplicaMarked target: host1 job: Some(job0) rank: 2 set: 1 call: 9000
+            5705s CaseOpened case: case2 target: host1 symptom: Marked severity: Degraded
+            5705s Drained target: host1 by: Case(case2)
+            5705s CaseMoved case: case2 state: Draining
+              a attempt 1 Running since: 25.000s on host0 host1 host2 host3 host4 host5
+              out host1 by Case(case2)
+              case2 host1 Marked Draining
+            9305s JobSubmitted job: job1
+            21625s JobStopped job: job0 attempt: 1 exit: Done kept: 21600
+            21625s CaseMoved case: case2 state: Waiting
+            21625s JobFinished job: job0
+            21685s CaseMoved case: case2 state: UnderRepair
+            22225s CaseMoved case: case2 state: Verifying
+            22237s CaseMoved case: case2 state: Probation until: 22837.000s
+            22837s Undrained target: host1 by: Case(case2)
+            22837s CaseMoved case: case2 state: Closed
+            22837s JobPlaced job: job1 attempt: 1 n_parts: 6 kept_parts: 0
+            22837s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 0 n_removed: 0 n_added: 0
+            22837s BlueprintDone plan: plan1 job: job1
+            22857s JobStarted job: job1 attempt: 1 waited: 13552s
+            26457s JobStopped job: job1 attempt: 1 exit: Done kept: 3600
+            26457s JobFinished job: job1
+              a attempt 1 Finished
+              b attempt 1 Finished
+        "#]],
+    );
+}
+
+#[test]
+fn marks_a_day_apart_are_told_and_take_nothing_out() {
+    check(
+        "
+        mark mpirun host0 0 0 1
+        run 13h
+        mark mpirun host0 0 0 2
+        run 13h
+        mark mpirun host0 0 0 3
+        run 1h
+        show
+        ",
+        expect![[r#"
+            5s ReplicaMarked target: host0 job: None rank: 0 set: 0 call: 1
+            5s CaseOpened case: case0 target: host0 symptom: Marked severity: Transient
+            605s CaseMoved case: case0 state: Closed
+            46805s ReplicaMarked target: host0 job: None rank: 0 set: 0 call: 2
+            46805s CaseOpened case: case1 target: host0 symptom: Marked severity: Transient
+            47405s CaseMoved case: case1 state: Closed
+            93605s ReplicaMarked target: host0 job: None rank: 0 set: 0 call: 3
+            93605s CaseOpened case: case2 target: host0 symptom: Marked severity: Transient
+            94205s CaseMoved case: case2 state: Closed
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_no_machine_cannot_be_marked_and_what_is_no_redundancy_is_refused() {
+    check(
+        "
+        mark mpirun host0/nic0/port 0 0 1
+        submit a hosts=3 for=1h redundancy=2
+        ",
+        expect![[r#"
+              refused: host0/nic0/port is no machine; replicas run on machines, hosts and boards
+              refused: redundancy is 1 or 3, not 2
+        "#]],
+    );
+}
+
+/// Method: the clusters of eight boards held in two rows: within two hops, as many as there can be;
+/// those of hosts without cables are taken in their order.
+#[test]
+fn the_machines_of_a_place_make_as_many_clusters_as_they_can() {
+    let found = |plant: &str, n: usize| {
+        let world = World::new(plant, Settings::simulated());
+        let fabric = world.core.fabric();
+        let hold = |part| Hold { part, seats: fabric.template_of(part).all_seats() };
+        let holds = fabric.parts().ids().take(n).map(hold).collect();
+        let found = family::clusters(fabric, &Place { pool: PoolId::new(0), holds });
+        let named = |it: &[Target; 3]| it.map(|it| fabric.path(it)).join(" ");
+        let lines: Vec<String> = found.machines.iter().map(named).collect();
+        (lines.join(", "), found.hops_max, found.n_left)
+    };
+    expect![[r#"
+        (
+            "board0.0 board0.1 board1.0, board0.2 board0.3 board1.2",
+            Some(
+                2,
+            ),
+            2,
+        )
+    "#]]
+    .assert_debug_eq(&found(BOARDS, 8));
+    expect![[r#"
+        (
+            "host0 host1 host2, host3 host4 host5",
+            None,
+            0,
+        )
+    "#]]
+    .assert_debug_eq(&found(HOSTS, 6));
+}
