@@ -108,10 +108,13 @@ fn marks_a_day_apart_are_told_and_take_nothing_out() {
 fn what_is_no_machine_cannot_be_marked_and_what_is_no_redundancy_is_refused() {
     check(
         "
+        mark mpirun host0 0 0 1
         mark mpirun host0/nic0/port 0 0 1
         submit a hosts=3 for=1h redundancy=2
         ",
         expect![[r#"
+            5s ReplicaMarked target: host0 job: None rank: 0 set: 0 call: 1
+            5s CaseOpened case: case0 target: host0 symptom: Marked severity: Transient
               refused: host0/nic0/port is no machine; replicas run on machines, hosts and boards
               refused: redundancy is 1 or 3, not 2
         "#]],
@@ -127,7 +130,8 @@ fn the_machines_of_a_place_make_as_many_clusters_as_they_can() {
         let fabric = world.core.fabric();
         let hold = |part| Hold { part, seats: fabric.template_of(part).all_seats() };
         let holds = fabric.parts().ids().take(n).map(hold).collect();
-        let found = family::clusters(fabric, &Place { pool: PoolId::new(0), holds });
+        let place = Place { pool: PoolId::new(0), holds, without: Vec::new() };
+        let found = family::clusters(fabric, &place);
         let named = |it: &[Target; 3]| it.map(|it| fabric.path(it)).join(" ");
         let lines: Vec<String> = found.machines.iter().map(named).collect();
         (lines.join(", "), found.hops_max, found.n_left)
