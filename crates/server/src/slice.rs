@@ -84,7 +84,7 @@ pub(crate) fn of(core: &Core, job: JobId, place: &Place) -> Slice {
     slice
 }
 
-/// The tasks of each cluster of machines, the meta's first: replica s of a process runs on the s-th.
+/// The tasks of each cluster of machines, the meta's first: replica s runs on the s-th.
 fn clusters(fabric: &Fabric, place: &Place, posts: &[Post]) -> Value {
     let rank = |machine: Target| posts.iter().position(|it| host(fabric, it.machine) == machine);
     let found = family::clusters(fabric, place).machines;

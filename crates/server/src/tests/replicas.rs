@@ -5,7 +5,7 @@ use crate::up::PlantFile;
 
 /// Method: a job in replicas runs on twelve boards; `explain` names its clusters.  Whoever started
 /// its program says three times that a replica on one board was outvoted: evidence names the call
-/// and the byte, the board takes no new work, the job goes on, and the audit trail knows who said it.
+/// and the byte, the board takes no new work, the job goes on, and the audit trail knows who.
 #[tokio::test]
 async fn a_board_whose_replicas_are_outvoted_takes_no_new_work() {
     let dir = tempdir();

@@ -9,10 +9,7 @@ impl Plant {
     pub(super) fn happen(&mut self, event: Event, heard: &mut Vec<Input>) {
         let answer =
             match event {
-                Event::Say(input) => {
-                    heard.push(input);
-                    return;
-                }
+                Event::Say(input) => return heard.push(input),
                 Event::Read { switch } => self.read(switch),
                 Event::Write { switch, generation, remove, add, echoed } => {
                     self.written(switch, generation, &remove, &add, echoed)
@@ -39,10 +36,7 @@ impl Plant {
                     self.fault_due(kind, token);
                     None
                 }
-                Event::Report { fault } => {
-                    heard.extend(self.report(fault));
-                    return;
-                }
+                Event::Report { fault } => return heard.extend(self.report(fault)),
                 Event::Flap { fault } => {
                     if self.truth.faults.contains_key(&fault) {
                         heard.extend(self.report(fault));
@@ -51,14 +45,8 @@ impl Plant {
                     }
                     return;
                 }
-                Event::Compare { job, attempt } => {
-                    self.compare(job, attempt, heard);
-                    return;
-                }
-                Event::Poll => {
-                    self.poll(heard);
-                    return;
-                }
+                Event::Compare { job, attempt } => return self.compare(job, attempt, heard),
+                Event::Poll => return self.poll(heard),
                 Event::Missed { switch, since, n } => {
                     if self.truth.mute.get(&switch) == Some(&since) {
                         let value = Some(u32::try_from(n).unwrap_or(u32::MAX));

@@ -83,8 +83,8 @@ pub fn mean(until: Until, p: f64) -> f64 {
     if until == Until::First {
         return 1.0 / p;
     }
-    // Simpson's rule in u with t = e^u: the integrand is smooth there at any P, and beyond these ends
-    // it adds less than 1e-9 of the whole.
+    // Simpson's rule in u with t = e^u: the integrand is smooth there at any P, and beyond these
+    // ends it adds less than 1e-9 of the whole.
     let (low, high, n) = (-30.0_f64, 4.5_f64, 6000);
     let step = (high - low) / f64::from(n);
     let at = |place: i32| {

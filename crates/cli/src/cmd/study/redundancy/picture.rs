@@ -38,7 +38,8 @@ impl Frame {
         let Self { left, top, .. } = self;
         let _ = writeln!(
             svg,
-            "<text x=\"{left:.0}\" y=\"{:.0}\" font-size=\"13\" font-weight=\"bold\">{title}</text>",
+            "<text x=\"{left:.0}\" y=\"{:.0}\" font-size=\"13\" \
+             font-weight=\"bold\">{title}</text>",
             top - 12.0
         );
         for (axis, is_x) in [(self.x, true), (self.y, false)] {
