@@ -130,7 +130,7 @@ fn the_machines_of_a_place_make_as_many_clusters_as_they_can() {
         let fabric = world.core.fabric();
         let hold = |part| Hold { part, seats: fabric.template_of(part).all_seats() };
         let holds = fabric.parts().ids().take(n).map(hold).collect();
-        let place = Place { pool: PoolId::new(0), holds, without: Vec::new() };
+        let place = Place::of(PoolId::new(0), holds);
         let found = family::clusters(fabric, &place);
         let named = |it: &[Target; 3]| it.map(|it| fabric.path(it)).join(" ");
         let lines: Vec<String> = found.machines.iter().map(named).collect();
