@@ -131,6 +131,7 @@ fn a_backup_of_a_running_server_goes_on_elsewhere() {
     let (before, pairs) =
         (up.json(&format!("job show {id}")), up.json("ocs show x3")["pairs"].clone());
     let plant = up.plant_pid();
+    let token = up.text("user add ada --role viewer");
     let rows = up.json("backup copy")["rows"].as_u64().unwrap();
     assert!(rows <= up.json("status")["journal"].as_u64().unwrap());
     let (code, text) = up.refused("backup copy");
@@ -157,6 +158,8 @@ fn a_backup_of_a_running_server_goes_on_elsewhere() {
     assert_eq!(again.json("job list")["jobs"].as_array().unwrap().len(), 1);
     again.text(&format!("job cancel {id}"));
     assert_eq!(up.json(&format!("job show {id}"))["state"], "running", "they share nothing");
+    std::fs::write(again.dir().join("ada"), token).unwrap();
+    again.text("--token-file ada job list");
 }
 
 #[test]

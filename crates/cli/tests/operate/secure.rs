@@ -99,3 +99,17 @@ fn a_token_is_not_sent_in_the_clear_and_nobody_listens_widely_without_tls() {
     let half = up.refused(&["up", "--listen", "0.0.0.0:0", "--tls-cert", "cert.pem"]);
     assert!(half.contains("--tls-key"), "{half}");
 }
+
+#[test]
+fn a_renewed_certificate_is_served_without_a_restart() {
+    let up = up();
+    assert!(up.run(&["--ca", "ca.pem", "status"]).status.success());
+    fs::rename(up.dir().join("ca.pem"), up.dir().join("old.pem")).unwrap();
+    certify(up.dir());
+    let since = std::time::Instant::now();
+    while !up.run(&["--ca", "ca.pem", "status"]).status.success() {
+        assert!(since.elapsed().as_secs() < 120, "the old certificate is still served");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    assert!(up.refused(&["--ca", "old.pem", "status"]).contains("certificate"));
+}
