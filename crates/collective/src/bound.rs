@@ -10,7 +10,7 @@
 //! The strength is found exactly.  For λ = p/q, `q|E(P)| - p(|P| - 1)` is minimised over all P by a
 //! greedy over the chips (Barahona 1992), which asks one minimum cut for each; if the minimum is
 //! negative its partition has a smaller ratio, which becomes the next λ (Dinkelbach).  Few rounds
-//! are needed; each takes N minimum cuts, each of them from the flow of the one before ([`flow`]).
+//! are needed; each takes N minimum cuts, each of them from the flow of the one before (`flow`).
 //! A machine of 1,024 chips takes some tenths of a second; beyond, [`bracket`] tells between which
 //! two the bound lies.
 

@@ -144,7 +144,7 @@ pub const ALL_LETTERS: u8 = 0b1111;
 /// that side of both its groups and joins them by the two cables there.  No side is opened twice,
 /// so one ring is left.  (Batagelj and Pisanski 1982: the product of a tree of degree at most n
 /// with a ring of n is Hamiltonian.)  Where cables are out, an edge has the sides only whose two
-/// cables are left, and the tree and its colours are chosen so that they fit ([`sided_tree`]).
+/// cables are left, and the tree and its colours are chosen so that they fit (`tree`).
 /// Linear in the cells of the machine.
 ///
 /// # Errors
