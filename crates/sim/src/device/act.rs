@@ -38,33 +38,23 @@ impl Plant {
                 }
                 Event::Report { fault } => return heard.extend(self.report(fault)),
                 Event::Flap { fault } => {
-                    if self.truth.faults.contains_key(&fault) {
-                        heard.extend(self.report(fault));
-                        let wait = self.truth.fault_dice.exponential(limits::FLAP_EVERY);
-                        self.after(wait, Event::Flap { fault });
-                    }
+                    heard.extend(self.flap(fault));
                     return;
                 }
                 Event::Compare { job, attempt } => return self.compare(job, attempt, heard),
                 Event::Poll => return self.poll(heard),
                 Event::Missed { switch, since, n } => {
-                    if self.truth.mute.get(&switch) == Some(&since) {
-                        let value = Some(u32::try_from(n).unwrap_or(u32::MAX));
-                        let (target, symptom) = (Target::Part(switch), Symptom::Silent);
-                        heard.push(Input::Report { target, symptom, value });
-                    }
+                    heard.extend(self.missed(switch, since, n));
                     return;
                 }
                 Event::CrewTakes { case } => {
                     self.crew_takes(case);
-                    let what = Ask::TakeRepair { case };
-                    heard.push(Input::Ask { by: CREW.to_owned(), what });
+                    heard.push(said_by_crew(Ask::TakeRepair { case }));
                     return;
                 }
                 Event::CrewDone { case } => {
                     self.crew_done(case);
-                    let what = Ask::FinishRepair { case };
-                    heard.push(Input::Ask { by: CREW.to_owned(), what });
+                    heard.push(said_by_crew(Ask::FinishRepair { case }));
                     return;
                 }
             };
@@ -289,6 +279,14 @@ impl Plant {
         self.after_drawn(limits::REPORT, event);
     }
 
+    /// One flap of a link, and the next some time later.
+    fn flap(&mut self, fault: u32) -> Option<Input> {
+        let told = self.report(fault)?;
+        let wait = self.truth.fault_dice.exponential(limits::FLAP_EVERY);
+        self.after(wait, Event::Flap { fault });
+        Some(told)
+    }
+
     fn report(&self, id: u32) -> Option<Input> {
         let fault = self.truth.faults.get(&id)?;
         let symptom = fault.kind.symptom()?;
@@ -435,6 +433,14 @@ impl Plant {
                 self.miss(switch, now, limits::POLLS_MISSED);
             }
         }
+    }
+
+    /// What is reported of polls that a switch has missed, if it is still mute.
+    fn missed(&self, switch: PartId, since: Moment, n: u64) -> Option<Input> {
+        let value = Some(u32::try_from(n).unwrap_or(u32::MAX));
+        let report =
+            Input::Report { target: Target::Part(switch), symptom: Symptom::Silent, value };
+        (self.truth.mute.get(&switch) == Some(&since)).then_some(report)
     }
 
     /// The poll that is the `n`th that a switch has missed since then is reported.
@@ -614,6 +620,10 @@ impl Plant {
             self.after_drawn(limits::LOSE, Event::TasksEnd { job, token, how: End::Lost { kept } });
         }
     }
+}
+
+fn said_by_crew(what: Ask) -> Input {
+    Input::Ask { by: CREW.to_owned(), what }
 }
 
 fn takes(kind: FaultKind) -> &'static str {
