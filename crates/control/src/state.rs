@@ -374,7 +374,8 @@ pub struct State {
     pub switches: BTreeMap<PartId, SwitchState>,
     /// What is out of use, and who took it out.
     pub drains: BTreeMap<Target, Vec<Drain>>,
-    /// What people have drained and has left the plant since, by its name and whether it is a cable.
+    /// What people have drained and has left the plant since, by its name and whether it is a
+    /// cable.
     pub set_aside: BTreeMap<(String, bool), Vec<Drain>>,
     /// All cases.
     pub cases: IdVec<CaseId, Case>,

@@ -42,8 +42,8 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// Whether its ends are measured and asked as those of a network are: PCIe lanes are measured at
-    /// the device that they serve, and what joins sockets is the machine's own.
+    /// Whether its ends are measured and asked as those of a network are: PCIe lanes are measured
+    /// at the device that they serve, and what joins sockets is the machine's own.
     pub const fn is_network(self) -> bool {
         match self {
             LinkKind::Ici

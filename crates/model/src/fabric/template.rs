@@ -222,9 +222,10 @@ impl Template {
         (link != NONE).then_some(link as usize)
     }
 
-    /// The network ports in order: those whose light and errors are measured before a job starts and
-    /// that are asked what they see, wherever they stand among the others.  A port is one if it leads
-    /// out of the part, or into the part by a link of a network ([`LinkKind::is_network`]).
+    /// The network ports in order: those whose light and errors are measured before a job starts
+    /// and that are asked what they see, wherever they stand among the others.  A port is one if it
+    /// leads out of the part, or into it by a link of a network, which
+    /// [`LinkKind::is_network`](crate::fabric::LinkKind::is_network) tells.
     pub fn network_ports(&self) -> &[u32] {
         &self.network_ports
     }

@@ -48,8 +48,8 @@ pub struct CaseView {
     pub taken_by: Option<String>,
     /// The maintenance that it belongs to.
     pub maintenance: Option<u32>,
-    /// How it was closed: `passed` (not seen again), `requalified`, `absorbed` (by a larger case) or
-    /// `retired` (its part was taken out of the plant).
+    /// How it was closed: `passed` (not seen again), `requalified`, `absorbed` (by a larger case)
+    /// or `retired` (its part was taken out of the plant).
     pub closed: Option<String>,
     /// What was seen: the first lines.
     pub evidence: Vec<EvidenceView>,

@@ -412,8 +412,8 @@ impl Plant {
         self.at(at, Event::Poll);
     }
 
-    /// Looks which circuit switches answer, after faults have come or gone.  One that has fallen mute
-    /// is missed by its polls, and the last of a few is reported; that is all that polls cost.
+    /// Looks which circuit switches answer, after faults have come or gone.  One that has fallen
+    /// mute is missed by its polls, and the last of a few is reported; that is all that polls cost.
     pub(super) fn hearken(&mut self) {
         let (now, n_polls) = (self.truth.now, polls_until(self.truth.now));
         let was = std::mem::take(&mut self.truth.mute);

@@ -56,8 +56,8 @@ impl Form {
         }
     }
 
-    /// Whether the port at this place is one of those who hold `seats`: what stands beside the seats,
-    /// a switch or a network card within a host, is of whoever sits there.
+    /// Whether the port at this place is one of those who hold `seats`: what stands beside the
+    /// seats, a switch or a network card within a host, is of whoever sits there.
     pub(super) fn is_held(&self, port: usize, seats: u64) -> bool {
         match self.seats_at[port] {
             0 => seats != 0,

@@ -54,8 +54,8 @@ impl Deed {
 pub(super) struct Book {
     /// Deeds whose records are not known to be durable.
     open: Vec<(u64, Deed)>,
-    /// What is drained by whom: things by the names of their anchors, which stay when fibres move and
-    /// when parts leave and come again.
+    /// What is drained by whom: things by the names of their anchors, which stay when fibres move
+    /// and when parts leave and come again.
     drains: BTreeSet<(String, String)>,
     held: BTreeSet<JobId>,
     cancelled: BTreeSet<JobId>,

@@ -223,8 +223,9 @@ fn a_plant_is_changed_by_whoever_saw_the_newest_version() {
     world.apply(&with_deployed("0-1"), 2);
     world.play("show");
     world.apply(&with_deployed("0-2"), 3);
-    // It is still ann's, and it is tested before anything else; her word alone does not bring it back.
-    world.play("submit c 4x4x12 for=10m limit=1h\n run 1m\n show\n undrain ann cube1/x/out/3\n run 11m\n show");
+    // It is still ann's, and tested before anything else; her word alone does not bring it back.
+    world.play("submit c 4x4x12 for=10m limit=1h\n run 1m\n show");
+    world.play("undrain ann cube1/x/out/3\n run 11m\n show");
     world.play("undrain ann cube2\n run 15m\n show");
     world.replay_all();
     expect![[r#"
