@@ -100,23 +100,58 @@ fn is_reduction(call: Call) -> bool {
 /// neighbours are: Open MPI 4's forms that do not block take the two sides of a ring of two the
 /// other way round.
 pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let Prepared { behind, gets, .. } = prepare(state, call, args);
+    let Prepared { behind, gives, gets, .. } = prepare(state, call, args);
     let mut to = args.to_vec();
     *to.last_mut().expect("each of these calls has arguments") = behind;
+    // A thread that is left behind may go on, and must not write where the program computes.
+    let room = if is_reduction(call) { room_for(&gives, &gets, args) } else { None };
+    let room = room.unwrap_or_default();
+    if !room.is_empty() {
+        to[1] = room.as_ptr() as usize;
+    }
     let (bytes, did) = state.event(EventKind::Data, |state| {
         let code = state.block(call, &to)? as i32;
+        if let (Some(it), false) = (gets.first(), room.is_empty()) {
+            let length = it.count * pack::size_of(it.datatype);
+            unsafe {
+                std::ptr::copy_nonoverlapping(room.as_ptr().cast(), it.at as *mut u8, length)
+            };
+        }
         let mut bytes = code.to_le_bytes().to_vec();
         gets.iter().for_each(|it| pack::pack(state, *it, &mut bytes));
         Some(bytes)
     });
+    if !did {
+        std::mem::forget(room);
+    }
     let status = take_gets(state, &bytes, did, &gets);
     state.error(args[args.len() - 1], status.error, call)
+}
+
+/// Memory for a reduction's result, with what it starts from if that is where it is to be; nothing
+/// if there is none, or its type has holes.
+fn room_for(gives: &[Part], gets: &[Part], args: &[usize]) -> Option<Vec<u128>> {
+    let (given, got) = (gives.first()?, gets.first()?);
+    let size = pack::size_of(got.datatype);
+    if !pack::is_plain(got.datatype, size) {
+        return None;
+    }
+    let is_in_place = args[0] == abi::table().in_place;
+    let count = if is_in_place { given.count.max(got.count) } else { got.count };
+    let mut room = vec![0_u128; (count * size).div_ceil(size_of::<u128>())];
+    if is_in_place {
+        let from = args[1] as *const u8;
+        let length = given.count * size;
+        unsafe { std::ptr::copy_nonoverlapping(from, room.as_mut_ptr().cast(), length) };
+    }
+    Some(room)
 }
 
 /// A collective whose contribution was compared.
 struct Prepared {
     starts: Call,
     behind: usize,
+    gives: Vec<Part>,
     gets: Vec<Part>,
 }
 
@@ -131,7 +166,7 @@ pub(crate) fn persistent(state: &mut State, call: Call, args: &[usize]) -> usize
 
 /// Compares what this process gives, and starts the collective in the form that does not block.
 pub(crate) fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
-    let Prepared { starts, behind, gets } = prepare(state, call, args);
+    let Prepared { starts, behind, gets, .. } = prepare(state, call, args);
     if state.replica.has_left() {
         return Running { real: None, done: false, code: 0, gets, _arrays: Vec::new() };
     }
@@ -175,7 +210,7 @@ fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
             }
         }
     }
-    Prepared { starts, behind, gets }
+    Prepared { starts, behind, gives, gets }
 }
 
 /// What a process gives to a collective, and what it gets.

@@ -30,7 +30,7 @@ pub(crate) fn extent_of(datatype: usize) -> isize {
 }
 
 /// Whether memory holds it in the order in which it is sent, without holes.
-fn is_plain(datatype: usize, size: usize) -> bool {
+pub(crate) fn is_plain(datatype: usize, size: usize) -> bool {
     let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
     let at = n.as_mut_ptr() as usize;
     real::call(
