@@ -56,11 +56,14 @@ fn cpu_ms(commands: Vec<Command>) -> f64 {
             .sum::<f64>()
     };
     let before = used();
-    for mut command in commands {
-        let quiet = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        quiet.spawn().unwrap();
+    let quiet = |mut command: Command| {
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn()
+    };
+    let started: Vec<_> = commands.into_iter().map(|it| quiet(it).unwrap()).collect();
+    for mut child in started {
+        child.wait().unwrap();
     }
-    // Whoever loses its parent becomes a child of this process; so all are waited for here.
+    // Whoever loses its parent becomes a child of this process; so these too are waited for.
     while wait().is_ok() {}
     used() - before
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use selvedge_control::commit::Record;
-use selvedge_control::core::{Core, ReplayError, RestoreError, VERSION};
+use selvedge_control::core::{Core, ReplayError, VERSION};
 use selvedge_driver::store::{Opened, Store, StoreError};
 
 use crate::feed::Feed;
@@ -31,17 +31,6 @@ pub enum StartError {
         /// The store's reason.
         #[source]
         source: Box<StoreError>,
-    },
-    /// A snapshot is of another version, and the rows before it are gone or not to be replayed.
-    #[error(
-        "the snapshot at row {number} does not read; run the version of selvedge that wrote it"
-    )]
-    Snapshot {
-        /// The row that it stands at.
-        number: u64,
-        /// What the core said.
-        #[source]
-        source: RestoreError,
     },
     /// A row is whole but is no record.
     #[error("row {number} of the journal is no record; run the version of selvedge that wrote it")]
@@ -86,13 +75,18 @@ pub(crate) fn start(
         tracing::warn!(%fault, "a snapshot was passed over");
     }
     let (mut core, mut n_notes, mut after) = (Core::new(), 0, 0);
-    // A snapshot of another version is passed over: the rows say the same.
+    // A snapshot of another version, or of another layout, is passed over: the rows say the same.
     let usable = opened.snapshot.as_ref().filter(|it| it.version == VERSION);
     if let Some((snapshot, kept)) = usable.and_then(|it| Some((it, decode(&it.body)?))) {
-        let number = snapshot.number;
-        core =
-            Core::restore(&kept.core).map_err(|source| StartError::Snapshot { number, source })?;
-        (n_notes, after) = (kept.n_notes, number);
+        match Core::restore(&kept.core) {
+            Ok(restored) => {
+                core = restored;
+                (n_notes, after) = (kept.n_notes, snapshot.number);
+            }
+            Err(fault) => {
+                tracing::warn!(row = snapshot.number, %fault, "a snapshot was passed over");
+            }
+        }
     }
     let mut feed = Feed::after(n_notes);
     let trouble = |source| StartError::Store { data: data.to_owned(), source: Box::new(source) };

@@ -119,7 +119,8 @@ impl Plant {
         self.truth.unpolled.extend(switches);
         self.poll_later();
         for (switch, since) in self.truth.mute.clone() {
-            self.miss(switch, since, polls_until(now) - polls_until(since) + 1);
+            let next = polls_until(now) - polls_until(since) + 1;
+            self.miss(switch, since, next.max(limits::POLLS_MISSED));
         }
         let again: Vec<(CaseId, Stage)> =
             self.truth.crew.calls().map(|(case, call)| (case, call.stage)).collect();

@@ -58,6 +58,12 @@ pub enum RestoreError {
     /// Not a snapshot, or of another format.
     #[error("not a snapshot of this format")]
     Format(#[source] postcard::Error),
+    /// There is more of it than this version reads.
+    #[error("not a snapshot of this format: {n_bytes} bytes are left over")]
+    Longer {
+        /// How many.
+        n_bytes: usize,
+    },
     /// A job in it asks for what no plant has.
     #[error("a job in the snapshot asks for what no plant has")]
     Demand(#[source] family::DemandError),
@@ -91,7 +97,11 @@ impl Core {
     /// # Errors
     /// [`RestoreError`].
     pub fn restore_on(bytes: &[u8], built: &Core) -> Result<Core, RestoreError> {
-        let state: State = postcard::from_bytes(bytes).map_err(RestoreError::Format)?;
+        let (state, rest): (State, _) =
+            postcard::take_from_bytes(bytes).map_err(RestoreError::Format)?;
+        if !rest.is_empty() {
+            return Err(RestoreError::Longer { n_bytes: rest.len() });
+        }
         let mut core = Core::new();
         if state.plants.is_empty() {
             return Ok(core);

@@ -3,6 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
+use selvedge_control::core::VERSION;
+use selvedge_driver::store::Store;
 use serde_json::json;
 
 use super::*;
@@ -21,10 +23,13 @@ async fn a_running_job_is_still_running_with_its_generation_after_a_restart() {
     assert!(digest.as_str().unwrap().len() == 16);
     stand.down();
 
-    // Twice: from the snapshot that an orderly end leaves, and from rows alone.
-    for round in 0..2 {
-        if round == 1 {
-            forget_snapshots(&dir.path().join("data"));
+    // From the snapshot that an orderly end leaves, from rows alone, and from rows because the
+    // snapshot has another layout.
+    for round in 0..3 {
+        match round {
+            1 => forget_snapshots(&dir.path().join("data")),
+            2 => leave_another_layout(&dir.path().join("data")),
+            _ => (),
         }
         let stand = Stand::up(dir.path());
         let after = stand.get(&format!("/v1/jobs/{large}")).await;
@@ -113,6 +118,16 @@ async fn a_plant_that_is_gone_is_not_taken_for_a_new_one() {
     std::fs::write(&state, bytes).unwrap();
     let refused = crate::api::error::chain(&Stand::try_up(&options(dir.path())).err().unwrap());
     assert!(refused.contains("damaged") && refused.contains("backup"), "{refused}");
+}
+
+/// Leaves a snapshot as a build of the same version does whose state looks different.
+fn leave_another_layout(data: &Path) {
+    let (mut store, opened) = Store::open(data).unwrap();
+    let mut snapshot = opened.snapshot.unwrap();
+    assert_eq!(snapshot.version, VERSION);
+    snapshot.number = store.last();
+    snapshot.body.extend([1, 2, 3]);
+    store.snapshot(&snapshot).unwrap();
 }
 
 /// Makes the next start replay every row.
