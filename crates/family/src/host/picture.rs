@@ -25,24 +25,47 @@ pub struct Picture {
 
 /// How a picture looks.  It stands in the picture itself; a page whose policy lets no style in
 /// serves it beside the picture.
+///
+/// It names every colour outright, and the elements carry the light ones as attributes too: many
+/// viewers know no `var()`, some know no style at all, and what has no colour is drawn black.
 pub const STYLE: &str = "\
-svg{--bg:#ffffff;--ink:#1b2430;--mut:#5d6877;--cpu:#eaf1fc;--cpus:#8fadd9;--pci:#faf4e6;\
---pcis:#d3b67c;--gpu:#e5f5e0;--gpus:#6fb556;--nic:#ecebfb;--nics:#958fde;--nvs:#dcf3ec;\
---nvss:#3aa78d;--PCI:#b9832a;--NVL:#3d9a3f;--SYS:#cc4b4b;--NET:#6b62cf;--C2C:#118f9e;--hot:#e8590c}\
-@media(prefers-color-scheme:dark){svg{--bg:#0f141a;--ink:#e8edf3;--mut:#97a3b2;--cpu:#18263b;\
---cpus:#4f78b3;--pci:#2b2416;--pcis:#8d7440;--gpu:#17301a;--gpus:#4f9a45;--nic:#23213f;\
---nics:#716bc4;--nvs:#10302a;--nvss:#2f9a80;--PCI:#d6a650;--NVL:#62c465;--SYS:#ef7474;\
---NET:#9a92f5;--C2C:#35bccb;--hot:#ff8b3d}}\
-text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'DejaVu Sans',sans-serif;fill:var(--ink)}\
-.h{font-size:18px;font-weight:600}.s{font-size:12.5px;fill:var(--mut)}.n{font-size:13px;\
-font-weight:600}.d{font-size:10.5px;fill:var(--mut)}.w{font-size:9.5px;fill:var(--mut);\
-paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}.m{text-anchor:middle}\
-rect{stroke-width:1.25}.CPU{fill:var(--cpu);stroke:var(--cpus)}.PCI{fill:var(--pci);\
-stroke:var(--pcis)}.GPU{fill:var(--gpu);stroke:var(--gpus)}.NIC{fill:var(--nic);\
-stroke:var(--nics)}.NVS{fill:var(--nvs);stroke:var(--nvss)}.l{fill:none;stroke-linecap:round}\
-.hot{stroke:var(--hot);stroke-width:2.75}.way{fill:none;stroke:var(--hot);stroke-width:4.5;\
-stroke-linecap:round;stroke-linejoin:round}.halo{fill:none;stroke:var(--hot);stroke-width:12;\
-stroke-linecap:round;opacity:.2}";
+text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#1b2430}\
+.h{font-size:18px;font-weight:600}.s{font-size:12.5px;fill:#5d6877}.n{font-size:13px;\
+font-weight:600}.d{font-size:10.5px;fill:#5d6877}.w{font-size:9.5px;fill:#5d6877;\
+paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round}.m{text-anchor:middle}\
+rect{stroke-width:1.25}.l{fill:none;stroke-linecap:round}.hot{stroke-width:2.75}\
+.way{fill:none;stroke-width:4.5;stroke-linecap:round;stroke-linejoin:round}.halo{fill:none;\
+stroke-width:12;stroke-linecap:round;opacity:.2}@media(prefers-color-scheme:dark){.bg{fill:#0f141a}\
+text{fill:#e8edf3}.s,.d,.w{fill:#97a3b2}.w{stroke:#0f141a}.CPU{fill:#18263b;stroke:#4f78b3}\
+.PCI{fill:#2b2416;stroke:#8d7440}.GPU{fill:#17301a;stroke:#4f9a45}.NIC{fill:#23213f;\
+stroke:#716bc4}.NVS{fill:#10302a;stroke:#2f9a80}.lPCI{stroke:#d6a650}.lNVL{stroke:#62c465}\
+.lSYS{stroke:#ef7474}.lNET{stroke:#9a92f5}.lC2C{stroke:#35bccb}.hot,.way,.halo{stroke:#ff8b3d}}";
+
+/// The way that is drawn out.
+const HOT: &str = "#e8590c";
+/// Text that is not a name.
+const MUTED: &str = "#5d6877";
+
+/// Inside and edge of a box, by its class.
+fn colours(class: &str) -> (&'static str, &'static str) {
+    match class {
+        "CPU" => ("#eaf1fc", "#8fadd9"),
+        "PCI" => ("#faf4e6", "#d3b67c"),
+        "GPU" => ("#e5f5e0", "#6fb556"),
+        "NVS" => ("#dcf3ec", "#3aa78d"),
+        _ => ("#ecebfb", "#958fde"),
+    }
+}
+
+fn colour(kind: LinkKind) -> &'static str {
+    match kind {
+        LinkKind::Pci => "#b9832a",
+        LinkKind::Nvl => "#3d9a3f",
+        LinkKind::Sys => "#cc4b4b",
+        LinkKind::C2c => "#118f9e",
+        LinkKind::Net | LinkKind::Loc => "#6b62cf",
+    }
+}
 
 /// The picture as SVG.
 pub fn svg(view: &View, picture: &Picture) -> String {
@@ -63,9 +86,10 @@ fn drawn(view: &View, picture: &Picture, style: &str) -> String {
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
          width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n<title>{title}</title>\n\
-         {style}<rect width=\"100%\" height=\"100%\" rx=\"10\" \
-         fill=\"var(--bg)\" stroke=\"none\"/>\n<text class=\"h\" x=\"24\" y=\"34\">{title}</text>\n\
-         <text class=\"s\" x=\"24\" y=\"54\">{}</text>",
+         {style}<rect class=\"bg\" width=\"100%\" height=\"100%\" rx=\"10\" \
+         fill=\"#ffffff\" stroke=\"none\"/>\n<text class=\"h\" x=\"24\" y=\"34\" \
+         fill=\"#1b2430\">{title}</text>\n\
+         <text class=\"s\" x=\"24\" y=\"54\" fill=\"{MUTED}\">{}</text>",
         escaped(&subtitle(view, picture)),
     );
     let _ = writeln!(out, "<g transform=\"translate({:.1},72)\">", (width - layout.width) / 2.0);
@@ -118,19 +142,25 @@ fn draw_links(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
         );
         let _ = writeln!(
             out,
-            "<path class=\"l\" d=\"{}\" stroke=\"var(--{kind})\" \
+            "<path class=\"l l{kind}\" d=\"{}\" fill=\"none\" stroke=\"{}\" \
              stroke-width=\"{stroke:.1}\">\
              <title>{}</title></path>",
             link.shape,
+            colour(link.kind),
             escaped(&title)
         );
     }
     let on_way = |a: NodeIdx, b: NodeIdx| hot.windows(2).any(|it| *it == [a, b] || *it == [b, a]);
     let ways: Vec<&str> =
         layout.links.iter().filter(|it| on_way(it.a, it.b)).map(|it| it.shape.as_str()).collect();
-    for class in ["halo", "way"] {
+    for (class, paint) in
+        [("halo", "stroke-width=\"12\" opacity=\"0.2\""), ("way", "stroke-width=\"4.5\"")]
+    {
         for shape in &ways {
-            let _ = writeln!(out, "<path class=\"{class}\" d=\"{shape}\"/>");
+            let _ = writeln!(
+                out,
+                "<path class=\"{class}\" d=\"{shape}\" fill=\"none\" stroke=\"{HOT}\" {paint}/>"
+            );
         }
     }
 }
@@ -144,12 +174,13 @@ fn draw_boxes(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
         };
         let ports: Vec<NodeIdx> = layout.ports.get(node).cloned().unwrap_or_default();
         let is_hot = hot.contains(node) || ports.iter().any(|it| hot.contains(it));
-        let hot = if is_hot { " hot" } else { "" };
+        let (hot, (fill, edge)) = (if is_hot { " hot" } else { "" }, colours(class));
+        let edge = if is_hot { HOT } else { edge };
         let Area { x, y, w, h } = *area;
         let _ = writeln!(
             out,
             "<g><title>{}</title><rect class=\"{class}{hot}\" x=\"{x:.1}\" y=\"{y:.1}\" \
-             width=\"{w:.1}\" height=\"{h:.1}\" rx=\"6\"/>",
+             width=\"{w:.1}\" height=\"{h:.1}\" rx=\"6\" fill=\"{fill}\" stroke=\"{edge}\"/>",
             escaped(&hint(view, *node, &ports))
         );
         let lines = lines(view, *node, &ports);
@@ -159,9 +190,10 @@ fn draw_boxes(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
         for (idx, (class, line)) in lines.iter().enumerate() {
             let y = top + step * idx as f32;
             let line = escaped(line);
+            let fill = if *class == "n" { "#1b2430" } else { MUTED };
             let _ = writeln!(
                 out,
-                "<text class=\"{class} m\" x=\"{middle:.1}\" y=\"{y:.1}\">{line}</text>"
+                "<text class=\"{class} m\" x=\"{middle:.1}\" y=\"{y:.1}\" fill=\"{fill}\">{line}</text>"
             );
         }
         out.push_str("</g>\n");
@@ -222,7 +254,10 @@ fn draw_widths(layout: &Layout, out: &mut String) {
     for link in &layout.links {
         if let Some((x, y)) = link.figure {
             let text = short((link.gb_per_s * 10.0).round() / 10.0);
-            let _ = writeln!(out, "<text class=\"w m\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
+            let _ = writeln!(
+                out,
+                "<text class=\"w m\" x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{MUTED}\">{text}</text>"
+            );
         }
     }
 }
@@ -242,19 +277,21 @@ fn legend(layout: &Layout, y: f32, out: &mut String) {
             LinkKind::Net => "network",
             LinkKind::Loc => continue,
         };
-        let name = kind.name();
+        let (name, stroke) = (kind.name(), colour(*kind));
         let _ = writeln!(
             out,
-            "<path class=\"l\" d=\"M{x:.0} {:.1}h26\" stroke=\"var(--{name})\" \
+            "<path class=\"l l{name}\" d=\"M{x:.0} {:.1}h26\" stroke=\"{stroke}\" \
              stroke-width=\"3\"/>\
-             <text class=\"s\" x=\"{:.0}\" y=\"{y:.1}\">{text}</text>",
+             <text class=\"s\" x=\"{:.0}\" y=\"{y:.1}\" fill=\"{MUTED}\">{text}</text>",
             y - 4.0,
             x + 33.0
         );
         x += 60.0 + 7.0 * text.len() as f32;
     }
-    let _ =
-        writeln!(out, "<text class=\"s\" x=\"{x:.0}\" y=\"{y:.1}\">figures: GB/s each way</text>");
+    let _ = writeln!(
+        out,
+        "<text class=\"s\" x=\"{x:.0}\" y=\"{y:.1}\" fill=\"{MUTED}\">figures: GB/s each way</text>"
+    );
 }
 
 fn escaped(text: &str) -> String {
