@@ -415,6 +415,66 @@ fn a_guid_without_0x_is_none_until_2_28() {
     assert_eq!(Profile::ALL.map(asic), [0, 0, 0, 0, 0x12ab, 0x12ab]);
 }
 
+/// The digests of bus ids were recorded from NCCL 2.30.7 itself.
+#[test]
+fn cards_are_told_apart_by_a_digest_of_their_bus_id_from_2_29_on() {
+    let card = server(AMD, 1, 90, no_links).replace("0000:b0:00.0", "0000:10:1b.0");
+    for profile in Profile::ALL {
+        let view = view(&card, profile, &[("NCCL_NET_DISABLE_INTRA", "1")]);
+        let text = dump(&view, "card").expect("nothing is broken");
+        let is_told = text.contains("\"pciId\":\"b39578e7302c7994\"");
+        assert_eq!(is_told, profile >= V2_29_7, "{profile}");
+    }
+    let other = card.replace("0000:10:1b.0", "0000:20:1b.0");
+    let text = dump(&view(&other, V2_30_7, &[]), "card").expect("nothing is broken");
+    assert!(text.contains("\"pciId\":\"e1a61b2606cf00d\""), "{text}");
+}
+
+/// Two GPUs joined by NVLink, a port beside each: the ports at which each ring comes in and leaves.
+fn ends(text: &str, profile: Profile, cross_nic: &str) -> Vec<[u64; 2]> {
+    let view = view(text, profile, &[("NCCL_CROSS_NIC", cross_nic)]);
+    let ring = &graphs(&view).expect("there are ports").found[0];
+    let mut ends: Vec<[u64; 2]> = ring.channels.iter().filter_map(|it| it.nets).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    ends
+}
+
+fn with_ports(attribute: &str, values: [i32; 2]) -> String {
+    let mut text = server(INTEL, 1, 80, |it| nvlink(1 - it));
+    for (dev, value) in values.iter().enumerate() {
+        let port = format!("<net dev=\"{dev}\"");
+        text = text.replace(&port, &format!("{port} {attribute}=\"{value}\""));
+    }
+    text
+}
+
+#[test]
+fn a_ring_stays_in_the_plane_of_its_port_from_2_30_on() {
+    for profile in Profile::ALL {
+        let free = ends(&with_ports("plane", [0, 0]), profile, "1");
+        assert!(free.iter().any(|[from, to]| from != to), "{profile}: {free:?}");
+        let planes = ends(&with_ports("plane", [0, 1]), profile, "1");
+        let crosses = planes.iter().any(|[from, to]| from != to);
+        assert_eq!(crosses, profile != V2_30_7, "{profile}: {planes:?}");
+        // A plane that one port alone names parts nothing.
+        assert_eq!(ends(&with_ports("plane", [0, -1]), profile, "1"), free, "{profile}");
+    }
+}
+
+#[test]
+fn without_crossing_a_ring_may_change_cards_of_one_rail_from_2_30_on() {
+    for profile in Profile::ALL {
+        let apart = ends(&with_ports("rail", [0, 1]), profile, "0");
+        assert!(apart.iter().all(|[from, to]| from == to), "{profile}: {apart:?}");
+        let one = ends(&with_ports("rail", [0, 0]), profile, "0");
+        let crosses = one.iter().any(|[from, to]| from != to);
+        assert_eq!(crosses, profile == V2_30_7, "{profile}: {one:?}");
+        // A rail that one port alone names joins nothing: the card counts.
+        assert_eq!(ends(&with_ports("rail", [0, -1]), profile, "0"), apart, "{profile}");
+    }
+}
+
 #[test]
 fn with_a_chip_to_chip_link_the_bus_is_a_way_of_its_own() {
     let c2c = |_| "<c2c bw=\"44712\" count=\"10\"/>".to_owned();
