@@ -3,7 +3,7 @@ use expect_test::{Expect, expect};
 use crate::host::change::Question;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::xml::{Strictness, read};
-use crate::host::predict::{Op, Prediction, measured, predict};
+use crate::host::predict::{Forecast, Op, Prediction, measured, predict};
 
 /// Eight GPUs on NVSwitches, each with a port on its own switch.
 fn server(sm: u32, links: u32, class: &str) -> String {
@@ -48,6 +48,10 @@ fn question(xml: &str, profile: Profile, nodes: u32, env: &[(&str, &str)]) -> Qu
 
 const SIZES: [u64; 6] = [8, 32 << 10, 1 << 20, 16 << 20, 256 << 20, 8 << 30];
 
+fn choice(it: &Forecast) -> String {
+    format!("{}/{}", it.algorithm, it.protocol)
+}
+
 fn lines(it: &Prediction) -> String {
     let mut out = format!("{} {} ranks, {} channels\n", it.op.name(), it.n_ranks, it.n_channels);
     for it in it.table.iter().filter(|it| 0.0 < it.bandwidth_gbps) {
@@ -55,12 +59,13 @@ fn lines(it: &Prediction) -> String {
         out += &format!("{name}/{proto} {:.1}/{:.1}\n", it.latency_us, it.bandwidth_gbps);
     }
     for it in &it.forecasts {
-        let choice = format!("{}/{}", it.algorithm, it.protocol);
-        out += &format!("{} {choice} {:.2} us, {:.2} GB/s\n", it.bytes, it.time_us, it.busbw_gbps);
+        let (bytes, choice) = (it.bytes, choice(it));
+        out += &format!("{bytes} {choice} {:.2} us, {:.2} GB/s\n", it.time_us, it.busbw_gbps);
     }
     out
 }
 
+#[track_caller]
 fn check(question: &Question, op: Op, expect: Expect) {
     let prediction = predict(question, op, &SIZES).expect("a prediction");
     expect.assert_eq(&lines(&prediction));
@@ -92,8 +97,9 @@ fn a_hopper_server_alone_reduces_in_its_switches() {
 
 #[test]
 fn four_hopper_servers_reduce_in_trees_of_switches() {
+    let four = question(&hopper(), Profile::V2_30_7, 4, &[]);
     check(
-        &question(&hopper(), Profile::V2_30_7, 4, &[]),
+        &four,
         Op::AllReduce,
         expect![[r#"
         all_reduce 32 ranks, 16 channels
@@ -113,7 +119,7 @@ fn four_hopper_servers_reduce_in_trees_of_switches() {
     "#]],
     );
     check(
-        &question(&hopper(), Profile::V2_30_7, 4, &[]),
+        &four,
         Op::AllGather,
         expect![[r#"
         all_gather 32 ranks, 16 channels
@@ -152,8 +158,9 @@ fn version_2_7_knows_rings_and_trees() {
         8589934592 Ring/Simple 64023.60 us, 234.79 GB/s
     "#]],
     );
+    let two = question(&xml, Profile::V2_7_8, 2, &[]);
     check(
-        &question(&xml, Profile::V2_7_8, 2, &[]),
+        &two,
         Op::AllReduce,
         expect![[r#"
         all_reduce 16 ranks, 16 channels
@@ -172,7 +179,7 @@ fn version_2_7_knows_rings_and_trees() {
     "#]],
     );
     check(
-        &question(&xml, Profile::V2_7_8, 2, &[]),
+        &two,
         Op::Broadcast,
         expect![[r#"
         broadcast 16 ranks, 16 channels
@@ -193,11 +200,9 @@ fn version_2_7_knows_rings_and_trees() {
 fn what_the_variables_take_away_is_not_chosen() {
     let of = |env: &[(&str, &str)], op| {
         let question = question(&hopper(), Profile::V2_27_7, 4, env);
-        let prediction =
-            predict(&question, op, &[8, 1 << 30]).map_err(|error| error.to_string())?;
-        let choices =
-            prediction.forecasts.iter().map(|it| format!("{}/{}", it.algorithm, it.protocol));
-        Ok::<_, String>(choices.collect::<Vec<_>>().join(" "))
+        let found = predict(&question, op, &[8, 1 << 30]).map_err(|error| error.to_string())?;
+        let choices: Vec<String> = found.forecasts.iter().map(choice).collect();
+        Ok::<_, String>(choices.join(" "))
     };
     let all = Op::AllReduce;
     assert_eq!(of(&[("NCCL_ALGO", "Ring")], all).as_deref(), Ok("Ring/LL Ring/Simple"));
@@ -238,9 +243,8 @@ fn every_forecast_is_the_least_of_its_table_and_grows_with_its_size() {
                 let sizes: Vec<u64> = (3..34).map(|it| 1 << it).collect();
                 let asked = question(&hopper(), profile, nodes, &[]);
                 let found = predict(&asked, op, &sizes).expect("a prediction");
-                assert!(
-                    found.forecasts.iter().all(|it| 0.0 < it.time_us && it.time_us.is_finite())
-                );
+                let sane = |it: &Forecast| 0.0 < it.time_us && it.time_us.is_finite();
+                assert!(found.forecasts.iter().all(sane), "{profile} {nodes} {op:?}");
                 let least = found.table.iter().filter(|it| 0.0 < it.bandwidth_gbps);
                 let least = least.map(|it| it.latency_us).fold(f32::MAX, f32::min);
                 assert!(f64::from(least) <= found.forecasts[0].time_us, "{profile} {nodes} {op:?}");
