@@ -193,7 +193,8 @@ fn draw_boxes(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
             let fill = if *class == "n" { "#1b2430" } else { MUTED };
             let _ = writeln!(
                 out,
-                "<text class=\"{class} m\" x=\"{middle:.1}\" y=\"{y:.1}\" fill=\"{fill}\">{line}</text>"
+                "<text class=\"{class} m\" x=\"{middle:.1}\" y=\"{y:.1}\" \
+                 fill=\"{fill}\">{line}</text>"
             );
         }
         out.push_str("</g>\n");
