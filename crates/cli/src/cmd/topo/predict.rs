@@ -100,7 +100,8 @@ struct Line {
     measured_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_busbw_gbps: Option<f64>,
-    /// The measured bus bandwidth as a share of the forecast.
+    /// The measured bus bandwidth as a share of the forecast, from the times: the bandwidth of
+    /// a small size is printed as 0.00.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_of_forecast: Option<f64>,
 }
@@ -161,7 +162,7 @@ fn line(forecast: &Forecast, measured: Option<&Measured>) -> Line {
         forecast: *forecast,
         measured_us: row.map(|it| it.time_us),
         measured_busbw_gbps: row.map(|it| it.busbw_gbps),
-        measured_of_forecast: row.map(|it| it.busbw_gbps / forecast.busbw_gbps),
+        measured_of_forecast: row.map(|it| forecast.time_us / it.time_us),
     }
 }
 
