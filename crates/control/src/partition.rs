@@ -1,10 +1,10 @@
 //! Which parts of a grid a job gets: the family proposes sets, and they are scored by what the
 //! job's own collective reaches on them.
 //!
-//! All-gather is bounded by the chip with the fewest links, all-reduce by that and by the links of
-//! all (a partition into single chips in the formula of Nash-Williams and Tutte), so a set is
-//! scored in O(parts), weighted by the share of its time that the job communicates.  Against that
-//! stands what the set leaves: each side that stays open to free parts costs a little
+//! All-gather is bounded by the chip with the fewest links; all-reduce by that, by the links of all
+//! and by those of one part (partitions into single chips, and into one part's chips and the rest,
+//! in the formula of Nash-Williams and Tutte), so a set is scored in O(parts), weighted by the
+//! share of its time that the job communicates.  Against that stands what the set leaves: each side that stays open to free parts costs a little
 //! ([`OPEN_COST`]), so a job that communicates much gets the squarest box, and one that hardly does
 //! the one that fits into a gap.  A set on which the job would take longer than [`SLOWDOWN_MAX`] of
 //! what it would take on the best of its size is not taken: the job waits.
@@ -117,11 +117,20 @@ fn bound(it: &Joined, collective: Collective) -> [u128; 2] {
         // Not joined at all: worse than any that is.
         return [n_chips, 1];
     }
-    match collective {
-        Collective::AllGather => [1, least],
-        Collective::AllReduce if n_links < (n_chips - 1) * least => [n_chips - 1, n_links],
-        Collective::AllReduce => [1, least],
+    // All-gather: the chip with the fewest links.  All-reduce: of the ways to cut the set into
+    // pieces, pieces less one by the links between them, every chip a piece; or one part's chips
+    // pieces and the rest another, which weighs where a part hangs on one neighbour.
+    let mut worst = [1, least];
+    if collective == Collective::AllReduce {
+        let (part_chips, least_part) = (it.part_chips as u128, it.least_part as u128);
+        let of_part = if part_chips < n_chips { [part_chips, least_part] } else { worst };
+        for other in [[n_chips - 1, n_links], of_part] {
+            if worst[0] * other[1] < other[0] * worst[1] {
+                worst = other;
+            }
+        }
     }
+    worst
 }
 
 #[cfg(test)]

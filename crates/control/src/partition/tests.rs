@@ -1,7 +1,11 @@
 use selvedge_family::grid::Grid;
 use selvedge_family::grid::site::Profile;
+use selvedge_model::spec::Plant;
+use selvedge_model::spec::hypersquare::HyperSquare;
+use selvedge_model::spec::plant::Family;
 
 use super::*;
+use crate::capacity::Layout;
 
 fn site() -> Site {
     let grid = Grid::mesh([8, 8, 1]);
@@ -49,6 +53,29 @@ fn a_set_does_not_cross_where_no_cable_is_left() {
     let is_north = |it: &PartId| it.number() < 32;
     assert!(chosen.parts.iter().all(is_north) || !chosen.parts.iter().any(is_north));
     assert_eq!(choose(&site, &ground, all, &wanted(33, 0), Policy::Polyomino), None);
+}
+
+/// A board with one neighbour halves an all-reduce of boards: eight links end at its four chips.
+/// Two sets of seven boards with eight joints each; one has a board that hangs on one neighbour.
+#[test]
+fn a_board_that_hangs_on_one_neighbour_costs_an_all_reduce() {
+    let square = Family::HyperSquare(HyperSquare::of_groups([8, 8]));
+    let fabric = selvedge_family::build(&Plant::of_pods("made", [square])).unwrap();
+    let layout = Layout::of(&fabric);
+    let site = layout.sites.iter().next().unwrap().as_ref().unwrap();
+    let wanted = Partition { collective: Collective::AllReduce, ..wanted(7, 1_000_000) };
+    let of = |cells: [[usize; 2]; 7]| {
+        let cells =
+            cells.map(|[x, y]| u32::try_from(site.ground().grid().cell([x, y, 0])).unwrap());
+        let joined = site.joined(site.ground(), &cells);
+        let slowdown = slowdown(&joined, &site.best(7), &wanted);
+        (joined.n_links, joined.least_part, slowdown.parts())
+    };
+    let tail = of([[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1], [0, 2]]);
+    let sturdy = of([[0, 0], [1, 0], [0, 1], [1, 1], [2, 1], [1, 2], [2, 2]]);
+    // 27 / 60 by the links of all, 4 / 8 by those of the board at the end.
+    assert_eq!(tail, (60, 8, 1_111_112));
+    assert_eq!(sturdy, (60, 12, 1_000_000));
 }
 
 #[test]

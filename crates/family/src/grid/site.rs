@@ -58,6 +58,10 @@ pub struct Joined {
     pub n_links: usize,
     /// The fewest links of a chip, or of all that hangs on one joint that some lanes are gone of.
     pub least: usize,
+    /// Chips of one part.
+    pub part_chips: usize,
+    /// The fewest links that end at one part's chips, those between them among them.
+    pub least_part: usize,
 }
 
 /// The cables along each axis.
@@ -314,6 +318,7 @@ impl Site {
         let mut is_in = vec![false; self.parts.len()];
         cells.iter().for_each(|&it| is_in[it as usize] = true);
         let (mut n_links, mut least) = (cells.len() * self.profile.n_links, usize::MAX);
+        let mut least_part = usize::MAX;
         for &cell in cells {
             let (mut sides, mut gone) = (0, [[0; 2]; AXES]);
             for (axis, ends) in ground.around(cell as usize).iter().enumerate() {
@@ -335,13 +340,24 @@ impl Site {
                     least = n_left;
                 }
             }
+            least_part = least_part.min(self.profile.n_links + self.n_leading(sides, &gone));
             let of_chip = match gone == [[0; 2]; AXES] {
                 true => self.profile.least[sides],
                 false => self.profile.least_without(sides, gone),
             };
             least = least.min(usize::from(of_chip));
         }
-        Joined { n_chips: cells.len() * self.profile.n_chips, n_links, least }
+        let part_chips = self.profile.n_chips;
+        Joined { n_chips: cells.len() * part_chips, n_links, least, part_chips, least_part }
+    }
+
+    /// Links that lead out of a part to others by these sides, without those that are gone.
+    fn n_leading(&self, sides: usize, gone: &[[u16; 2]; AXES]) -> usize {
+        let of_side = |side: usize| {
+            let n_gone = gone[side / 2][side % 2].count_ones() as usize;
+            (self.profile.n_lanes[side / 2] - n_gone) * (sides >> side & 1)
+        };
+        (0..2 * AXES).map(of_side).sum()
     }
 
     /// The fewest parts of `cells` that one of them is joined with: O(cells).
@@ -382,6 +398,13 @@ impl Site {
             (_, false) => least(&[0b0001, 0b0010]).max(least(&[0b0100, 0b1000])),
         };
         let n_links = n * self.profile.n_links + n_joints * n_lanes;
-        Joined { n_chips: n * self.profile.n_chips, n_links, least }
+        let n_beside = match (n, is_sturdy) {
+            (1, _) => 0,
+            (_, true) => 2,
+            (_, false) => 1,
+        };
+        let part_chips = self.profile.n_chips;
+        let least_part = self.profile.n_links + n_beside * n_lanes;
+        Joined { n_chips: n * part_chips, n_links, least, part_chips, least_part }
     }
 }

@@ -104,11 +104,12 @@ pub enum RingError {
         /// Each piece, the largest first.
         pieces: Vec<Vec<Group>>,
     },
-    /// Groups that hang together by fewer cables than a ring takes.
+    /// None of the trees that were tried fits into the cables that are left.  A ring may exist.
     #[error(
-        "group {group} cannot open a side of its own toward each of its neighbours: a ring \
-             crosses between two groups by the two cables of one side (A-B, B-D, D-C or C-A), and \
-             too many of them are out of use there; repair one, or leave a group out"
+        "none was found: group {group} cannot open a side of its own toward each of its \
+             neighbours; the rings looked for cross between two groups by the two cables of one \
+             side (A-B, B-D, D-C or C-A), and too many of them are out of use there; repair one, or \
+             leave a group out"
     )]
     Crowded {
         /// The group.
