@@ -92,7 +92,7 @@ pub struct Page<'a> {
     /// How many to return at most.
     pub n_max: usize,
     /// Only rows whose body has one of these in it.
-    pub texts: [&'a str; 2],
+    pub texts: [&'a str; 3],
 }
 
 /// What `pick` makes of the rows of the journal in `dir`, newest first, and the row before which
@@ -113,10 +113,11 @@ pub fn newest<T>(
         let from = before.saturating_sub(page.n_rows_max).max(1);
         let mut query = db.prepare(
             "SELECT number, at_ns, body FROM journal WHERE number >= ?1 AND number < ?2
-             AND (instr(body, ?3) OR instr(body, ?4)) ORDER BY number DESC",
+             AND (instr(body, ?3) OR instr(body, ?4) OR instr(body, ?5))
+             ORDER BY number DESC",
         )?;
-        let mut rows =
-            query.query(rusqlite::params![from, before, page.texts[0], page.texts[1]])?;
+        let [first, second, third] = page.texts;
+        let mut rows = query.query(rusqlite::params![from, before, first, second, third])?;
         let mut picked = Vec::new();
         while let Some(row) = rows.next()? {
             let row = Row { number: row.get(0)?, at_ns: row.get(1)?, body: row.get(2)? };

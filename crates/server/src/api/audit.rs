@@ -81,7 +81,7 @@ pub(crate) async fn audit(
             n_rows_max: limits::AUDIT_ROWS_MAX,
             n_max: params.n.unwrap_or(100).clamp(1, limits::AUDIT_MAX),
             // Only what stands outside of a string has quotes that nothing escapes.
-            texts: [r#""input":{"ask":"#, r#""input":{"remark":"#],
+            texts: [r#""input":{"ask":"#, r#""input":{"remark":"#, r#""input":{"marked":"#],
         };
         store::newest(&data, page, |row| {
             let record: Record = serde_json::from_str(&row.body).ok()?;

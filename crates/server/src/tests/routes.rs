@@ -105,6 +105,10 @@ async fn a_fault_becomes_a_case_and_is_repaired() {
 async fn a_silent_switch_of_an_idle_pod_has_a_case_and_is_repaired() {
     let dir = tempdir();
     let stand = Stand::up(dir.path());
+    // What was asked of all at the start has been answered.
+    let known =
+        |it: &Value| it["switches"].as_array().unwrap().iter().all(|it| it["known"] == true);
+    stand.until("/v1/switches", known).await;
     let fault = json!({ "target": "x5", "action": "inject", "kind": "silent" });
     assert_eq!(stand.post("/v1/faults", fault).await["kind"], "silent");
     let first = |cases: &Value| cases["cases"][0].clone();

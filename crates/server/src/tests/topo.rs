@@ -96,7 +96,7 @@ async fn the_page_brings_its_style_and_script_itself() {
     let stand = Stand::up(dir.path());
     for (path, kind, wanted) in [
         ("/topo", "text/html", "id=\"text\""),
-        ("/topo.css", "text/css", ".picture{svg{"),
+        ("/topo.css", "text/css", ".picture{text{"),
         ("/topo.js", "text/javascript", "/topo/look"),
     ] {
         let (status, headers, text) =
