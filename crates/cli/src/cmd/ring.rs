@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Ring, globals: &Globals) -> Outcome {
     let [rows, columns] = machine.spec.groups;
     let ring = machine
         .ring(&groups)
-        .within(|| format!("no ring given for pod{pod}, a machine of {rows}x{columns} groups"))?;
+        .within(|| format!("no ring found in pod{pod}, a machine of {rows}x{columns} groups"))?;
     let nodes = ring.iter().map(ToString::to_string).collect();
     let found = Found { pod: format!("pod{pod}"), n_groups: groups.len(), nodes };
     if globals.json {

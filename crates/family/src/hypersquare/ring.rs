@@ -106,7 +106,7 @@ pub enum RingError {
     },
     /// None of the trees that were tried fits into the cables that are left.  A ring may exist.
     #[error(
-        "none was found: group {group} cannot open a side of its own toward each of its \
+        "group {group} cannot open a side of its own toward each of its \
              neighbours; the rings looked for cross between two groups by the two cables of one \
              side (A-B, B-D, D-C or C-A), and too many of them are out of use there; repair one, or \
              leave a group out"

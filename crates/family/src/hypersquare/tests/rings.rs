@@ -252,7 +252,7 @@ fn a_ring_crosses_by_the_two_cables_of_one_side() {
     assert!(matches!(ring(0), Err(RingError::Apart { .. })));
     let error = ring(0b1001).unwrap_err().to_string();
     expect![
-        "none was found: group 0,1 cannot open a side of its own toward each of its neighbours; the rings looked for cross between two groups by the two cables of one side (A-B, B-D, D-C or C-A), and too many of them are out of use there; repair one, or leave a group out"
+        "group 0,1 cannot open a side of its own toward each of its neighbours; the rings looked for cross between two groups by the two cables of one side (A-B, B-D, D-C or C-A), and too many of them are out of use there; repair one, or leave a group out"
     ]
     .assert_eq(&error);
 }
