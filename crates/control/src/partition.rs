@@ -4,10 +4,11 @@
 //! All-gather is bounded by the chip with the fewest links; all-reduce by that, by the links of all
 //! and by those of one part (partitions into single chips, and into one part's chips and the rest,
 //! in the formula of Nash-Williams and Tutte), so a set is scored in O(parts), weighted by the
-//! share of its time that the job communicates.  Against that stands what the set leaves: each side that stays open to free parts costs a little
-//! ([`OPEN_COST`]), so a job that communicates much gets the squarest box, and one that hardly does
-//! the one that fits into a gap.  A set on which the job would take longer than [`SLOWDOWN_MAX`] of
-//! what it would take on the best of its size is not taken: the job waits.
+//! share of its time that the job communicates.  Against that stands what the set leaves: each
+//! side that stays open to free parts costs a little ([`OPEN_COST`]), so a job that communicates
+//! much gets the squarest box, and one that hardly does the one that fits into a gap.  A set on
+//! which the job would take longer than [`SLOWDOWN_MAX`] of what it would take on the best of its
+//! size is not taken: the job waits.
 
 use serde::{Deserialize, Serialize};
 
