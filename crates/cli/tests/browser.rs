@@ -13,9 +13,8 @@ mod support;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,6 +23,8 @@ use headless_chrome::protocol::cdp::types::Event;
 use headless_chrome::protocol::cdp::{Emulation, Log, Page};
 use headless_chrome::{Browser, LaunchOptions};
 use serde_json::{Value, json};
+
+use support::Up;
 
 /// Debian's own.
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -37,64 +38,15 @@ const SEEN_WITHIN: Duration = Duration::from_secs(2);
 /// What nobody should call a job.
 const HOSTILE: &str = "<script>hit=1</script>\"'&<img src=x onerror=hit=1>\u{202e}txt.exe";
 
-struct Up {
-    child: Child,
-    url: String,
-    link: String,
-    dir: tempfile::TempDir,
-}
-
 impl Up {
-    fn start() -> Self {
-        let dir = support::dir();
-        let mut child = support::program(dir.path())
-            .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
-            .arg(dir.path().join("data"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let up: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
-        let text = |key: &str| up[key].as_str().unwrap().to_owned();
-        Self { child, url: text("url"), link: text("link"), dir }
-    }
-
-    fn text(&self, args: &[&str]) -> String {
-        let done =
-            support::program(self.dir.path()).args(["--server", &self.url]).args(args).output();
-        let done = done.unwrap();
-        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8_lossy(&done.stdout).into_owned()
-    }
-
-    fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
-    }
-
     fn submit(&self, name: &str, shape: &str, duration: &str) -> u64 {
         let args = ["job", "submit", "--shape", shape, "--name", name, "--duration", duration];
         self.json(&args)["id"].as_u64().unwrap()
     }
 
-    fn until_job(&self, id: u64, state: &str) -> Value {
-        let since = Instant::now();
-        loop {
-            let job = self.json(&["job", "show", &id.to_string()]);
-            if job["state"] == state {
-                return job;
-            }
-            assert!(since.elapsed() < PATIENCE, "not {state}: {job}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let _ = support::program(self.dir.path()).args(["--server", &self.url, "down"]).output();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    fn until_state(&self, id: u64, state: &str) -> Value {
+        let id = id.to_string();
+        self.until_within(PATIENCE, &["job", "show", &id], |it| it["state"] == state)
     }
 }
 
@@ -292,7 +244,7 @@ fn what_the_plant_does_is_what_a_browser_shows() {
 
     // A job's cubes, by id.
     let job = up.submit("watched", "8x8x8", "100d");
-    let running = up.until_job(job, "running");
+    let running = up.until_state(job, "running");
     let script = format!("{} === {}", cubes_of(job), json!(sorted(&running["cubes"])));
     window.until("the job's cubes", &script, PATIENCE);
 
@@ -312,7 +264,7 @@ fn what_the_plant_does_is_what_a_browser_shows() {
     let brief = up.submit("brief", "4x4x4", "3m");
     let there = format!("document.querySelector('[data-cube] [data-job=\"{brief}\"]') !== null");
     window.until("the brief job", &there, PATIENCE);
-    up.until_job(brief, "finished");
+    up.until_state(brief, "finished");
     let took = window.until("the brief job's end", &format!("!({there})"), SEEN_WITHIN);
     eprintln!("a finished job was gone {:.2} s later", took.as_secs_f64());
 
@@ -366,7 +318,7 @@ fn keys(window: &Window) {
 /// A job with a hostile name, running and waiting, is text on every page that shows it.
 fn hostile_names(up: &Up, window: &Window) {
     let job = up.submit(HOSTILE, "4x4x4", "100d");
-    up.until_job(job, "running");
+    up.until_state(job, "running");
     let waiting = up.submit(HOSTILE, "16x16x16", "100d");
     for path in [
         "/".to_owned(),

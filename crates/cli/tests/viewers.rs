@@ -11,14 +11,14 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use support::Up;
+use support::clients::{Client, Door};
 
 /// People who look.
 const VIEWERS: usize = 100;
@@ -29,32 +29,13 @@ const COST_MAX: f64 = 10.0;
 /// Clock ticks in a second, as Linux counts processor time for programs.
 const TICKS: f64 = 100.0;
 
-struct Up {
-    child: Child,
-    url: String,
-    token: String,
-    dir: tempfile::TempDir,
-}
-
 impl Up {
-    fn start() -> Self {
-        let dir = support::dir();
-        let data = dir.path().join("data");
-        let mut child = support::program(dir.path())
-            .args(["up", "--listen", "127.0.0.1:0", "--json", "--data"])
-            .arg(&data)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let up: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
-        let token = fs::read_to_string(data.join("token")).unwrap().trim().to_owned();
-        Self { child, url: up["url"].as_str().unwrap().to_owned(), token, dir }
-    }
-
     fn address(&self) -> &str {
         self.url.strip_prefix("http://").unwrap()
+    }
+
+    fn door(&self) -> Door {
+        Door { address: self.address().to_owned(), token: self.token() }
     }
 
     /// Submits jobs that come and go for `span`, four each second.
@@ -66,19 +47,8 @@ impl Up {
                 r#"{{"name":"job {n}","shape":"{}","duration":"2m"}}"#,
                 ["4x4x4", "2x2x1", "4x4x8", "8x8x8"][n as usize % 4]
             );
-            let mut stream = TcpStream::connect(self.address()).unwrap();
-            write!(
-                stream,
-                "POST /v1/jobs HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: \
-                 application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-                self.address(),
-                self.token,
-                body.len()
-            )
-            .unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+            let mut client = Client::new(&self.door()).unwrap();
+            client.submit(&body).unwrap();
             n += 1;
             std::thread::sleep(Duration::from_millis(250));
         }
@@ -101,14 +71,6 @@ impl Up {
     }
 }
 
-impl Drop for Up {
-    fn drop(&mut self) {
-        let _ = support::program(self.dir.path()).args(["--server", &self.url, "down"]).output();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// Follows the first page; counts messages and bytes.
 fn follow(up: &Up, n_messages: &Arc<AtomicU64>, n_bytes: &Arc<AtomicU64>) -> TcpStream {
     let mut stream = TcpStream::connect(up.address()).unwrap();
@@ -116,7 +78,7 @@ fn follow(up: &Up, n_messages: &Arc<AtomicU64>, n_bytes: &Arc<AtomicU64>) -> Tcp
         stream,
         "GET /live/ HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
         up.address(),
-        up.token
+        up.token()
     )
     .unwrap();
     let mut reader = stream.try_clone().unwrap();

@@ -9,36 +9,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support;
 use crate::{Up, has_program, program};
 
 /// How long anything here may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-impl Up {
-    fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
-    }
-
-    fn until(&self, args: &[&str], what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let since = Instant::now();
-        loop {
-            let answer = self.json(args);
-            if holds(&answer) {
-                return answer;
-            }
-            assert!(since.elapsed() < PATIENCE, "not {what}: {answer}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
 fn up(options: &[&str]) -> Up {
-    let dir = tempfile::tempdir().unwrap();
-    Up::start(dir, &[&["--listen", "127.0.0.1:0"], options].concat())
-}
-
-fn signal(name: &str, pid: &str) {
-    assert!(Command::new("kill").args(["-s", name, pid]).status().unwrap().success());
+    Up::start_with(support::dir(), options)
 }
 
 #[test]
@@ -48,15 +26,16 @@ fn a_plant_that_falls_silent_is_ended_and_started_anew_with_its_mirrors() {
     up.text(&["job", "wait", "0", "--running", "--timeout", "60"]);
     let before = up.json(&["ocs", "show", "x3"])["pairs"].clone();
     let plant = up.json(&["status"])["plant_pid"].to_string();
-    signal("STOP", &plant);
+    support::signal("STOP", &plant);
     // Nobody waits for it meanwhile.
     let since = Instant::now();
     up.text(&["job", "submit", "--shape", "2x2x1", "--name", "later", "--duration", "1m"]);
     assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
-    let after = up
-        .until(&["status"], "started anew", |it| it["plant_losses"] == 1 && it["plant_ok"] == true);
+    let after = up.until_within(PATIENCE, &["status"], |it| {
+        it["plant_losses"] == 1 && it["plant_ok"] == true
+    });
     assert_ne!(after["plant_pid"].to_string(), plant);
-    up.until(&["ocs", "show", "x3"], "read again", |it| it["known"] == true);
+    up.until_within(PATIENCE, &["ocs", "show", "x3"], |it| it["known"] == true);
     assert_eq!(up.json(&["ocs", "show", "x3"])["pairs"], before, "no mirror has moved");
     up.text(&["job", "wait", "1", "--timeout", "120"]);
     assert_eq!(up.json(&["job", "show", "0"])["attempt"], 1);
@@ -85,7 +64,7 @@ fn a_plant_without_room_for_its_state_stands_still_and_goes_on_once_there_is() {
     limit("1:unlimited");
     up.text(&["job", "submit", "--shape", "4x4x4", "--name", "b", "--duration", "30d"]);
     let why = |it: &Value| it["plant_error"].as_str().unwrap_or_default().to_owned();
-    let status = up.until(&["status"], "out of room", |it| !why(it).is_empty());
+    let status = up.until_within(PATIENCE, &["status"], |it| !why(it).is_empty());
     assert!(why(&status).contains("File too large"), "{status}");
     assert_eq!(status["plant_pid"].to_string(), plant, "it is the same process");
     assert_ne!(up.json(&["job", "show", "1"])["state"], "running");
@@ -216,6 +195,6 @@ fn an_array_of_ten_thousand_jobs_is_taken_and_others_are_served_meanwhile() {
     let last = up.json(&["job", "show", &ids[9999].to_string()]);
     assert_eq!(last["name"], "sweep[9999]");
     let refused =
-        up.refused(&["job", "submit", "--name", "n", "--shape", "2x2x1", "--array", "10001"]);
+        up.refusal(&["job", "submit", "--name", "n", "--shape", "2x2x1", "--array", "10001"]);
     assert!(refused.contains("10000"), "{refused}");
 }

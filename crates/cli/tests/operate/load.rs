@@ -2,12 +2,13 @@
 //! full size in a release build, and prints the figures that SPECIFICATION.md speaks of.
 
 use std::fs;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Up;
+use crate::support;
+use crate::support::clients::{self, Door};
 
 /// How much of everything.
 #[derive(Clone, Copy)]
@@ -46,47 +47,17 @@ fn resident_mib(up: &Up) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
-/// How long each submit of one client took.
-fn submit(url: &str, token: &str, client: usize, n_submits: usize) -> Vec<Duration> {
-    let agent = ureq::Agent::new_with_defaults();
-    let one = |n: usize| {
-        let form = json!({
-            "name": format!("load-{client}-{n}"), "shape": "4x4x4", "duration": "10m",
-            "key": format!("{client}-{n}"),
-        });
-        let since = Instant::now();
-        let request = agent.post(format!("{url}/v1/jobs")).content_type("application/json");
-        let request = request.header("Authorization", format!("Bearer {token}"));
-        let answer = request.send(form.to_string()).unwrap();
-        assert_eq!(answer.status(), 201);
-        since.elapsed()
-    };
-    (0..n_submits).map(one).collect()
-}
-
 #[test]
 fn many_clients_are_served_and_a_long_journal_is_no_long_start() {
     let size = if std::env::var_os("SELVEDGE_PROOF").is_some() { FULL } else { SHORT };
-    let options = ["--listen", "127.0.0.1:0", "--speed", "100000"];
-    let up = Up::start(tempfile::tempdir().unwrap(), &options);
-    let token: Arc<str> = fs::read_to_string(up.dir().join("data/token")).unwrap().trim().into();
+    let options = ["--speed", "100000"];
+    let up = Up::start_with(support::dir(), &options);
+    let address = up.url.strip_prefix("http://").unwrap().to_owned();
+    let door = Door { address, token: up.token() };
+    let took = clients::submit(&door, size.n_clients, size.n_submits, "4x4x4").unwrap();
+    println!("{} clients, {} submits each: {took}", size.n_clients, size.n_submits);
 
-    let since = Instant::now();
-    let clients = (0..size.n_clients).map(|client| {
-        let (url, token) = (up.url.clone(), Arc::clone(&token));
-        std::thread::spawn(move || submit(&url, &token, client, size.n_submits))
-    });
-    let clients: Vec<_> = clients.collect();
-    let mut took: Vec<Duration> = clients.into_iter().flat_map(|it| it.join().unwrap()).collect();
-    let rate = took.len() as f64 / since.elapsed().as_secs_f64();
-    took.sort();
-    let (half, p99) = (took[took.len() / 2], took[took.len() * 99 / 100]);
-    println!(
-        "{} clients, {} submits each: {rate:.0} submits/s, p50 {half:.1?}, p99 {p99:.1?}",
-        size.n_clients, size.n_submits
-    );
-
-    let n_more = size.n_jobs.saturating_sub(took.len()).max(1).to_string();
+    let n_more = size.n_jobs.saturating_sub(took.n()).max(1).to_string();
     let array = ["job", "submit", "--name", "more", "--shape", "2x2x1", "--duration", "10m"];
     up.text(&[&array[..], &["--array", &n_more]].concat());
     println!("after {} jobs: {} MiB resident", size.n_jobs, resident_mib(&up));
@@ -107,7 +78,7 @@ fn many_clients_are_served_and_a_long_journal_is_no_long_start() {
         let rows = status(&up)["journal"].clone();
         let dir = parts(up);
         let since = Instant::now();
-        up = Up::start(dir, &options);
+        up = Up::start_with(dir, &options);
         let took = since.elapsed();
         println!("restart after {how} with {rows} inputs behind it: {took:.2?}");
         assert!(took < size.restart_max, "{how}: {took:?}");

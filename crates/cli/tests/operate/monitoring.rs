@@ -16,11 +16,11 @@ type Exported = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// What a server exports that has wired a job, lost a machine, and been asked what it refuses.
 fn exported() -> (String, Exported) {
-    let up = Up::start(tempfile::tempdir().unwrap(), &["--listen", "127.0.0.1:0"]);
+    let up = Up::start();
     up.text(&["job", "submit", "--shape", "4x4x8", "--name", "n", "--duration", "30d"]);
     up.text(&["job", "wait", "0", "--running", "--timeout", "60"]);
     up.text(&["fault", "inject", "machine", "cube9/m05"]);
-    up.refused(&["job", "show", "77"]);
+    up.refusal(&["job", "show", "77"]);
     let since = Instant::now();
     loop {
         let page = up.get("/metrics");

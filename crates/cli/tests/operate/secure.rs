@@ -6,14 +6,16 @@ use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::Up;
+use crate::{Up, program};
 
 /// A server by TLS on every address of this machine.
 fn up() -> Up {
     let dir = tempfile::tempdir().unwrap();
     certify(dir.path());
     let tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
-    Up::start(dir, &[&["--listen", "0.0.0.0:0"], &tls[..]].concat())
+    let mut up = program(dir.path());
+    up.args(["up", "--json", "--data", "data", "--listen", "0.0.0.0:0"]).args(tls);
+    Up::of(up, dir)
 }
 
 /// Adds a user, whose token is then in a file of that name.
@@ -47,10 +49,10 @@ fn whoever_reaches_a_server_by_tls_is_known_by_a_token_of_their_own() {
     let up = up();
     assert!(up.url.starts_with("https://localhost:"), "{}", up.url);
     // Nobody whom this machine believes has signed the certificate.
-    let text = up.refused(&["status"]);
+    let text = up.refusal(&["status"]);
     assert!(text.contains("UnknownIssuer") && text.contains("--ca"), "{text}");
-    assert!(up.refused(&["--ca", "other.pem", "status"]).contains("certificate"));
-    assert!(up.refused(&["--ca", "key.pem", "status"]).contains("no certificate"));
+    assert!(up.refusal(&["--ca", "other.pem", "status"]).contains("certificate"));
+    assert!(up.refusal(&["--ca", "key.pem", "status"]).contains("no certificate"));
     assert!(up.text(&["--ca", "ca.pem", "status"]).contains(&up.url));
 
     add(&up, "ada", "user");
@@ -88,15 +90,15 @@ fn a_token_is_not_sent_in_the_clear_and_nobody_listens_widely_without_tls() {
     let port = up.url.rsplit(':').next().unwrap();
     let plain = format!("http://example.org:{port}");
     fs::write(up.dir().join("token"), "0".repeat(64)).unwrap();
-    let text = up.refused(&["--server", &plain, "--token-file", "token", "status"]);
+    let text = up.refusal(&["--server", &plain, "--token-file", "token", "status"]);
     assert!(text.contains("for everybody to read") && text.contains("https://"), "{text}");
     // Whoever speaks plain HTTP to a server of TLS is not answered.
     let here = format!("http://127.0.0.1:{port}");
-    up.refused(&["--server", &here, "--token-file", "token", "status"]);
-    let wide = up.refused(&["up", "--listen", "0.0.0.0:0", "--data", "other"]);
+    up.refusal(&["--server", &here, "--token-file", "token", "status"]);
+    let wide = up.refusal(&["up", "--listen", "0.0.0.0:0", "--data", "other"]);
     assert!(wide.contains("--tls-cert") && wide.contains("127.0.0.1"), "{wide}");
     assert!(!up.dir().join("other").exists());
-    let half = up.refused(&["up", "--listen", "0.0.0.0:0", "--tls-cert", "cert.pem"]);
+    let half = up.refusal(&["up", "--listen", "0.0.0.0:0", "--tls-cert", "cert.pem"]);
     assert!(half.contains("--tls-key"), "{half}");
 }
 
@@ -104,12 +106,14 @@ fn a_token_is_not_sent_in_the_clear_and_nobody_listens_widely_without_tls() {
 fn a_renewed_certificate_is_served_without_a_restart() {
     let up = up();
     assert!(up.run(&["--ca", "ca.pem", "status"]).status.success());
-    fs::rename(up.dir().join("ca.pem"), up.dir().join("old.pem")).unwrap();
+    let pid = up.pid();
+    std::fs::rename(up.dir().join("ca.pem"), up.dir().join("old.pem")).unwrap();
     certify(up.dir());
     let since = std::time::Instant::now();
     while !up.run(&["--ca", "ca.pem", "status"]).status.success() {
-        assert!(since.elapsed().as_secs() < 120, "the old certificate is still served");
+        assert!(since.elapsed() < crate::support::PATIENCE, "the old certificate is still served");
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
-    assert!(up.refused(&["--ca", "old.pem", "status"]).contains("certificate"));
+    assert!(up.refusal(&["--ca", "old.pem", "status"]).contains("certificate"));
+    assert_eq!(up.pid(), pid);
 }

@@ -1,7 +1,9 @@
 //! What the tests of the program share: the program, a server of one's own that ends with its
-//! test, and processes by their numbers.
+//! test, processes by their numbers, and clients (`clients`).
 #![allow(dead_code, reason = "each test of the program uses its part of it")]
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
+
+pub(crate) mod clients;
 
 use std::fmt::Display;
 use std::fs;
@@ -58,6 +60,10 @@ impl<const N: usize> Words for &[&str; N] {
 pub(crate) struct Up {
     pub(crate) child: Child,
     pub(crate) url: String,
+    /// What opens its dashboard, once.
+    pub(crate) link: String,
+    /// Whether the program is told where it is, or finds it by the files of its user.
+    is_named: bool,
     /// None once it has been handed on.
     dir: Option<tempfile::TempDir>,
 }
@@ -75,8 +81,16 @@ impl Up {
 
     /// A server on the data of one that was there before, if any was.
     pub(crate) fn start_with(dir: tempfile::TempDir, options: &[&str]) -> Self {
-        let (child, url) = begin(dir.path(), options);
-        Self { child, url, dir: Some(dir) }
+        let mut it = Self::of(up(dir.path(), options), dir);
+        it.is_named = true;
+        it
+    }
+
+    /// The server that `up`, which runs in `dir`, brings up; the program has to find it.
+    pub(crate) fn of(up: Command, dir: tempfile::TempDir) -> Self {
+        let (child, up) = raise(up);
+        let text = |key: &str| up[key].as_str().unwrap().to_owned();
+        Self { child, url: text("url"), link: text("link"), is_named: false, dir: Some(dir) }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -85,6 +99,15 @@ impl Up {
 
     pub(crate) fn data(&self) -> PathBuf {
         self.dir().join("data")
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The token of its data directory.
+    pub(crate) fn token(&self) -> String {
+        fs::read_to_string(self.data().join("token")).unwrap().trim().to_owned()
     }
 
     /// Ends it as a power failure would, and leaves its data and what it started.
@@ -108,10 +131,18 @@ impl Up {
         self.dir.take().unwrap()
     }
 
+    /// Ends it as an upgrade does; what it started goes on.
+    pub(crate) fn leave(self) -> tempfile::TempDir {
+        self.signal("TERM")
+    }
+
     /// The program with this server to ask.
     pub(crate) fn command(&self, args: impl Words) -> Command {
         let mut command = program(self.dir());
-        command.args(["--server", &self.url]).args(args.words());
+        if self.is_named {
+            command.args(["--server", &self.url]);
+        }
+        command.args(args.words());
         command
     }
 
@@ -136,6 +167,16 @@ impl Up {
 
     /// What `args` answers once `holds` holds of it.
     pub(crate) fn until(&self, args: impl Words, holds: impl Fn(&Value) -> bool) -> Value {
+        self.until_within(PATIENCE, args, holds)
+    }
+
+    /// The same, which may take no longer than `limit`.
+    pub(crate) fn until_within(
+        &self,
+        limit: Duration,
+        args: impl Words,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Value {
         let since = Instant::now();
         let words = args.words();
         loop {
@@ -143,7 +184,7 @@ impl Up {
             if holds(&answer) {
                 return answer;
             }
-            assert!(since.elapsed() < PATIENCE, "{words:?} still answers {answer}");
+            assert!(since.elapsed() < limit, "{words:?} still answers {answer}");
             std::thread::sleep(PAUSE);
         }
     }
@@ -173,6 +214,21 @@ impl Up {
         let code = done.status.code().unwrap();
         (code, String::from_utf8(done.stderr).unwrap())
     }
+
+    /// What `args`, which must not work, says on standard error.
+    pub(crate) fn refusal(&self, args: impl Words) -> String {
+        let words = args.words();
+        let (code, text) = self.refused(&words);
+        assert_ne!(code, 0, "{words:?}");
+        text
+    }
+
+    /// What the server answers to `GET path`.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let request = ureq::get(format!("{}{path}", self.url));
+        let answer = request.header("Authorization", format!("Bearer {}", self.token())).call();
+        answer.unwrap().body_mut().read_to_string().unwrap()
+    }
 }
 
 impl Drop for Up {
@@ -195,15 +251,29 @@ pub(crate) fn dir() -> tempfile::TempDir {
 
 /// Starts a server on `DIR/data` at a free port; returns it with its address once it answers.
 pub(crate) fn begin(dir: &Path, options: &[&str]) -> (Child, String) {
+    let (child, up) = raise(up(dir, options));
+    (child, up["url"].as_str().unwrap().to_owned())
+}
+
+/// `up` on `DIR/data`, at a free port of this machine unless the options say where.
+fn up(dir: &Path, options: &[&str]) -> Command {
     let mut up = program(dir);
-    up.args(["up", "--json", "--listen", "127.0.0.1:0", "--data", "data"]).args(options);
+    up.args(["up", "--json", "--data", "data"]).args(options);
+    if !options.contains(&"--listen") {
+        up.args(["--listen", "127.0.0.1:0"]);
+    }
+    up
+}
+
+/// Starts what brings a server up; returns it with what it printed once it answers.
+fn raise(mut up: Command) -> (Child, Value) {
     let mut child = up.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let up = lines.next().expect("`up` prints its address").unwrap();
-    let up: Value = serde_json::from_str(&up).unwrap();
+    let up = serde_json::from_str(&up).unwrap();
     // Whatever else it prints must find room.
     std::thread::spawn(move || lines.for_each(drop));
-    (child, up["url"].as_str().unwrap().to_owned())
+    (child, up)
 }
 
 /// Ends the plant and the tasks that a killed server has left in `DIR/data`, if it has.
