@@ -70,18 +70,21 @@ fn a_running_job_outlives_its_server_with_its_generation() {
 }
 
 #[test]
-fn an_upgrade_leaves_the_plant_and_ctrl_c_ends_it() {
+fn an_upgrade_or_a_lost_terminal_leaves_the_plant_and_ctrl_c_ends_it() {
     let up = Up::start();
     let id = up.json("job submit --shape 4x4x8 --name long --duration 30d")["id"].clone();
     up.text(&format!("job wait {id} --running --timeout 60"));
     let (plant, before) = (up.plant_pid(), up.json("ocs show x3")["pairs"].clone());
     assert!(before[0]["moves"].is_u64(), "{before}");
-    let dir = up.signal("TERM");
-    assert!(lives(plant));
-    let up = Up::start_with(dir, &[]);
-    assert_eq!(up.plant_pid(), plant, "the same process is found again");
-    up.until("ocs show x3", |it| it["known"] == true);
-    assert_eq!(up.json("ocs show x3")["pairs"], before, "no mirror has moved");
+    let up = ["TERM", "HUP"].into_iter().fold(up, |up, how| {
+        let dir = up.signal(how);
+        assert!(lives(plant), "{how}");
+        let up = Up::start_with(dir, &[]);
+        assert_eq!(up.plant_pid(), plant, "the same process is found again");
+        up.until("ocs show x3", |it| it["known"] == true);
+        assert_eq!(up.json("ocs show x3")["pairs"], before, "no mirror has moved");
+        up
+    });
     let dir = up.signal("INT");
     assert!(!lives(plant));
     // Killed, it leaves its plant, which `down` then ends.

@@ -197,10 +197,17 @@ fn a_command_that_does_not_exist_or_cannot_begin_fails_and_says_so() {
     let id = up.submit(&["--shape", "2x2x1", "--dir", "/no/such"], &["true"]);
     assert_eq!(up.until_state(&id, "failed")["tasks"][0]["exit"], 126);
     assert!(up.logs(&id).contains("cannot begin in /no/such"), "{}", up.logs(&id));
-    // One that ends at once is still seen to have run.
-    let id = up.submit(&["--shape", "2x2x1"], &["true"]);
-    let job = up.until_state(&id, "finished");
-    assert!(job["tasks"][0]["pid"].is_u64() && job["started_s"].is_f64(), "{job}");
+}
+
+#[test]
+fn a_command_that_exits_at_once_is_seen_to_have_run_and_its_status_ends_the_job() {
+    let up = Up::start();
+    for (script, state, exit) in [("exit 0", "finished", 0), ("exit 7", "failed", 7)] {
+        let job = up.until_state(&up.script(script), state);
+        let task = &job["tasks"][0];
+        assert!(task["pid"].is_u64() && job["started_s"].is_f64(), "{job}");
+        assert_eq!(task["exit"], exit, "{job}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `selvedge up`: the control plane, until Ctrl-C or `selvedge down`, which end all that it
-//! started, or until SIGTERM, which leaves that to the next `up`.
+//! started, or until SIGTERM or SIGHUP, which leave that to the next `up`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,9 +33,9 @@ use crate::render::{self, style};
                         token in the data directory that the other verbs find by themselves;\n\
                         from others with --listen, --tls-cert and --tls-key, and with tokens that \
                         `selvedge user add` makes.\n\
-                        Ctrl-C and `selvedge down` end all that it has started; SIGTERM ends the \
-                        server alone, for an upgrade:\nthe next `up` on the same data goes on with \
-                        the plant and the jobs as they are."
+                        Ctrl-C and `selvedge down` end all that it has started; SIGTERM, for an \
+                        upgrade, and SIGHUP, when its terminal is gone,\nend the server alone: the \
+                        next `up` on the same data goes on with the plant and the jobs as they are."
 )]
 pub(crate) struct Up {
     /// A file that says the same as the options below; those that are given go before it.
@@ -131,12 +131,13 @@ fn tell_systemd() {
     }
 }
 
-/// SIGTERM ends the server alone; Ctrl-C and the end of the terminal end what it started too.
+/// Ctrl-C ends what it started too; SIGTERM ends the server alone, and so does SIGHUP: a connection
+/// that is lost, or a habit from servers that read their settings anew at it, ends nobody's job.
 fn listen_to_signals(runtime: &Runtime, stopper: &Stopper) -> Outcome<()> {
     let _inside = runtime.enter();
     for (kind, parting) in [
         (SignalKind::interrupt(), Parting::End),
-        (SignalKind::hangup(), Parting::End),
+        (SignalKind::hangup(), Parting::Leave),
         (SignalKind::terminate(), Parting::Leave),
     ] {
         let mut signals = signal(kind).within(|| "cannot listen for signals")?;
