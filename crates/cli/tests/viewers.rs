@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use support::Up;
-use support::clients::{Client, Door};
+use support::clients::Client;
 
 /// People who look.
 const VIEWERS: usize = 100;
@@ -32,10 +32,6 @@ const TICKS: f64 = 100.0;
 impl Up {
     fn address(&self) -> &str {
         self.url.strip_prefix("http://").unwrap()
-    }
-
-    fn door(&self) -> Door {
-        Door { address: self.address().to_owned(), token: self.token() }
     }
 
     /// Submits jobs that come and go for `span`, four each second.

@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, reason = "a measurement prints what it measured")]
 
 #[path = "../../cli/tests/support/clients.rs"]
+#[allow(dead_code, reason = "the tests of the program use all of it")]
 mod clients;
 
 use std::fs::{self, OpenOptions};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Up;
 use crate::support;
-use crate::support::clients::{self, Door};
+use crate::support::clients;
 
 /// How much of everything.
 #[derive(Clone, Copy)]
@@ -52,9 +52,7 @@ fn many_clients_are_served_and_a_long_journal_is_no_long_start() {
     let size = if std::env::var_os("SELVEDGE_PROOF").is_some() { FULL } else { SHORT };
     let options = ["--speed", "100000"];
     let up = Up::start_with(support::dir(), &options);
-    let address = up.url.strip_prefix("http://").unwrap().to_owned();
-    let door = Door { address, token: up.token() };
-    let took = clients::submit(&door, size.n_clients, size.n_submits, "4x4x4").unwrap();
+    let took = clients::submit(&up.door(), size.n_clients, size.n_submits, "4x4x4").unwrap();
     println!("{} clients, {} submits each: {took}", size.n_clients, size.n_submits);
 
     let n_more = size.n_jobs.saturating_sub(took.n()).max(1).to_string();

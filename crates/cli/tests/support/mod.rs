@@ -223,11 +223,15 @@ impl Up {
         text
     }
 
+    /// Its own door, with the token of its data directory.
+    pub(crate) fn door(&self) -> clients::Door {
+        let address = self.url.strip_prefix("http://").unwrap().to_owned();
+        clients::Door { address, token: self.token() }
+    }
+
     /// What the server answers to `GET path`.
     pub(crate) fn get(&self, path: &str) -> String {
-        let request = ureq::get(format!("{}{path}", self.url));
-        let answer = request.header("Authorization", format!("Bearer {}", self.token())).call();
-        answer.unwrap().body_mut().read_to_string().unwrap()
+        clients::Client::new(&self.door()).unwrap().text(path).unwrap()
     }
 }
 
