@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::prove::{ProofError, Scratch, within};
+use crate::setup;
 
 /// What an installed machine must have of it.
 const FILES: [&str; 9] = [
@@ -26,6 +27,10 @@ const FILES: [&str; 9] = [
 /// [`ProofError`].
 pub fn build(root: &Path) -> Result<PathBuf, ProofError> {
     const LIMIT: Duration = Duration::from_secs(3600);
+    if !setup::answers("deb") {
+        let what = "a Debian package without cargo-deb; `cargo install cargo-deb` brings it".into();
+        return Err(ProofError::NotPermitted { what, source: std::io::ErrorKind::NotFound.into() });
+    }
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "-p", "selvedge", "--locked"]).current_dir(root);
     within(&mut cargo, LIMIT)?;

@@ -167,7 +167,8 @@ fn is_on_path(program: &str) -> bool {
     env::split_paths(&folders).any(|it| Path::new(&it).join(program).is_file())
 }
 
-fn answers(command: &str) -> bool {
+/// Whether cargo has this command.
+pub(crate) fn answers(command: &str) -> bool {
     let asked = Command::new("cargo")
         .args([command, "--version"])
         .stdout(Stdio::null())
