@@ -350,7 +350,7 @@ impl Attempt<'_> {
         }
         folder.feed_input(options.replicas);
         let path = launcher.path.clone();
-        let launchers = program::launch(options, launcher, folder.path(), again, &sender)?;
+        let launchers = program::launch(options, launcher, &folder, again, &sender)?;
         let process = |_| (0..options.replicas).map(|_| Process::default()).collect();
         Ok(Attempt {
             options,

@@ -7,6 +7,7 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
@@ -51,6 +52,28 @@ fn true_clock(clock: clockid_t) -> timespec {
     // The system call itself: the C library's own function is the one exported below.
     unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut now) };
     now
+}
+
+/// This process's own time, which nothing sent may depend on, in nanoseconds.
+pub(crate) fn now_ns() -> u64 {
+    let now = true_clock(libc::CLOCK_MONOTONIC);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The same in milliseconds, as it was when the kernel's clock last ticked: a look at memory, and
+/// no system call.
+pub(crate) fn coarse_ms() -> u64 {
+    type Clock = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
+    static CLOCK: OnceLock<Option<Clock>> = OnceLock::new();
+    let clock = CLOCK.get_or_init(|| {
+        // Our own is before the C library's for everybody else.
+        let at = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
+        (!at.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Clock>(at) })
+    });
+    let Some(clock) = clock else { return now_ms(libc::CLOCK_MONOTONIC_COARSE) };
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    unsafe { clock(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
 /// This process's own time, which nothing sent may depend on, in milliseconds.

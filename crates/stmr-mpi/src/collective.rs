@@ -6,6 +6,7 @@ use selvedge_stmr::message::EventKind;
 use crate::abi::{self, Family, Status};
 use crate::calls;
 use crate::comm::Comm;
+use crate::memory::For;
 use crate::p2p::tested;
 use crate::pack::{self, Part, extent_of};
 use crate::real::{self, Call};
@@ -16,6 +17,8 @@ use crate::state::State;
 pub(crate) struct Running {
     /// Nothing if this replica had left MPI when it began.
     real: Option<usize>,
+    /// Of which communicator.
+    comm: usize,
     done: bool,
     code: i32,
     gets: Vec<Part>,
@@ -37,9 +40,12 @@ impl Running {
 impl State {
     /// Waits for a collective; what it brings is in the program's memory then.
     pub(crate) fn finish_collective(&mut self, mut running: Running) -> Status {
-        let (bytes, did) = self.event(EventKind::Data, |state| {
+        let (bytes, did) = self.event_for(For::Collective, EventKind::Data, |state| {
             if !running.is_ready() {
                 return None;
+            }
+            if let Some(known) = state.comms.get(&running.comm) {
+                state.wake_partners(known);
             }
             let mut bytes = running.code.to_le_bytes().to_vec();
             if 1 < state.told.replicas {
@@ -168,7 +174,8 @@ pub(crate) fn persistent(state: &mut State, call: Call, args: &[usize]) -> usize
 pub(crate) fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
     let Prepared { starts, behind, gets, .. } = prepare(state, call, args);
     if state.replica.has_left() {
-        return Running { real: None, done: false, code: 0, gets, _arrays: Vec::new() };
+        let (real, done, code) = (None, false, 0);
+        return Running { real, comm: behind, done, code, gets, _arrays: Vec::new() };
     }
     let mut real = 0_usize;
     let mut to = args.to_vec();
@@ -176,7 +183,11 @@ pub(crate) fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
     to.push(&raw mut real as usize);
     let code = real::code(starts, &to);
     let arrays = std::mem::take(&mut state.arrays);
-    Running { real: Some(real), done: code != abi::SUCCESS, code, gets, _arrays: arrays }
+    if let Some(known) = state.comms.get(&behind) {
+        state.wake_partners(known);
+    }
+    let (real, done) = (Some(real), code != abi::SUCCESS);
+    Running { real, comm: behind, done, code, gets, _arrays: arrays }
 }
 
 /// Compares what this process gives.

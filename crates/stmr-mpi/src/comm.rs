@@ -1,5 +1,7 @@
 //! Communicators: the program's world is its set, and what is made after a death is made here.
 
+use std::sync::Arc;
+
 use selvedge_stmr::message::EventKind;
 
 use crate::abi;
@@ -15,6 +17,8 @@ pub(crate) struct Comm {
     pub(crate) size: i32,
     /// Its number among all that the program made.
     pub(crate) number: u64,
+    /// Its members, as ranks of the program.
+    pub(crate) ranks: Arc<[i32]>,
     /// If this replica had left MPI when it was made.
     pub(crate) made: Option<Made>,
 }
@@ -43,7 +47,11 @@ impl State {
     }
 
     fn keep_comm(&mut self, comm: usize, rank: i32, size: i32, made: Option<Made>) -> Comm {
-        let known = Comm { rank, size, number: self.n_comms, made };
+        let ranks = match &made {
+            Some(made) => made.members.clone(),
+            None => members(self, comm),
+        };
+        let known = Comm { rank, size, number: self.n_comms, ranks: ranks.into(), made };
         self.n_comms += 1;
         self.comms.insert(comm, known.clone());
         known

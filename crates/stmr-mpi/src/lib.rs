@@ -5,8 +5,8 @@
 //! decided by `selvedge-stmr`; this crate carries it out over sockets and the program's own MPI.
 //!
 //! In reading order: the program's MPI library and how it is called (`real`), its handles and
-//! statuses (`abi`), links to siblings and to the launcher (`link`), the one state of a replica
-//! and how it waits (`state`), comparing in full (`full`), calls that only the environment answers
+//! statuses (`abi`), memory that all processes share (`memory`), links to siblings and to the launcher
+//! (`link`), the one state of a replica (`state`) and how it waits (`wait`), comparing in full (`full`), calls that only the environment answers
 //! (`env`), communicators (`comm`), those that MPI does not know (`made`), contents in the order of
 //! their types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests
 //! (`request`), collectives (`collective`), calls with counts of 64 bits (`large`), and what the C
@@ -21,9 +21,13 @@ mod real;
 
 mod abi;
 
+mod memory;
+
 mod link;
 
 mod state;
+
+mod wait;
 
 mod full;
 

@@ -1,11 +1,16 @@
-//! Sockets to siblings and to the launcher, which neither block nor lose a byte.
+//! Links to siblings and to the launcher, which neither block nor lose a byte.
+//!
+//! What siblings tell each other goes through memory that they share; a socket between them says
+//! no word after the first, and its end is the death of who held it.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use selvedge_stmr::digest::Digest;
+use selvedge_stmr::pipe::{PipeError, PipeReader, PipeWriter};
 
+use crate::memory::{For, Memory};
 use crate::real;
 use crate::state::Told;
 
@@ -64,7 +69,7 @@ impl Link {
 
     /// Reads what is there.
     pub(crate) fn fill(&mut self) {
-        let mut chunk = [0; 1 << 16];
+        let mut chunk = [0; 1 << 10];
         while !self.ended {
             match self.stream.read(&mut chunk) {
                 Ok(0) => self.ended = true,
@@ -89,9 +94,68 @@ impl Link {
     }
 }
 
+/// The link to another replica of this process.
+pub(crate) struct Sibling {
+    socket: Link,
+    memory: Memory,
+    own: usize,
+    set: usize,
+    writer: PipeWriter,
+    reader: PipeReader,
+    pub(crate) unsent: Vec<u8>,
+    pub(crate) received: Vec<u8>,
+    /// What it says cannot be read; it is not listened to any more.
+    pub(crate) is_broken: bool,
+}
+
+impl Sibling {
+    fn new(socket: Link, memory: Memory, own: usize, set: usize) -> Self {
+        let (writer, reader) = (PipeWriter::default(), PipeReader::default());
+        let (unsent, received) = (Vec::new(), Vec::new());
+        let is_broken = false;
+        Self { socket, memory, own, set, writer, reader, unsent, received, is_broken }
+    }
+
+    /// What to look for, to see it end.
+    pub(crate) fn poll_for(&self) -> libc::pollfd {
+        self.socket.poll_for()
+    }
+
+    /// Whether it has ended; all that it wrote before can be read then.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.socket.fill();
+        self.socket.ended
+    }
+
+    /// Writes what it can, and wakes the sibling if it waits for that.
+    pub(crate) fn flush(&mut self) {
+        if self.unsent.is_empty() {
+            return;
+        }
+        let written = self.writer.write(self.memory.pipe(self.own, self.set), &self.unsent);
+        self.unsent.drain(..written);
+        if 0 < written {
+            self.memory.bell_of_set(self.set).ring(For::Siblings);
+        }
+    }
+
+    /// Reads what is there; returns whether that was anything.
+    pub(crate) fn fill(&mut self) -> Result<bool, PipeError> {
+        if self.is_broken {
+            return Ok(false);
+        }
+        let pipe = self.memory.pipe(self.set, self.own);
+        let drawn = self.reader.read(pipe, &mut self.received)?;
+        if drawn.made_room {
+            self.memory.bell_of_set(self.set).ring(For::Siblings);
+        }
+        Ok(0 < drawn.bytes)
+    }
+}
+
 /// Links this process with the replicas of its cluster; with them come their process numbers.
-pub(crate) fn connect_siblings(told: &Told) -> (Vec<Option<Link>>, Vec<u32>) {
-    let mut links: Vec<Option<Link>> = (0..told.replicas).map(|_| None).collect();
+pub(crate) fn connect_siblings(told: &Told, memory: Memory) -> (Vec<Option<Sibling>>, Vec<u32>) {
+    let mut links: Vec<Option<Sibling>> = (0..told.replicas).map(|_| None).collect();
     let mut pids = vec![std::process::id(); told.replicas];
     if told.replicas == 1 {
         return (links, pids);
@@ -146,7 +210,8 @@ pub(crate) fn connect_siblings(told: &Told) -> (Vec<Option<Link>>, Vec<u32>) {
             real::fail(&format!("rank {}: a stranger called as replica {set}", told.rank));
         }
         pids[set as usize] = pid;
-        links[set as usize] = Some(Link::new(stream).unwrap_or_else(|e| failed(e)));
+        let socket = Link::new(stream).unwrap_or_else(|e| failed(e));
+        links[set as usize] = Some(Sibling::new(socket, memory, told.set, set as usize));
     }
     (links, pids)
 }

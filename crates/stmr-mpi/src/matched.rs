@@ -4,6 +4,7 @@
 use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Own, Status};
+use crate::memory::For;
 use crate::p2p::{begin_receive, look};
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
@@ -33,7 +34,7 @@ fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) ->
     }
     if row.is_empty() {
         if did {
-            state.spin();
+            state.spin(For::Message);
         }
         return abi::SUCCESS as usize;
     }

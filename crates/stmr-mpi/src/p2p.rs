@@ -11,6 +11,7 @@ use selvedge_stmr::message::EventKind;
 use crate::abi::{self, RawStatus, Status};
 use crate::calls;
 use crate::matched;
+use crate::memory::For;
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::request::Request;
@@ -124,6 +125,7 @@ pub(crate) fn begin_send(
     if code != abi::SUCCESS {
         state.error(comm, code, which);
     }
+    state.wake(&known, dest, For::Message);
     let all: usize = state.outgoing.iter().map(|it| it.bytes.len()).sum();
     let waits = waits || BUFFERED_MAX < bytes.len() || BUFFERED_ALL_MAX < all + bytes.len();
     let id = state.counts.sends;
@@ -156,19 +158,22 @@ impl State {
     }
 
     pub(crate) fn finish_send(&mut self, id: u64) {
-        self.spins = 0;
+        self.begin_wait();
         while !self.is_sent(id) {
-            self.spin();
+            self.spin(For::Receiver);
         }
+        self.end_wait();
     }
 
     /// Waits for all sends.
     pub(crate) fn finish_sends(&mut self) {
+        self.begin_wait();
         self.reap();
         while !self.outgoing.is_empty() {
-            self.spin();
+            self.spin(For::Receiver);
             self.reap();
         }
+        self.end_wait();
     }
 
     /// Posts what may be posted, oldest first.
@@ -211,8 +216,13 @@ impl State {
         if it.done.is_none() && it.posted {
             let (done, status) = tested(&mut it.real);
             it.done = done.then_some(status);
+            let comm = it.comm;
+            if done && let Some(known) = self.comms.get(&comm) {
+                // Who sent it may wait for it to be taken.
+                self.wake(known, status.source, For::Receiver);
+            }
         }
-        it.done.is_some()
+        self.receive(id).done.is_some()
     }
 
     /// Waits for a message, and puts it where the program wants it.
@@ -465,7 +475,7 @@ pub(crate) fn iprobe(state: &mut State, _call: Call, args: &[usize]) -> usize {
     unsafe { *(args[3] as *mut i32) = i32::from(!row.is_empty()) };
     if row.is_empty() {
         if did {
-            state.spin();
+            state.spin(For::Message);
         }
     } else {
         unsafe { Status::from_bytes(&row).write(args[4], false) };

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::ARGS_MAX;
 use crate::abi::Family;
 use crate::calls::{self, N_CALLS, NAMES};
+use crate::memory::{Bell, For};
 
 /// A function of MPI, by its row in calls.txt.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,7 +208,8 @@ pub(crate) struct Blocking {
 }
 
 impl Blocking {
-    pub(crate) fn start() -> Self {
+    /// Starts it; it rings when a call is over.
+    pub(crate) fn start(bell: &'static Bell) -> Self {
         let (work, todo) = std::sync::mpsc::channel::<(Call, [usize; ARGS_MAX], usize)>();
         let (finished, done) = std::sync::mpsc::channel();
         let thread = std::sync::Arc::new(AtomicUsize::new(0));
@@ -219,6 +221,7 @@ impl Blocking {
                 if finished.send(call(which, &args[..n_args])).is_err() {
                     return;
                 }
+                bell.ring(For::Thread);
             }
         });
         Self { thread, work, done }

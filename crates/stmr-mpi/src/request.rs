@@ -5,6 +5,7 @@ use selvedge_stmr::message::EventKind;
 use crate::abi::{self, Family, Own, Status};
 use crate::calls;
 use crate::collective::{self, Running};
+use crate::memory::For;
 use crate::p2p;
 use crate::pack::Part;
 use crate::real::{self, Call};
@@ -218,7 +219,7 @@ impl State {
             }
         });
         if did && row.is_empty() {
-            self.spin();
+            self.spin(For::Message);
         }
         row.chunks_exact(4)
             .map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]) as usize)

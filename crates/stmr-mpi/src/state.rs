@@ -1,6 +1,7 @@
 //! The one state of a replica, and how it waits.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -9,45 +10,25 @@ use std::sync::{Mutex, OnceLock};
 
 use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::message::{EventKind, Message};
-use selvedge_stmr::replica::{Input, Note, Passed, Replica, ReplicaOptions, Step};
+use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
-use crate::abi::{self, Handles, RawStatus};
+use crate::abi::Handles;
 use crate::comm::Comm;
 use crate::full::Contents;
-use crate::link::{self, Link};
+use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
+use crate::memory::{For, Memory};
 use crate::p2p::{Outgoing, Receive};
 use crate::real::{self, Blocking, Call};
 use crate::request::Request;
+use crate::wait::Wait;
 
 /// Equal compares after which a marked replica is trusted again.
 const TRUST_AFTER: u32 = 16;
 
 /// What is kept for siblings before an empty compare lets go of it, in bytes.
 const LOG_MAX: usize = 32 << 20;
-
-/// Turns of waiting in which a process only lets others run, before it sleeps between them.
-const SPINS_MAX: u32 = 100;
-
-/// The longest sleep between two turns, in microseconds.
-const SLEEP_MAX_US: u32 = 500;
-
-/// How long a process that waits for its siblings does not look at MPI, in milliseconds.
-const IDLE_MS: i32 = 10;
-
-/// A sibling that computes for so long while the others wait for it, and for twice the time that
-/// they took to come here, is taken for lost; in milliseconds of processor time.
-const LATE_CPU_MS: u64 = 10_000;
-
-/// So is one that sleeps for so long, and does not say that it waits too, in milliseconds.
-const LATE_SLEEP_MS: u64 = 30_000;
-
-/// Who has not looked for so long was stopped itself, or computed, in milliseconds.
-const LATE_GAP_MS: u64 = 5_000;
-
-/// How often is looked, in milliseconds.
-const LATE_EVERY_MS: u64 = 250;
 
 /// What the launcher told this process in its environment.
 pub(crate) struct Told {
@@ -56,6 +37,8 @@ pub(crate) struct Told {
     pub(crate) ranks: usize,
     pub(crate) replicas: usize,
     pub(crate) folder: PathBuf,
+    /// Where the memory is that all processes of the job share.
+    pub(crate) memory: CString,
     /// The socket to the launcher, which this process inherited.
     pub(crate) link: i32,
     /// Drawn by the launcher, the same for all replicas of a process.
@@ -82,6 +65,7 @@ fn told() -> Option<&'static Told> {
             ranks: number("SELVEDGE_RANKS")?,
             replicas: number("SELVEDGE_REPLICAS")?,
             folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
+            memory: CString::new(std::env::var("SELVEDGE_MEMORY").ok()?).ok()?,
             link: number("SELVEDGE_LINK")? as i32,
             dice: number("SELVEDGE_DICE")? as u64,
             is_whole_job: std::env::var_os("SELVEDGE_JOB_OF_SET").is_some(),
@@ -166,9 +150,10 @@ pub(crate) struct Counts {
 pub(crate) struct State {
     pub(crate) told: &'static Told,
     pub(crate) replica: Replica,
-    siblings: Vec<Option<Link>>,
-    pids: Vec<u32>,
-    launcher: Link,
+    pub(crate) memory: Memory,
+    pub(crate) siblings: Vec<Option<Sibling>>,
+    pub(crate) pids: Vec<u32>,
+    pub(crate) launcher: Link,
     pub(crate) counts: Counts,
     /// What siblings told in full.
     pub(crate) contents: Contents,
@@ -191,19 +176,12 @@ pub(crate) struct State {
     pub(crate) n_receives: u64,
     /// Messages that probes found and that are not received.
     pub(crate) matched: Vec<Option<Matched>>,
-    blocking: Option<Blocking>,
+    pub(crate) blocking: Option<Blocking>,
     /// Another thread is in MPI, which is told of one thread at a time.
-    in_block: bool,
+    pub(crate) in_block: bool,
     pub(crate) ending: bool,
-    gone_on: bool,
-    /// Turns of waiting for what is waited for.
-    pub(crate) spins: u32,
-    turns: u32,
-    late: Vec<Option<Late>>,
-    looked_ms: u64,
-    /// Own processor time at the last compare, and between the one before and it.
-    compared_ms: u64,
-    work_ms: u64,
+    pub(crate) gone_on: bool,
+    pub(crate) wait: Wait,
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
     log: Option<std::fs::File>,
@@ -220,7 +198,8 @@ impl State {
         unsafe { libc::fcntl(told.link, libc::F_SETFD, libc::FD_CLOEXEC) };
         let launcher = Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
             .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
-        let (siblings, pids) = link::connect_siblings(told);
+        let memory = Memory::open(told);
+        let (siblings, pids) = link::connect_siblings(told, memory);
         unsafe { std::env::set_var(TAKEN, std::process::id().to_string()) };
         THREAD.store(thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
@@ -231,6 +210,7 @@ impl State {
         let this = Self {
             told,
             replica: Replica::new(options),
+            memory,
             siblings,
             pids,
             launcher,
@@ -253,12 +233,7 @@ impl State {
             in_block: false,
             ending: false,
             gone_on: false,
-            spins: 0,
-            turns: 0,
-            late: vec![None; told.replicas],
-            looked_ms: 0,
-            compared_ms: 0,
-            work_ms: 0,
+            wait: Wait::new(told.replicas),
             sources: std::collections::BTreeSet::new(),
             log: open_log(told),
             doing: "MPI_Init",
@@ -308,16 +283,14 @@ impl State {
         self.tell_contents(&bytes);
         self.replica.offer(self.shape, digest, bytes.len() as u64);
         self.send_out();
-        self.late.fill(None);
-        let own_ms = crate::clock::now_ms(libc::CLOCK_PROCESS_CPUTIME_ID);
-        self.work_ms = own_ms.saturating_sub(self.compared_ms);
-        self.compared_ms = own_ms;
+        self.begin_compare();
         loop {
-            match self.replica.passed() {
-                None => {
-                    self.pump(true);
-                    self.look_for_late(self.replica.late());
-                }
+            let passed = self.replica.passed();
+            if passed.is_some() {
+                self.end_wait();
+            }
+            match passed {
+                None => self.wait_for_siblings(|it| it.replica.late()),
                 Some(Passed::Go) => {
                     self.send_out();
                     self.check_contents(call, &bytes, &bytes);
@@ -372,33 +345,44 @@ impl State {
     pub(crate) fn event(
         &mut self,
         kind: EventKind,
+        attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
+    ) -> (Vec<u8>, bool) {
+        self.event_for(For::Message, kind, attempt)
+    }
+
+    /// [`State::event`] of something that comes with what the bell is rung for.
+    pub(crate) fn event_for(
+        &mut self,
+        what: For,
+        kind: EventKind,
         mut attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
     ) -> (Vec<u8>, bool) {
         if LOG_MAX < self.replica.log_bytes() {
             self.compare(Vec::new());
         }
         let shape = self.shape;
-        self.spins = 0;
+        self.begin_wait();
         self.look_around();
         loop {
             match self.replica.begin(kind, shape) {
                 Step::Do => {
                     if let Some(bytes) = attempt(self) {
+                        self.end_wait();
                         let answer = bytes.clone();
                         self.replica.finish(kind, shape, bytes);
                         self.counts.log_max = self.counts.log_max.max(self.replica.log_bytes());
                         self.send_out();
                         return (answer, true);
                     }
-                    self.spin();
+                    self.spin(what);
                 }
                 Step::Take(bytes) => {
+                    self.end_wait();
                     self.send_out();
                     return (bytes, false);
                 }
                 Step::Wait => {
-                    self.pump(true);
-                    self.look_for_late(self.replica.awaited_meta().into_iter().collect());
+                    self.wait_for_siblings(|it| it.replica.awaited_meta().into_iter().collect());
                 }
                 Step::Leave => self.stray(),
                 Step::Restart(why) => self.restart(why),
@@ -406,50 +390,8 @@ impl State {
         }
     }
 
-    /// One turn of waiting for MPI: others run, and now and then links are looked at.
-    pub(crate) fn spin(&mut self) {
-        self.spins += 1;
-        self.look_around();
-        if self.spins < SPINS_MAX {
-            unsafe { libc::sched_yield() };
-        } else {
-            // With more processes than processors, others compute while this one sleeps; the
-            // longer it has waited, the longer.
-            let us = (self.spins - SPINS_MAX).clamp(50, SLEEP_MAX_US);
-            unsafe { libc::usleep(us) };
-        }
-    }
-
-    /// Now and then looks at links: a program that asks and asks waits for nothing, but must hear
-    /// of a death.
-    fn look_around(&mut self) {
-        self.turns = self.turns.wrapping_add(1);
-        if self.turns.is_multiple_of(8) {
-            self.pump(false);
-        }
-    }
-
-    /// Makes a call that can only block; nothing if this replica has left MPI meanwhile.
-    pub(crate) fn block(&mut self, call: Call, args: &[usize]) -> Option<usize> {
-        self.blocking.get_or_insert_with(Blocking::start).begin(call, args);
-        self.in_block = true;
-        loop {
-            let blocking = self.blocking.as_ref().expect("it was started above");
-            if let Some(answer) = blocking.poll() {
-                self.in_block = false;
-                return Some(answer);
-            }
-            if self.replica.has_left() {
-                blocking.abandon();
-                self.blocking = None;
-                return None;
-            }
-            self.spin();
-        }
-    }
-
     /// Sends what the core wants sent, and counts what it noted.
-    fn send_out(&mut self) {
+    pub(crate) fn send_out(&mut self) {
         while let Some((to, message)) = self.replica.poll() {
             if let Some(link) = &mut self.siblings[to.idx()] {
                 let before = link.unsent.len();
@@ -458,11 +400,7 @@ impl State {
                 self.counts.link_bytes += (link.unsent.len() - before) as u64;
             }
         }
-        for link in self.siblings.iter_mut().flatten() {
-            if !link.unsent.is_empty() {
-                link.flush();
-            }
-        }
+        self.siblings.iter_mut().flatten().for_each(Sibling::flush);
         let mut told = false;
         while let Some(note) = self.replica.poll_note() {
             told = true;
@@ -486,109 +424,6 @@ impl State {
         }
     }
 
-    /// Looks at all links, and waits for one of them if that is wanted.
-    pub(crate) fn pump(&mut self, wait: bool) {
-        self.send_out();
-        self.reap();
-        let mut fds: Vec<libc::pollfd> =
-            self.siblings.iter().flatten().chain([&self.launcher]).map(Link::poll_for).collect();
-        let limit_ms = match (wait, self.has_pending()) {
-            (false, _) => 0,
-            (true, true) => 1,
-            (true, false) => IDLE_MS,
-        };
-        let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit_ms) };
-        if n <= 0 {
-            if wait {
-                self.progress();
-            }
-            return;
-        }
-        for set_idx in 0..self.siblings.len() {
-            self.read_sibling(set_idx);
-        }
-        self.read_launcher();
-        self.send_out();
-    }
-
-    /// Whether others may wait for this process to look at MPI.
-    fn has_pending(&self) -> bool {
-        let receives = || self.receives.iter().any(Receive::is_under_way);
-        let collectives = || self.requests.iter().flatten().any(Request::is_collective);
-        !self.has_no_mpi() && (!self.outgoing.is_empty() || receives() || collectives())
-    }
-
-    /// Whether MPI must not be called: it has not begun, was left, or another thread is in it.
-    pub(crate) fn has_no_mpi(&self) -> bool {
-        self.handles.is_none() || self.in_block || self.replica.has_left()
-    }
-
-    /// Lets MPI move what is under way.  Its messages move only while their receiver is in one of
-    /// its calls, so who waits for a sibling must look at it: the sibling may wait for a process
-    /// that waits for this one.
-    pub(crate) fn progress(&mut self) {
-        if self.has_no_mpi() {
-            return;
-        }
-        let (mut flag, mut status) = (0_i32, RawStatus::default());
-        let any = [abi::table().any_source as usize, abi::table().any_tag as usize, self.world];
-        let to = [&raw mut flag as usize, status.at()];
-        real::call(crate::calls::IPROBE, &[&any[..], &to[..]].concat());
-    }
-
-    fn read_sibling(&mut self, set_idx: usize) {
-        let Some(link) = &mut self.siblings[set_idx] else { return };
-        link.fill();
-        let set = SetId::new(set_idx);
-        let mut at = 0;
-        loop {
-            match Message::read(&link.received[at..]) {
-                Ok(Some((Message::Ask, length))) => {
-                    at += length;
-                    Message::Here.write(&mut link.unsent);
-                }
-                Ok(Some((Message::Here, length))) => {
-                    at += length;
-                    self.late[set_idx] = None;
-                }
-                Ok(Some((Message::Contents { call, bytes }, length))) => {
-                    at += length;
-                    self.contents.keep(set, call, bytes);
-                }
-                Ok(Some((message, length))) => {
-                    at += length;
-                    self.replica.handle(Input::Message(set, message));
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    // A sibling that writes nonsense is as good as dead.
-                    link.ended = true;
-                    break;
-                }
-            }
-        }
-        link.received.drain(..at);
-        if link.ended {
-            self.siblings[set_idx] = None;
-            self.replica.handle(Input::Closed(set));
-        }
-    }
-
-    fn read_launcher(&mut self) {
-        self.launcher.fill();
-        while let Some(line) = self.launcher.line() {
-            match line.as_str() {
-                "leave" => self.replica.handle(Input::SetBroken),
-                "go" => self.gone_on = true,
-                _ => real::fail(&format!("the launcher said `{line}`, which is nothing it says")),
-            }
-        }
-        if self.launcher.ended {
-            // Nobody wants what this process does.
-            unsafe { libc::_exit(1) }
-        }
-    }
-
     /// All processes are at the end of the program.
     pub(crate) fn end_together(&mut self) {
         self.ending = true;
@@ -596,8 +431,8 @@ impl State {
         self.say("ending");
         while !self.gone_on {
             self.progress();
-            self.pump(false);
             unsafe { libc::usleep(200) };
+            self.pump();
         }
     }
 
@@ -664,48 +499,17 @@ impl State {
         self.tell_counts();
         let word = if self.handles.is_none() || self.gone_on { "ended" } else { "early" };
         self.say(&format!("{word} {code}"));
-        let unsent = |it: &Link| !it.unsent.is_empty() && !it.ended;
-        while self.siblings.iter().flatten().chain([&self.launcher]).any(unsent) {
-            self.launcher.flush();
-            self.pump(true);
+        let is_unsent = |this: &Self| {
+            let siblings = || this.siblings.iter().flatten().any(|it| !it.unsent.is_empty());
+            siblings() || (!this.launcher.unsent.is_empty() && !this.launcher.ended)
+        };
+        self.begin_wait();
+        while is_unsent(self) {
+            self.wait_for_siblings(|_| Vec::new());
         }
         OVER.store(true, Ordering::Relaxed);
         // Not 0 would be told by mpirun in words about a failure; selvedge gives the code.
         unsafe { libc::_exit(0) }
-    }
-
-    /// Ends a sibling that does not come while the others wait for it: one that computes and
-    /// computes, or one that sleeps and does not answer.
-    fn look_for_late(&mut self, late: Vec<SetId>) {
-        let now_ms = crate::clock::now_ms(libc::CLOCK_MONOTONIC);
-        if now_ms < self.looked_ms + LATE_EVERY_MS {
-            return;
-        }
-        if self.looked_ms + LATE_GAP_MS < now_ms {
-            // This process did not run itself; maybe all were stopped.
-            self.late.fill(None);
-        }
-        self.looked_ms = now_ms;
-        for set in late {
-            let Some(usage) = usage(self.pids[set.idx()]) else { continue };
-            let Some(since) = self.late[set.idx()] else {
-                self.late[set.idx()] = Some(Late { cpu_ms: usage.cpu_ms, at_ms: now_ms });
-                // Who waits as well, in its library, answers, and is asked again.
-                if let Some(link) = &mut self.siblings[set.idx()] {
-                    Message::Ask.write(&mut link.unsent);
-                }
-                continue;
-            };
-            let cpu_ms = usage.cpu_ms.saturating_sub(since.cpu_ms);
-            let computes = LATE_CPU_MS + 2 * self.work_ms < cpu_ms;
-            let sleeps = !usage.runs && cpu_ms < LATE_CPU_MS / 10;
-            if computes || (sleeps && since.at_ms + LATE_SLEEP_MS < now_ms) {
-                let rank = self.told.rank;
-                let what = if computes { "computes without end" } else { "does not go on" };
-                self.say(&format!("note rank {rank}: {set} {what} and is ended"));
-                unsafe { libc::kill(self.pids[set.idx()] as i32, libc::SIGKILL) };
-            }
-        }
     }
 }
 
@@ -737,30 +541,4 @@ fn open_log(told: &Told) -> Option<std::fs::File> {
     let path = folder.join(format!("sends.{}", told.rank));
     let opened = std::fs::File::create(&path);
     Some(opened.unwrap_or_else(|e| real::fail(&format!("cannot write {}: {e}", path.display()))))
-}
-
-/// When a sibling was found to be late, and how much it had computed then.
-#[derive(Clone, Copy)]
-struct Late {
-    cpu_ms: u64,
-    at_ms: u64,
-}
-
-struct Usage {
-    cpu_ms: u64,
-    /// It has a processor or wants one.
-    runs: bool,
-}
-
-/// What a process does, as the kernel says.
-fn usage(pid: u32) -> Option<Usage> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut words = rest.split_ascii_whitespace();
-    let runs = words.next()? == "R";
-    let mut words = words.skip(10);
-    let user: u64 = words.next()?.parse().ok()?;
-    let system: u64 = words.next()?.parse().ok()?;
-    // The kernel counts in hundredths of a second on Linux, whatever its own tick is.
-    Some(Usage { cpu_ms: (user + system) * 10, runs })
 }

@@ -5,9 +5,10 @@
 //! *shadows*.  Replica `s` of every cluster together are *set* `s`: a whole copy of the program.
 //!
 //! In reading order: what identifies the contents of a send ([`digest`]), who is right when
-//! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), one
-//! replica's view of its cluster ([`replica`]), what the launcher knows of all ([`job`]), which of
-//! what they print is let out ([`output`]), and on which hosts they start ([`launch`]).
+//! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), how
+//! that goes through memory that they share ([`pipe`]), one replica's view of its cluster
+//! ([`replica`]), what the launcher knows of all ([`job`]), which of what they print is let out
+//! ([`output`]), and on which hosts they start ([`launch`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
@@ -17,6 +18,8 @@ pub mod digest;
 pub mod verdict;
 
 pub mod message;
+
+pub mod pipe;
 
 pub mod replica;
 

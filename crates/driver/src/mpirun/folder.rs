@@ -1,12 +1,15 @@
-//! A job's folder: the library, the sockets and the pipes, gone when the job is.
+//! A job's folder: the library, the sockets and the pipes, and the memory that its processes share;
+//! all gone when the job is.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::{env, process, thread};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use selvedge_stmr::job::Rank;
@@ -21,6 +24,8 @@ pub(super) const LIBRARY: &str = "selvedge-mpi.so";
 /// The folder, which goes with its owner.
 pub(super) struct Folder {
     path: PathBuf,
+    /// Empty as it is made: those who share it give it its size.
+    memory: OwnedFd,
 }
 
 impl Folder {
@@ -28,10 +33,12 @@ impl Folder {
     pub(super) fn make(options: &MpirunOptions, launcher: &Launcher) -> Result<Self, MpirunError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let memory = memfd_create("selvedge-mpi", MFdFlags::MFD_CLOEXEC)
+            .map_err(|e| io_error("make memory for the replicas to share")(e.into()))?;
         // A socket's path is short: 107 bytes at the most.
         let path = env::temp_dir().join(format!("selvedge-mpi-{}-{number}", process::id()));
         fs::create_dir(&path).map_err(io_error(format!("make {}", path.display())))?;
-        let this = Self { path };
+        let this = Self { path, memory };
         let library = this.path.join(LIBRARY);
         // What cannot be read is not looked at: the program may still be served.
         let mpi = launcher.library().and_then(|it| fs::read(it).ok());
@@ -55,6 +62,11 @@ impl Folder {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the job's processes find the memory that they share, as long as this one lives.
+    pub(super) fn memory(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", process::id(), self.memory.as_raw_fd()).into()
     }
 
     fn make_pipe(&self, name: &str) -> Result<(), MpirunError> {

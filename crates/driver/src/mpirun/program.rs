@@ -13,6 +13,7 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use selvedge_stmr::verdict::SetId;
 
+use super::folder::Folder;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
 use super::{Event, MpirunError, MpirunOptions, command, io_error};
 
@@ -99,19 +100,20 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
 pub(super) fn launch(
     options: &MpirunOptions,
     launcher: &Launcher,
-    folder: &Path,
+    folder: &Folder,
     again: bool,
     sender: &Sender<Event>,
 ) -> Result<Vec<Child>, MpirunError> {
     let shared = shared_variables(options)?;
     let start = |n: usize, set: Option<SetId>| {
-        let mut command = launcher.command(options, folder, n);
+        let mut command = launcher.command(options, folder.path(), n);
         command.arg(&options.own_program).arg("mpirun-replica").arg("--");
         match &options.restart_command {
             Some(line) if again => command.args(["sh", "-c"]).arg(line),
             _ => command.args(&options.program),
         };
-        command.env("SELVEDGE_FOLDER", folder).envs(shared.iter().cloned());
+        command.env("SELVEDGE_FOLDER", folder.path()).env("SELVEDGE_MEMORY", folder.memory());
+        command.envs(shared.iter().cloned());
         if let Some(set) = set {
             command.env(JOB_OF_SET, set.idx().to_string());
         }

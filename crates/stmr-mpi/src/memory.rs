@@ -1,0 +1,150 @@
+//! Memory that all processes of a job share: a pipe from each replica of a cluster to each other,
+//! and a bell for each process, which wakes it where it sleeps.
+//!
+//! Nobody sleeps without having said so and looked once more, and nobody rings without having
+//! first put where it is seen what there is to look at: so no bell is missed, and a process that
+//! is awake costs whoever has something for it a look and no system call.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use selvedge_stmr::pipe::PIPE_WORDS;
+
+use crate::real;
+use crate::state::Told;
+
+/// What a process waits for that sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum For {
+    Siblings = 1,
+    /// A message of its set's MPI.
+    Message = 2,
+    /// The other side of a send of its own.
+    Receiver = 4,
+    /// Others to come to a collective.
+    Collective = 8,
+    /// Its own thread that is in a call that blocks.
+    Thread = 16,
+}
+
+/// What wakes a process.
+#[repr(C, align(64))]
+pub(crate) struct Bell {
+    /// What it sleeps for, or is about to; nothing if it is awake.
+    sleeps_for: AtomicU32,
+    rung: AtomicU32,
+}
+
+impl Bell {
+    /// Says that this process is about to sleep; whatever is waited for is looked at once more
+    /// before [`Bell::sleep`] is called with the answer.
+    pub(crate) fn lie_down(&self, what: For) -> u32 {
+        let rung = self.rung.load(Ordering::SeqCst);
+        self.sleeps_for.store(what as u32, Ordering::SeqCst);
+        rung
+    }
+
+    /// Sleeps until somebody rings who has not since [`Bell::lie_down`], or for so long.
+    pub(crate) fn sleep(&self, rung: u32, max_us: u32) {
+        let limit = libc::timespec {
+            tv_sec: i64::from(max_us / 1_000_000),
+            tv_nsec: i64::from(max_us % 1_000_000) * 1000,
+        };
+        let at = self.rung.as_ptr();
+        unsafe { libc::syscall(libc::SYS_futex, at, libc::FUTEX_WAIT, rung, &raw const limit) };
+        self.get_up();
+    }
+
+    pub(crate) fn get_up(&self) {
+        self.sleeps_for.store(0, Ordering::Relaxed);
+    }
+
+    /// Wakes the process if it sleeps for that.
+    pub(crate) fn ring(&self, what: For) {
+        // Orders this look after what was put where the sleeper will look.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        let sleeps_for = self.sleeps_for.load(Ordering::SeqCst);
+        let is_meant = sleeps_for & what as u32 != 0;
+        // One ring is enough, however many have something.
+        if is_meant && self.sleeps_for.swap(0, Ordering::SeqCst) != 0 {
+            self.rung.fetch_add(1, Ordering::SeqCst);
+            let at = self.rung.as_ptr();
+            unsafe { libc::syscall(libc::SYS_futex, at, libc::FUTEX_WAKE, 1) };
+        }
+    }
+}
+
+/// This process's view of the memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory {
+    bells: &'static [Bell],
+    /// The pipes of its cluster.
+    words: &'static [AtomicU64],
+    replicas: usize,
+    rank: usize,
+    set: usize,
+}
+
+const PAGE: usize = 4096;
+
+impl Memory {
+    /// Maps what the launcher made.
+    pub(crate) fn open(told: &Told) -> Self {
+        let n_bells = told.ranks * told.replicas;
+        let bells = (n_bells * size_of::<Bell>()).next_multiple_of(PAGE);
+        let n_words = told.replicas * told.replicas * PIPE_WORDS;
+        let cluster = (n_words * size_of::<u64>()).next_multiple_of(PAGE);
+        let path = told.memory.as_ptr();
+        let fd = unsafe { libc::open(path, libc::O_RDWR | libc::O_CLOEXEC) };
+        let size = (bells + told.ranks * cluster) as libc::off_t;
+        // All processes give it the same size, and what is never used costs nothing.
+        if fd < 0 || unsafe { libc::ftruncate(fd, size) } != 0 {
+            let path = told.memory.to_string_lossy();
+            let why = std::io::Error::last_os_error();
+            real::fail(&format!("the memory of all processes, {path}, cannot be opened: {why}"));
+        }
+        let map = |from: usize, length: usize| {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let from = from as libc::off_t;
+            let nothing = std::ptr::null_mut();
+            let at = unsafe { libc::mmap(nothing, length, rights, libc::MAP_SHARED, fd, from) };
+            if at == libc::MAP_FAILED {
+                let why = std::io::Error::last_os_error();
+                real::fail(&format!("the memory of all processes cannot be mapped: {why}"));
+            }
+            at
+        };
+        let (all, own) = (map(0, bells), map(bells + told.rank * cluster, cluster));
+        unsafe { libc::close(fd) };
+        // Nothing but atomic words is ever made of it, and it is there as long as the process.
+        let bells = unsafe { std::slice::from_raw_parts(all.cast::<Bell>(), n_bells) };
+        let words = unsafe { std::slice::from_raw_parts(own.cast::<AtomicU64>(), n_words) };
+        let (rank, set, replicas) = (told.rank, told.set, told.replicas);
+        Self { bells, words, replicas, rank, set }
+    }
+
+    /// The pipe from one replica of this cluster to another.
+    pub(crate) fn pipe(&self, from: usize, to: usize) -> &'static [AtomicU64] {
+        let at = (from * self.replicas + to) * PIPE_WORDS;
+        &self.words[at..at + PIPE_WORDS]
+    }
+
+    /// The bell of this process.
+    pub(crate) fn bell(&self) -> &'static Bell {
+        self.bell_of(self.rank, self.set)
+    }
+
+    /// The bell of another replica of this process.
+    pub(crate) fn bell_of_set(&self, set: usize) -> &'static Bell {
+        self.bell_of(self.rank, set)
+    }
+
+    /// The bell of another process of this set.
+    pub(crate) fn bell_of_rank(&self, rank: usize) -> &'static Bell {
+        self.bell_of(rank, self.set)
+    }
+
+    fn bell_of(&self, rank: usize, set: usize) -> &'static Bell {
+        &self.bells[rank * self.replicas + set]
+    }
+}

@@ -1,0 +1,392 @@
+//! How a process waits: for its siblings, for its set's MPI, for its own thread.
+//!
+//! Whoever waits first lets others run, for some microseconds, and then sleeps until its bell is
+//! rung or it is time to look by itself.  Siblings ring when they have written; a process that has
+//! started a message rings its receiver.  MPI rings nobody, so that a sleep beside it is short.
+
+use selvedge_stmr::message::Message;
+use selvedge_stmr::replica::Input;
+use selvedge_stmr::verdict::SetId;
+
+use crate::abi::{self, RawStatus};
+use crate::clock;
+use crate::comm::Comm;
+use crate::link::Sibling;
+use crate::memory::For;
+use crate::p2p::Receive;
+use crate::real::{self, Blocking, Call};
+use crate::request::Request;
+use crate::state::State;
+
+/// How long a process only lets others run, before it sleeps, in nanoseconds.
+const YIELD_NS: u64 = 20_000;
+
+/// The shortest and the longest sleep beside MPI, in microseconds: the longer it has waited, the
+/// longer it sleeps.
+const SLEEP_US: [u32; 2] = [50, 500];
+
+/// How long a process that waits for its siblings does not look at MPI, if others may wait for it
+/// to, in microseconds.
+const MOVE_US: u32 = 1_000;
+
+/// How long it sleeps if nobody may, in microseconds: deaths are looked for as often.
+const IDLE_US: u32 = 10_000;
+
+/// A sibling that computes for so long while the others wait for it, and for twice the time that
+/// they took to come here, is taken for lost; in milliseconds of processor time.
+const LATE_CPU_MS: u64 = 10_000;
+
+/// So is one that sleeps for so long, and does not say that it waits too, in milliseconds.
+const LATE_SLEEP_MS: u64 = 30_000;
+
+/// Who has not looked for so long was stopped itself, or computed, in milliseconds.
+const LATE_GAP_MS: u64 = 5_000;
+
+/// How often is looked, in milliseconds.
+const LATE_EVERY_MS: u64 = 250;
+
+/// A wait, and what is known of those that are waited for.
+pub(crate) struct Wait {
+    /// Turns of it, and when it began.
+    turns: u32,
+    began_ns: u64,
+    /// The bell's count when this process said that it is about to sleep.
+    lain: Option<u32>,
+    /// Calls that ask and wait for nothing.
+    asks: u32,
+    /// When sockets were last looked at, by the clock that ticks coarsely.
+    looked_ms: u64,
+    late: Vec<Option<Late>>,
+    late_ms: u64,
+    /// Own processor time at the last compare, and between the one before and it.
+    compared_ms: u64,
+    compared_at_ms: u64,
+    work_ms: u64,
+}
+
+impl Wait {
+    pub(crate) fn new(replicas: usize) -> Self {
+        Self {
+            turns: 0,
+            began_ns: 0,
+            lain: None,
+            asks: 0,
+            looked_ms: 0,
+            late: vec![None; replicas],
+            late_ms: 0,
+            compared_ms: 0,
+            compared_at_ms: 0,
+            work_ms: 0,
+        }
+    }
+}
+
+impl State {
+    /// Begins to wait.
+    pub(crate) fn begin_wait(&mut self) {
+        self.wait.turns = 0;
+    }
+
+    /// What was waited for is there.
+    pub(crate) fn end_wait(&mut self) {
+        if self.wait.lain.take().is_some() {
+            self.memory.bell().get_up();
+        }
+    }
+
+    /// Wakes a member of a communicator, if it sleeps for that.
+    pub(crate) fn wake(&self, known: &Comm, member: i32, what: For) {
+        // MPI may give a number that is none: an error's, or nobody's.
+        let rank = usize::try_from(member).ok().and_then(|it| known.ranks.get(it));
+        if let Some(rank) = rank {
+            self.memory.bell_of_rank(*rank as usize).ring(what);
+        }
+    }
+
+    /// Wakes those who may wait for this process in a collective: in trees and exchanges alike they
+    /// are as far from it as powers of two.
+    pub(crate) fn wake_partners(&self, known: &Comm) {
+        let mut far = 1;
+        while far < known.size {
+            for member in [known.rank ^ far, known.rank + far, known.rank - far] {
+                self.wake(known, member.rem_euclid(known.size), For::Collective);
+            }
+            far *= 2;
+        }
+    }
+
+    /// One turn of waiting, after which what is waited for is looked at again; returns whether this
+    /// process slept.
+    fn turn(&mut self, what: For, max_us: u32) -> bool {
+        let wait = &mut self.wait;
+        wait.turns += 1;
+        let now_ns = clock::now_ns();
+        if wait.turns == 1 {
+            wait.began_ns = now_ns;
+        }
+        if now_ns < wait.began_ns + YIELD_NS {
+            unsafe { libc::sched_yield() };
+            return false;
+        }
+        let bell = self.memory.bell();
+        match wait.lain.take() {
+            Some(rung) => {
+                bell.sleep(rung, max_us);
+                true
+            }
+            None => {
+                wait.lain = Some(bell.lie_down(what));
+                false
+            }
+        }
+    }
+
+    /// One turn of waiting for MPI, or for something else that is not the siblings'.
+    pub(crate) fn spin(&mut self, what: For) {
+        let [least, most] = SLEEP_US;
+        let slept = self.turn(what, self.wait.turns.clamp(least, most));
+        if slept || self.wait.turns.is_multiple_of(8) {
+            self.pump();
+        }
+    }
+
+    /// One turn of waiting for siblings, of whom these are late.
+    pub(crate) fn wait_for_siblings(&mut self, late: fn(&Self) -> Vec<SetId>) {
+        let moves = self.has_pending();
+        let slept = self.turn(For::Siblings, if moves { MOVE_US } else { IDLE_US });
+        if slept || (moves && self.wait.turns.is_multiple_of(8)) {
+            self.reap();
+            self.progress();
+        }
+        self.pump();
+        if slept {
+            self.look_for_late(late);
+        }
+    }
+
+    /// Now and then looks at links: a program that asks and asks waits for nothing, but must hear
+    /// of a death.
+    pub(crate) fn look_around(&mut self) {
+        self.wait.asks = self.wait.asks.wrapping_add(1);
+        if self.wait.asks.is_multiple_of(8) {
+            self.pump();
+        }
+    }
+
+    /// Makes a call that can only block; nothing if this replica has left MPI meanwhile.
+    pub(crate) fn block(&mut self, call: Call, args: &[usize]) -> Option<usize> {
+        let bell = self.memory.bell();
+        self.begin_wait();
+        self.blocking.get_or_insert_with(|| Blocking::start(bell)).begin(call, args);
+        self.in_block = true;
+        loop {
+            let blocking = self.blocking.as_ref().expect("it was started above");
+            if let Some(answer) = blocking.poll() {
+                self.in_block = false;
+                self.end_wait();
+                return Some(answer);
+            }
+            if self.replica.has_left() {
+                blocking.abandon();
+                self.blocking = None;
+                return None;
+            }
+            self.spin(For::Thread);
+        }
+    }
+
+    /// Looks at what siblings have written, and now and then at the sockets.
+    pub(crate) fn pump(&mut self) {
+        self.send_out();
+        let mut came = false;
+        for set_idx in 0..self.siblings.len() {
+            came |= self.read_sibling(set_idx);
+        }
+        let now_ms = clock::coarse_ms();
+        if now_ms != self.wait.looked_ms {
+            self.wait.looked_ms = now_ms;
+            came |= self.look_at_sockets();
+        }
+        if came {
+            self.send_out();
+        }
+    }
+
+    /// Looks for the end of a sibling, and for words of the launcher's.
+    fn look_at_sockets(&mut self) -> bool {
+        let mut fds = [libc::pollfd { fd: -1, events: 0, revents: 0 }; 4];
+        for (fd, sibling) in fds.iter_mut().zip(&self.siblings) {
+            *fd = sibling.as_ref().map_or(*fd, |it| it.poll_for());
+        }
+        fds[3] = self.launcher.poll_for();
+        let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
+        if n <= 0 {
+            return false;
+        }
+        for (set_idx, fd) in fds.iter().enumerate().take(self.siblings.len()) {
+            let sibling = self.siblings[set_idx].as_mut();
+            if fd.revents != 0 && sibling.is_some_and(Sibling::has_ended) {
+                self.read_sibling(set_idx);
+                self.siblings[set_idx] = None;
+                self.replica.handle(Input::Closed(SetId::new(set_idx)));
+            }
+        }
+        self.read_launcher();
+        true
+    }
+
+    /// Whether others may wait for this process to look at MPI.
+    fn has_pending(&self) -> bool {
+        let receives = || self.receives.iter().any(Receive::is_under_way);
+        let collectives = || self.requests.iter().flatten().any(Request::is_collective);
+        !self.has_no_mpi() && (!self.outgoing.is_empty() || receives() || collectives())
+    }
+
+    /// Whether MPI must not be called: it has not begun, was left, or another thread is in it.
+    pub(crate) fn has_no_mpi(&self) -> bool {
+        self.handles.is_none() || self.in_block || self.replica.has_left()
+    }
+
+    /// Lets MPI move what is under way.  Its messages move only while their receiver is in one of
+    /// its calls, so who waits for a sibling must look at it: the sibling may wait for a process
+    /// that waits for this one.
+    pub(crate) fn progress(&mut self) {
+        if self.has_no_mpi() {
+            return;
+        }
+        let (mut flag, mut status) = (0_i32, RawStatus::default());
+        let any = [abi::table().any_source as usize, abi::table().any_tag as usize, self.world];
+        let args = [any[0], any[1], any[2], &raw mut flag as usize, status.at()];
+        real::call(crate::calls::IPROBE, &args);
+    }
+
+    /// Takes what a sibling has written; returns whether that was anything.
+    fn read_sibling(&mut self, set_idx: usize) -> bool {
+        let Some(link) = &mut self.siblings[set_idx] else { return false };
+        let drawn = link.fill();
+        if let Ok(false) = drawn {
+            return false;
+        }
+        let set = SetId::new(set_idx);
+        let mut at = 0;
+        let read = loop {
+            match Message::read(&link.received[at..]) {
+                Ok(Some((message, length))) => {
+                    at += length;
+                    match message {
+                        Message::Ask => Message::Here.write(&mut link.unsent),
+                        Message::Here => self.wait.late[set_idx] = None,
+                        Message::Contents { call, bytes } => self.contents.keep(set, call, bytes),
+                        message => self.replica.handle(Input::Message(set, message)),
+                    }
+                }
+                Ok(None) => break drawn.map(|_| ()).map_err(|it| it.to_string()),
+                Err(e) => break Err(e.to_string()),
+            }
+        };
+        link.received.drain(..at);
+        if let Err(why) = read {
+            // A sibling that writes nonsense is ended; its end is seen as any other.
+            link.received.clear();
+            link.is_broken = true;
+            let rank = self.told.rank;
+            self.say(&format!(
+                "note rank {rank}: what {set} says cannot be read, and it is ended: {why}"
+            ));
+            unsafe { libc::kill(self.pids[set_idx] as i32, libc::SIGKILL) };
+        }
+        true
+    }
+
+    fn read_launcher(&mut self) {
+        self.launcher.fill();
+        while let Some(line) = self.launcher.line() {
+            match line.as_str() {
+                "leave" => self.replica.handle(Input::SetBroken),
+                "go" => self.gone_on = true,
+                _ => real::fail(&format!("the launcher said `{line}`, which is nothing it says")),
+            }
+        }
+        if self.launcher.ended {
+            // Nobody wants what this process does.
+            unsafe { libc::_exit(1) }
+        }
+        self.launcher.flush();
+    }
+
+    /// A compare begins: from here on is counted how long the siblings take.
+    pub(crate) fn begin_compare(&mut self) {
+        self.begin_wait();
+        let wait = &mut self.wait;
+        wait.late.fill(None);
+        // Within one tick of the clock nobody computes for long.
+        let at_ms = clock::coarse_ms();
+        wait.work_ms = 0;
+        if at_ms != wait.compared_at_ms {
+            wait.compared_at_ms = at_ms;
+            let own_ms = clock::now_ms(libc::CLOCK_PROCESS_CPUTIME_ID);
+            wait.work_ms = own_ms.saturating_sub(wait.compared_ms);
+            wait.compared_ms = own_ms;
+        }
+    }
+
+    /// Ends a sibling that does not come while the others wait for it: one that computes and
+    /// computes, or one that sleeps and does not answer.
+    fn look_for_late(&mut self, late: fn(&Self) -> Vec<SetId>) {
+        let now_ms = clock::coarse_ms();
+        if now_ms < self.wait.late_ms + LATE_EVERY_MS {
+            return;
+        }
+        if self.wait.late_ms + LATE_GAP_MS < now_ms {
+            // This process did not run itself; maybe all were stopped.
+            self.wait.late.fill(None);
+        }
+        self.wait.late_ms = now_ms;
+        for set in late(self) {
+            let Some(usage) = usage(self.pids[set.idx()]) else { continue };
+            let Some(since) = self.wait.late[set.idx()] else {
+                self.wait.late[set.idx()] = Some(Late { cpu_ms: usage.cpu_ms, at_ms: now_ms });
+                // Who waits as well, in its library, answers, and is asked again.
+                if let Some(link) = &mut self.siblings[set.idx()] {
+                    Message::Ask.write(&mut link.unsent);
+                }
+                continue;
+            };
+            let cpu_ms = usage.cpu_ms.saturating_sub(since.cpu_ms);
+            let computes = LATE_CPU_MS + 2 * self.wait.work_ms < cpu_ms;
+            let sleeps = !usage.runs && cpu_ms < LATE_CPU_MS / 10;
+            if computes || (sleeps && since.at_ms + LATE_SLEEP_MS < now_ms) {
+                let rank = self.told.rank;
+                let what = if computes { "computes without end" } else { "does not go on" };
+                self.say(&format!("note rank {rank}: {set} {what} and is ended"));
+                unsafe { libc::kill(self.pids[set.idx()] as i32, libc::SIGKILL) };
+            }
+        }
+    }
+}
+
+/// When a sibling was found to be late, and how much it had computed then.
+#[derive(Clone, Copy)]
+struct Late {
+    cpu_ms: u64,
+    at_ms: u64,
+}
+
+struct Usage {
+    cpu_ms: u64,
+    /// It has a processor or wants one.
+    runs: bool,
+}
+
+/// What a process does, as the kernel says.
+fn usage(pid: u32) -> Option<Usage> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut words = rest.split_ascii_whitespace();
+    let runs = words.next()? == "R";
+    let mut words = words.skip(10);
+    let user: u64 = words.next()?.parse().ok()?;
+    let system: u64 = words.next()?.parse().ok()?;
+    // The kernel counts in hundredths of a second on Linux, whatever its own tick is.
+    Some(Usage { cpu_ms: (user + system) * 10, runs })
+}
