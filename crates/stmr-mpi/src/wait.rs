@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::state::State;
 
 /// How long a process only lets others run, before it sleeps, in nanoseconds.
-const YIELD_NS: u64 = 20_000;
+const YIELD_NS: u64 = 50_000;
 
 /// The shortest and the longest sleep beside MPI, in microseconds: the longer it has waited, the
 /// longer it sleeps.
