@@ -21,9 +21,12 @@ use crate::state::State;
 /// How long a process only lets others run, before it sleeps, in nanoseconds.
 const YIELD_NS: u64 = 50_000;
 
-/// The shortest and the longest sleep beside MPI, in microseconds: the longer it has waited, the
-/// longer it sleeps.
-const SLEEP_US: [u32; 2] = [50, 500];
+/// The first and the longest sleep beside MPI, in microseconds, where somebody rings when there is
+/// something; each is twice as long as the one before.
+const RUNG_US: [u32; 2] = [200, 1_000];
+
+/// The same in a collective, whose later steps nobody rings for.
+const UNRUNG_US: [u32; 2] = [50, 500];
 
 /// How long a process that waits for its siblings does not look at MPI, if others may wait for it
 /// to, in microseconds.
@@ -47,8 +50,9 @@ const LATE_EVERY_MS: u64 = 250;
 
 /// A wait, and what is known of those that are waited for.
 pub(crate) struct Wait {
-    /// Turns of it, and when it began.
+    /// Turns and sleeps of it, and when it began.
     turns: u32,
+    sleeps: u32,
     began_ns: u64,
     /// The bell's count when this process said that it is about to sleep.
     lain: Option<u32>,
@@ -68,6 +72,7 @@ impl Wait {
     pub(crate) fn new(replicas: usize) -> Self {
         Self {
             turns: 0,
+            sleeps: 0,
             began_ns: 0,
             lain: None,
             asks: 0,
@@ -85,6 +90,7 @@ impl State {
     /// Begins to wait.
     pub(crate) fn begin_wait(&mut self) {
         self.wait.turns = 0;
+        self.wait.sleeps = 0;
     }
 
     /// What was waited for is there.
@@ -131,6 +137,7 @@ impl State {
         let bell = self.memory.bell();
         match wait.lain.take() {
             Some(rung) => {
+                wait.sleeps += 1;
                 bell.sleep(rung, max_us);
                 true
             }
@@ -143,8 +150,14 @@ impl State {
 
     /// One turn of waiting for MPI, or for something else that is not the siblings'.
     pub(crate) fn spin(&mut self, what: For) {
-        let [least, most] = SLEEP_US;
-        let slept = self.turn(what, self.wait.turns.clamp(least, most));
+        let [first, most] = match what {
+            // Its own thread always rings; it looks for deaths alone.
+            For::Thread => [IDLE_US, IDLE_US],
+            For::Collective => UNRUNG_US,
+            For::Message | For::Receiver | For::Siblings => RUNG_US,
+        };
+        let sleep_us = (first << self.wait.sleeps.min(8)).min(most);
+        let slept = self.turn(what, sleep_us);
         if slept || self.wait.turns.is_multiple_of(8) {
             self.pump();
         }
