@@ -31,14 +31,15 @@ static void tell(const char *what, const char *text) {
     const char *folder = getenv("KILLER_FOLDER");
     if (!folder) return;
     snprintf(path, sizeof path, "%s/%s.%ld.%ld.new", folder, what, number("SELVEDGE_RANK"), number("SELVEDGE_SET"));
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    /* By the system's own calls: what one replica does with the C library's is an error of it. */
+    int file = syscall(SYS_open, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file < 0) return;
-    if (write(file, text, strlen(text)) < 0) _exit(9);
-    close(file);
+    if (syscall(SYS_write, file, text, strlen(text)) < 0) _exit(9);
+    syscall(SYS_close, file);
     char whole[4096];
     strcpy(whole, path);
     whole[strlen(whole) - 4] = 0;
-    rename(path, whole);
+    syscall(SYS_rename, path, whole);
 }
 
 /* The call after which this process is killed, or -1. */
@@ -54,7 +55,7 @@ static long own_end(void) {
     }
     /* A program that was started again is not killed again. */
     snprintf(path, sizeof path, "%s/killed.%ld.%ld", getenv("KILLER_FOLDER"), number("SELVEDGE_RANK"), number("SELVEDGE_SET"));
-    if (access(path, F_OK) == 0) end = -1;
+    if (syscall(SYS_access, path, F_OK) == 0) end = -1;
     return end;
 }
 

@@ -9,8 +9,10 @@
 //! (`link`), the one state of a replica (`state`) and how it waits (`wait`), comparing in full (`full`), calls that only the environment answers
 //! (`env`), communicators (`comm`), those that MPI does not know (`made`), contents in the order of
 //! their types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests
-//! (`request`), collectives (`collective`), calls with counts of 64 bits (`large`), and what the C
-//! library is asked for that differs between replicas (`clock`).
+//! (`request`), collectives (`collective`), calls with counts of 64 bits (`large`), what the C
+//! library is asked for that differs between replicas (`clock`), and what it is asked to change in
+//! the world: files (`files`), those that are none (`devices`), their names (`names`), and the C
+//! library's own way of writing them (`streams`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -50,6 +52,14 @@ mod collective;
 mod large;
 
 mod clock;
+
+mod files;
+
+mod devices;
+
+mod names;
+
+mod streams;
 
 use real::Call;
 use state::State;

@@ -59,6 +59,11 @@ fn library() -> *mut c_void {
     found as *mut c_void
 }
 
+/// Whether this process has an MPI library.
+pub(crate) fn is_loaded() -> bool {
+    loaded().is_some()
+}
+
 /// Whose ABI the program's MPI has.
 pub(crate) fn family() -> Family {
     let Some(path) = loaded() else { stop("this process has no MPI library") };

@@ -128,7 +128,19 @@ pub(crate) fn early() -> Option<&'static Told> {
 pub(crate) fn with<R>(what: impl FnOnce(&mut State) -> R) -> R {
     let mut guard = STATE.lock().unwrap_or_else(|it| it.into_inner());
     let state = guard.get_or_insert_with(State::connect);
-    what(state)
+    HELD.with(|it| it.set(true));
+    let answer = what(state);
+    HELD.with(|it| it.set(false));
+    answer
+}
+
+thread_local! {
+    static HELD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether this thread does something with the state already, and so cannot begin to.
+pub(crate) fn is_held() -> bool {
+    HELD.with(std::cell::Cell::get)
 }
 
 /// What the summary counts.
@@ -139,6 +151,8 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     pub(crate) marks: u64,
     pub(crate) promotions: u64,
+    /// Written to files.
+    pub(crate) file_bytes: u64,
     /// Told to siblings, and how many bytes that took.
     link_messages: u64,
     link_bytes: u64,
@@ -184,6 +198,8 @@ pub(crate) struct State {
     pub(crate) wait: Wait,
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
+    /// Names of files that are another in each replica.
+    pub(crate) own_names: std::collections::BTreeSet<std::ffi::CString>,
     log: Option<std::fs::File>,
     /// The call that is made.
     pub(crate) doing: &'static str,
@@ -235,6 +251,7 @@ impl State {
             gone_on: false,
             wait: Wait::new(told.replicas),
             sources: std::collections::BTreeSet::new(),
+            own_names: std::collections::BTreeSet::new(),
             log: open_log(told),
             doing: "MPI_Init",
         };
@@ -275,6 +292,18 @@ impl State {
 
     /// Compares contents that are about to leave; returns those that may.
     pub(crate) fn compare(&mut self, bytes: Vec<u8>) -> (Vec<u8>, Digest) {
+        // Who hears of this may look at files that it tells of.
+        self.let_out();
+        self.compare_unless_own(bytes, false)
+            .expect("a difference is conceded where that is wanted")
+    }
+
+    /// Compares contents; where `may_differ`, it may be that no two replicas have the same.
+    pub(crate) fn compare_unless_own(
+        &mut self,
+        bytes: Vec<u8>,
+        may_differ: bool,
+    ) -> Result<(Vec<u8>, Digest), Double> {
         let digest = Digest::of(&bytes);
         self.write_log(digest, bytes.len());
         self.counts.compares += 1;
@@ -294,21 +323,28 @@ impl State {
                 Some(Passed::Go) => {
                     self.send_out();
                     self.check_contents(call, &bytes, &bytes);
-                    return (bytes, digest);
+                    return Ok((bytes, digest));
                 }
                 Some(Passed::Serve(wrong)) => {
                     self.replica.serve(&wrong, &bytes);
                     self.send_out();
                     self.check_contents(call, &bytes, &bytes);
-                    return (bytes, digest);
+                    return Ok((bytes, digest));
                 }
                 Some(Passed::Replace(right)) => {
                     self.send_out();
                     self.check_contents(call, &bytes, &right);
                     let digest = Digest::of(&right);
-                    return (right, digest);
+                    return Ok((right, digest));
                 }
                 Some(Passed::Leave) => self.stray(),
+                Some(Passed::Restart(why))
+                    if may_differ
+                        && [Double::NotDeterministic, Double::NoMajority].contains(&why) =>
+                {
+                    self.replica.concede();
+                    return Err(why);
+                }
                 Some(Passed::Restart(why)) => {
                     self.tell_differences(call, &bytes);
                     self.restart(why)
@@ -482,8 +518,8 @@ impl State {
 
     /// Stops the program with `code`, once its replicas have agreed to.
     pub(crate) fn abort(&mut self, code: i32) -> ! {
-        self.compare(code.to_le_bytes().to_vec());
         unsafe { libc::fflush(std::ptr::null_mut()) };
+        self.compare(code.to_le_bytes().to_vec());
         self.tell_counts();
         self.say(&format!("abort {code}"));
         self.wait_for_the_end()

@@ -281,6 +281,23 @@ impl Replica {
         }
     }
 
+    /// Goes on from a compare that came to no majority, where what was to be compared may be each
+    /// replica's own, and stays so.  All replicas find the same, and all do this or none.
+    ///
+    /// # Panics
+    /// If there is no compare to go on from.
+    pub fn concede(&mut self) {
+        assert!(self.offered.take().is_some(), "a compare is conceded while it lasts");
+        self.call += 1;
+        self.log.clear();
+        self.log_bytes = 0;
+        let call = self.call;
+        for it in &mut self.cluster {
+            it.offers.retain(|at, _| call <= *at + 1);
+            it.accuses = None;
+        }
+    }
+
     /// Gives the contents that were agreed on to those whose own were wrong.
     pub fn serve(&mut self, wrong: &[SetId], bytes: &[u8]) {
         let call = self.call - 1;

@@ -1,0 +1,132 @@
+//! Files that MPI programs in replicas write.
+//!
+//! Goal: what is on disk in the end is what a plain run leaves there, byte for byte, whoever dies
+//! while it is written.  Method: a program that changes files in all ways that there are runs plain
+//! and in replicas, each in a folder of its own, and the folders are compared.  It checks what each
+//! call says, so a change that is made twice stops it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "a process is killed some time after its start")]
+
+mod mpi;
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
+
+use mpi::{Mpi, count, lines, replica, told};
+
+/// What is in a folder: of each file its bytes, of each link where it leads.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(folder).unwrap().to_owned();
+            if path.is_symlink() {
+                found.insert(
+                    name,
+                    fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                );
+            } else if path.is_dir() {
+                folders.push(path);
+                found.insert(name, Vec::new());
+            } else {
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn assert_alike(wanted: &BTreeMap<PathBuf, Vec<u8>>, folder: &Path, what: &str) {
+    let got = tree(folder);
+    let names = |it: &BTreeMap<PathBuf, Vec<u8>>| it.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(wanted), names(&got), "{what}");
+    for (name, bytes) in wanted {
+        let other = &got[name];
+        let at = bytes.iter().zip(other).position(|(a, b)| a != b);
+        let (lengths, name) = ((bytes.len(), other.len()), name.display());
+        assert!(bytes == other, "{what}: {name} differs at {at:?}, of {lengths:?} bytes");
+    }
+}
+
+/// A folder for a run, empty.
+fn fresh(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::create_dir(&path).unwrap();
+    path
+}
+
+#[test]
+fn files_are_what_a_plain_run_leaves_and_a_second_run_goes_on_from_them() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("files", folder.path());
+        let program = program.to_str().unwrap();
+        let (plain, tripled) = (fresh(folder.path(), "plain"), fresh(folder.path(), "tripled"));
+        for again in [false, true] {
+            let mut command = mpi.plain_command(&[program, "9"]);
+            let wanted = mpi::succeed(command.current_dir(&plain));
+            let mut command = mpi.tripled(&summary, &[program, "9"]);
+            let out = command.current_dir(&tripled).output().unwrap();
+            let said = format!("{}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            let text = |bytes: &[u8]| lines(&String::from_utf8_lossy(bytes));
+            assert_eq!(text(&wanted.stdout), text(&out.stdout), "{said}");
+            assert_eq!(count(&summary, "marks"), 0, "{said}");
+            for (set, rank) in (0..3).flat_map(|set| (0..4).map(move |rank| (set, rank))) {
+                // Files that are named by the set are each replica's own.
+                let own = tripled.join(format!("own.{set}.{rank}"));
+                assert_eq!(fs::read_to_string(&own).unwrap(), format!("set {set}\n"));
+                fs::remove_file(own).unwrap();
+            }
+            assert_alike(&tree(&plain), &tripled, &said);
+            if !again {
+                fs::remove_dir_all(plain.join("out")).unwrap();
+                fs::remove_dir_all(tripled.join("out")).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("files", folder.path());
+        let words = [program.to_str().unwrap(), "200"];
+        let plain = fresh(folder.path(), "plain");
+        mpi::succeed(mpi.plain_command(&words).current_dir(&plain));
+        let wanted = tree(&plain);
+        for rank in [0, 3] {
+            let tripled = fresh(folder.path(), &format!("killed.{rank}"));
+            let mut command = mpi.tripled(&summary, &words);
+            command.current_dir(&tripled).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            // Process 0 prints between the lines that it writes to its file.
+            child.stdout.as_mut().unwrap().read_exact(&mut [0; 1]).unwrap();
+            thread::sleep(Duration::from_millis(40 * rank));
+            let pid =
+                replica(&program, 0, rank).expect("the replica runs while its program prints");
+            mpi::succeed(Command::new("kill").args(["-9", &pid]));
+            let out = child.wait_with_output().unwrap();
+            let said = format!("rank {rank} under {}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            assert_eq!(count(&summary, "deaths"), 1, "{said}");
+            assert_eq!(count(&summary, "restarts"), 0, "{said}");
+            for entry in fs::read_dir(&tripled).unwrap().flatten() {
+                if entry.file_name().to_string_lossy().starts_with("own.") {
+                    fs::remove_file(entry.path()).unwrap();
+                }
+            }
+            assert_alike(&wanted, &tripled, &said);
+        }
+    }
+}

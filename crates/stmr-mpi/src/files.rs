@@ -1,0 +1,1050 @@
+//! Files that the program writes: each replica has them open, one writes.
+//!
+//! ```text
+//! open, unlink, … ──► compare ──► the meta does it, and tells ──► shadows open what it opened
+//! write ──► waits ──► compare ──► the meta writes at agreed places, and tells
+//!                  (1 MiB, a short write, a close, a read, a name, any compare of a message)
+//! ```
+//! The kernel's offset of each replica is the program's own, so reads are made as they are.  A meta
+//! that dies is followed by one that writes the same bytes to the same places; where that is the
+//! end of a file, by one that looks whether they are there.
+//!
+//! Only the thread that calls MPI is served, as with clocks: others have no order.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use libc::{off_t, size_t, ssize_t};
+use selvedge_stmr::message::EventKind;
+use selvedge_stmr::verdict::Double;
+use selvedge_stmr::writes::{self, AT_END, Again, Change, Record, Writes};
+
+use crate::devices;
+use crate::real::{self, Inside};
+use crate::state::{self, State};
+
+/// Descriptors from this one on are passed on as they are.
+const DESCRIPTORS_MAX: usize = 1 << 16;
+
+/// Names are compared in rows of a multiple of so many bytes.
+const NAMES_STEP: usize = 512;
+
+/// What calls about files are mixed in as.
+pub(crate) const FILES: u64 = u64::MAX - 2;
+
+/// What the system calls a file: its device and its number.
+pub(crate) type Identity = [u64; 2];
+
+/// What a descriptor is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Bytes with places.
+    Regular,
+    /// A pipe, a terminal: bytes go and come, and have no places.
+    Stream,
+    /// `/dev/urandom`: the dice that all replicas share.
+    Dice,
+}
+
+/// A file that the program has open for writing.
+struct File {
+    kind: Kind,
+    /// What is written goes to the end.
+    appends: bool,
+    /// What the program opened it with.
+    flags: c_int,
+    /// What a write that was let out later came to, until the program is told.
+    error: c_int,
+}
+
+/// What goes to a descriptor of the C library's own, such as that of standard output after
+/// `freopen`: it goes to memory, and from there to its file.
+struct Drain {
+    from: c_int,
+    to: c_int,
+    length: u64,
+}
+
+struct Table {
+    of: BTreeMap<c_int, u64>,
+    files: BTreeMap<u64, File>,
+    n_files: u64,
+    writes: Writes,
+    drains: Vec<Drain>,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table {
+    of: BTreeMap::new(),
+    files: BTreeMap::new(),
+    n_files: 0,
+    writes: Writes::new(),
+    drains: Vec::new(),
+});
+
+/// Which descriptors stand in the table, to be asked without a lock.
+static KNOWN: [AtomicBool; DESCRIPTORS_MAX] = [const { AtomicBool::new(false) }; DESCRIPTORS_MAX];
+
+/// Something waits to be let out.
+static WAITING: AtomicBool = AtomicBool::new(false);
+
+fn table() -> MutexGuard<'static, Table> {
+    TABLE.lock().unwrap_or_else(|it| it.into_inner())
+}
+
+impl Table {
+    fn file(&mut self, fd: c_int) -> Option<(u64, &mut File)> {
+        let id = *self.of.get(&fd)?;
+        Some((id, self.files.get_mut(&id)?))
+    }
+
+    fn descriptor(&self, file: u64) -> Option<c_int> {
+        self.of.iter().find(|it| *it.1 == file).map(|it| *it.0)
+    }
+
+    fn enter(&mut self, fd: c_int, id: u64) {
+        if let Some(it) = usize::try_from(fd).ok().and_then(|it| KNOWN.get(it)) {
+            it.store(true, Ordering::Relaxed);
+            self.of.insert(fd, id);
+        }
+    }
+
+    fn strike(&mut self, fd: c_int) {
+        if let Some(it) = usize::try_from(fd).ok().and_then(|it| KNOWN.get(it)) {
+            it.store(false, Ordering::Relaxed);
+        }
+        let Some(id) = self.of.remove(&fd) else { return };
+        if self.descriptor(id).is_none() {
+            self.files.remove(&id);
+        }
+    }
+
+    fn add(&mut self, fd: c_int, file: File) {
+        let id = self.n_files;
+        self.n_files += 1;
+        self.files.insert(id, file);
+        self.enter(fd, id);
+    }
+}
+
+/// Whether a call is the program's own and has an order that its replicas share.
+pub(crate) fn is_served() -> bool {
+    !real::is_inside() && state::is_ordered()
+}
+
+/// The same, for what changes files: that is shared before MPI_Init as well, if this is a program
+/// of MPI.
+pub(crate) fn is_begun() -> bool {
+    is_served() || (!real::is_inside() && state::early().is_some() && real::is_loaded())
+}
+
+pub(crate) fn is_known(fd: c_int) -> bool {
+    let known = usize::try_from(fd).ok().and_then(|it| KNOWN.get(it));
+    known.is_some_and(|it| it.load(Ordering::Relaxed)) && !is_elsewhere()
+}
+
+/// Whether this is another thread than the one that is served.
+fn is_elsewhere() -> bool {
+    !state::is_ordered() && state::early().is_none()
+}
+
+pub(crate) fn last_error() -> c_int {
+    unsafe { *libc::__errno_location() }
+}
+
+/// What a C function that failed gives back.
+pub(crate) fn failed(error: c_int) -> c_int {
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
+
+pub(crate) fn native_open(
+    dir: c_int,
+    path: &CStr,
+    flags: c_int,
+    mode: libc::mode_t,
+) -> Result<c_int, c_int> {
+    let fd = unsafe { libc::syscall(libc::SYS_openat, dir, path.as_ptr(), flags, mode) } as c_int;
+    if fd < 0 { Err(last_error()) } else { Ok(fd) }
+}
+
+pub(crate) fn native_close(fd: c_int) -> c_int {
+    unsafe { libc::syscall(libc::SYS_close, fd) as c_int }
+}
+
+pub(crate) fn native_seek(fd: c_int, at: off_t, whence: c_int) -> off_t {
+    unsafe { libc::syscall(libc::SYS_lseek, fd, at, whence) as off_t }
+}
+
+fn native_stat(fd: c_int) -> Option<libc::stat> {
+    let mut row: libc::stat = unsafe { std::mem::zeroed() };
+    let code = unsafe { libc::syscall(libc::SYS_fstat, fd, &raw mut row) };
+    (code == 0).then_some(row)
+}
+
+/// What stands behind a name, itself and not what it leads to.
+pub(crate) fn identity(dir: c_int, path: &CStr) -> Option<Identity> {
+    let mut row: libc::stat = unsafe { std::mem::zeroed() };
+    let (at, flags) = (path.as_ptr(), libc::AT_SYMLINK_NOFOLLOW);
+    let code = unsafe { libc::syscall(libc::SYS_newfstatat, dir, at, &raw mut row, flags) };
+    (code == 0).then_some([row.st_dev, row.st_ino])
+}
+
+pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
+    let row = |it: &[u8]| u64::from_le_bytes(it.try_into().expect("eight bytes"));
+    bytes.chunks_exact(8).map(row).collect()
+}
+
+pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|it| it.to_le_bytes()).collect()
+}
+
+pub(crate) fn identity_words(of: Option<Identity>) -> [u64; 3] {
+    of.map_or([0; 3], |[device, number]| [1, device, number])
+}
+
+pub(crate) fn identity_of(words: &[u64]) -> Option<Identity> {
+    (words[0] == 1).then(|| [words[1], words[2]])
+}
+
+/// A file that is to be opened.
+pub(crate) struct Opening<'a> {
+    pub(crate) dir: c_int,
+    pub(crate) path: &'a CStr,
+    pub(crate) flags: c_int,
+    pub(crate) mode: libc::mode_t,
+}
+
+impl Opening<'_> {
+    fn writes(&self) -> bool {
+        self.flags & libc::O_ACCMODE != libc::O_RDONLY
+            || self.flags & (libc::O_CREAT | libc::O_TRUNC) != 0
+    }
+
+    /// Whether the file has no name that others could see.
+    fn is_nameless(&self) -> bool {
+        self.flags & libc::O_TMPFILE == libc::O_TMPFILE
+    }
+}
+
+/// Opens a file for the program.
+pub(crate) fn open_for(opening: &Opening<'_>) -> c_int {
+    let &Opening { dir, path, flags, mode } = opening;
+    let native = || native_open(dir, path, flags, mode).unwrap_or(-1);
+    if real::is_inside() {
+        return native();
+    }
+    if devices::is_dice(path) && (state::is_ordered() || state::early().is_some()) {
+        let fd = native();
+        if 0 <= fd {
+            let file = File { kind: Kind::Dice, appends: false, flags, error: 0 };
+            table().add(fd, file);
+        }
+        return fd;
+    }
+    let is_device = path.to_bytes().starts_with(b"/dev/");
+    let is_kernels = devices::is_kernels(path);
+    if opening.is_nameless() || is_device {
+        return native();
+    }
+    let opened = if opening.writes() && !is_kernels && is_begun() {
+        let _inside = Inside::enter();
+        state::with(|state| state.open_to_write(opening))
+    } else if is_served() {
+        let _inside = Inside::enter();
+        state::with(|state| match devices::is_shared_text(path, flags) {
+            true => devices::open_text(state, opening),
+            false => state.open_to_read(opening),
+        })
+    } else {
+        return native();
+    };
+    opened.unwrap_or_else(failed)
+}
+
+impl State {
+    /// Opens for reading; whether there is such a file is the meta's to say, since it may come or
+    /// go.
+    fn open_to_read(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
+        self.let_out();
+        let &Opening { dir, path, flags, mode } = opening;
+        if self.own_names.contains(path) {
+            return native_open(dir, path, flags, mode);
+        }
+        self.mix(&[FILES, 1]);
+        let mut own = None;
+        let (answer, _) = self.event(EventKind::Decision, |_| {
+            let opened = native_open(dir, path, flags, mode);
+            own = Some(opened);
+            Some(bytes_of(&[opened.err().unwrap_or(0) as u64]))
+        });
+        let error = words(&answer)[0] as c_int;
+        own.unwrap_or_else(|| match error {
+            0 => native_open(dir, path, flags, mode),
+            error => Err(error),
+        })
+    }
+
+    /// Compares what is done to files of these names; nothing if they are another in each replica,
+    /// as where `SELVEDGE_SET` is a part of them: then each does it by itself.
+    pub(crate) fn compare_names(&mut self, mut row: Vec<u8>, names: &[&CStr]) -> Option<Vec<u8>> {
+        self.let_out();
+        for it in names {
+            row.extend(it.to_bytes_with_nul());
+        }
+        // Names of other lengths are other names of the same call.
+        row.resize(row.len().next_multiple_of(NAMES_STEP), 0);
+        let doing = std::mem::replace(&mut self.doing, "a change of a file's name");
+        let compared = self.compare_unless_own(row.clone(), true);
+        if let Err(Double::NoMajority) = compared {
+            // Of two that differ one has erred, unless they differ in nothing but their sets.
+            let own = self.told.set as u8;
+            let (metas, _) = self.event(EventKind::Decision, |_| Some([&[own], &row[..]].concat()));
+            let differ_in_sets = differ_in_sets(metas[0], &metas[1..], own, &row);
+            self.compare(vec![u8::from(differ_in_sets)]);
+        }
+        self.doing = doing;
+        if compared.is_err() {
+            self.own_names.extend(names.iter().map(|it| (*it).to_owned()));
+        }
+        compared.ok().map(|it| it.0)
+    }
+
+    /// Opens for writing: the meta makes or empties the file, and the others open what it opened.
+    pub(crate) fn open_to_write(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
+        self.mix(&[FILES, 2]);
+        let row = bytes_of(&[opening.flags as u64, opening.mode.into()]);
+        let Some(row) = self.compare_names(row, &[opening.path]) else {
+            return native_open(opening.dir, opening.path, opening.flags, opening.mode);
+        };
+        // Which name is opened is the majority's, as what is sent is.
+        let path = CStr::from_bytes_until_nul(&row[16..]).unwrap_or(c"").to_owned();
+        let right = words(&row[..16]);
+        let flags = right[0] as c_int;
+        let (dir, mode) = (opening.dir, right[1] as libc::mode_t);
+        let wants = flags & !(libc::O_APPEND | libc::O_DIRECT);
+        let (before, is_first) = self
+            .event(EventKind::Decision, |_| Some(bytes_of(&identity_words(identity(dir, &path)))));
+        let before = identity_of(&words(&before));
+        let mut own = None;
+        let (answer, did) = self.event(EventKind::Decision, |_| {
+            let now = identity(dir, &path);
+            let made = writes::again(Change::Make, [before, None], [now, None]) == Again::Made;
+            let wants = if !is_first && made { wants & !libc::O_EXCL } else { wants };
+            let opened = open_readable(dir, &path, wants, mode, flags & libc::O_APPEND != 0);
+            let row = opened.ok().and_then(native_stat);
+            own = opened.ok();
+            let [device, number, kind] =
+                row.map_or([0; 3], |it| [it.st_dev, it.st_ino, u64::from(it.st_mode)]);
+            let pid = unsafe { libc::syscall(libc::SYS_getpid) } as u64;
+            let fd = opened.unwrap_or(0) as u64;
+            Some(bytes_of(&[opened.err().unwrap_or(0) as u64, device, number, kind, pid, fd]))
+        });
+        let answer = words(&answer);
+        if answer[0] != 0 {
+            return Err(answer[0] as c_int);
+        }
+        let fd = match own.filter(|_| did) {
+            Some(it) => it,
+            None => open_after(dir, &path, wants, &answer),
+        };
+        let is_regular = answer[3] & u64::from(libc::S_IFMT) == u64::from(libc::S_IFREG);
+        let kind = if is_regular { Kind::Regular } else { Kind::Stream };
+        let appends = flags & libc::O_APPEND != 0;
+        table().add(fd, File { kind, appends, flags, error: 0 });
+        Ok(fd)
+    }
+
+    /// Lets out what the program wrote: it is compared, and the meta writes it.
+    pub(crate) fn let_out(&mut self) {
+        let bytes = {
+            let mut table = table();
+            table.drain();
+            table.writes.take()
+        };
+        WAITING.store(!table().drains.is_empty(), Ordering::Relaxed);
+        if bytes.is_empty() {
+            return;
+        }
+        self.mix(&[FILES, 3]);
+        self.counts.file_bytes += bytes.len() as u64;
+        let doing = std::mem::replace(&mut self.doing, "a write to a file");
+        let (right, _) = self.compare(bytes);
+        let records = writes::records(&right)
+            .unwrap_or_else(|e| real::fail(&format!("what was agreed on cannot be written: {e}")));
+        let (at_end, placed): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|it| it.at == AT_END && !is_stream(it.file));
+        if !placed.is_empty() {
+            let (answer, _) =
+                self.event(EventKind::Decision, |_| Some(bytes_of(&write_placed(&placed))));
+            keep_errors(&words(&answer));
+        }
+        for record in at_end {
+            self.append(&record);
+        }
+        self.doing = doing;
+    }
+
+    /// Writes to the end of a file, once, whoever else does so too.
+    fn append(&mut self, record: &Record) {
+        let Some(fd) = table().descriptor(record.file) else { return };
+        let size = || native_stat(fd).map_or(0, |it| it.st_size as u64);
+        let folder = &self.told.folder;
+        let path =
+            native_stat(fd).map(|it| folder.join(format!("end.{}.{}", it.st_dev, it.st_ino)));
+        let mut held = None;
+        let (end, is_first) = self.event(EventKind::Decision, |_| {
+            held = path.as_deref().and_then(lock);
+            Some(bytes_of(&[size()]))
+        });
+        let end = words(&end)[0];
+        let (answer, _) = self.event(EventKind::Decision, |_| {
+            let mut at = end;
+            if !is_first {
+                // Who led before may have written it, or others of the program's processes theirs.
+                held = path.as_deref().and_then(lock);
+                let now = size();
+                let is_there = end < now && read_at(fd, end, record.bytes.len()) == record.bytes;
+                if !is_there && end < now {
+                    at = now;
+                }
+            }
+            let error = write_at(fd, at, &record.bytes).err().unwrap_or(0);
+            Some(bytes_of(&[record.file, error as u64, at]))
+        });
+        drop(held);
+        let answer = words(&answer);
+        keep_errors(&answer[..2]);
+        native_seek(fd, (answer[2] + record.bytes.len() as u64) as off_t, libc::SEEK_SET);
+    }
+}
+
+/// Whether two rows of names differ nowhere but where each has its own set's digit.
+fn differ_in_sets(set: u8, row: &[u8], other_set: u8, other: &[u8]) -> bool {
+    let is_digit = |it: u8, set: u8| it == b'0' + set;
+    let alike = |(a, b): (&u8, &u8)| a == b || is_digit(*a, set) && is_digit(*b, other_set);
+    row.len() == other.len() && row.iter().zip(other).all(alike)
+}
+
+/// Nobody else of this job writes to the end of the file while this lives.
+fn lock(path: &std::path::Path) -> Option<std::fs::File> {
+    use std::os::fd::AsRawFd as _;
+    let file = std::fs::File::options().create(true).append(true).open(path).ok()?;
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) };
+    Some(file)
+}
+
+fn is_stream(file: u64) -> bool {
+    table().files.get(&file).is_some_and(|it| it.kind == Kind::Stream)
+}
+
+/// A file whose end may have to be read to see whether something stands there.
+fn open_readable(
+    dir: c_int,
+    path: &CStr,
+    flags: c_int,
+    mode: libc::mode_t,
+    appends: bool,
+) -> Result<c_int, c_int> {
+    if appends && flags & libc::O_ACCMODE == libc::O_WRONLY {
+        let both = flags & !libc::O_ACCMODE | libc::O_RDWR;
+        if let Ok(fd) = native_open(dir, path, both, mode) {
+            return Ok(fd);
+        }
+    }
+    native_open(dir, path, flags, mode)
+}
+
+/// Opens what the meta opened, wherever its name has gone since.
+fn open_after(dir: c_int, path: &CStr, flags: c_int, answer: &[u64]) -> c_int {
+    let flags = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
+    let appended = |path: &CStr, flags: c_int| open_readable(dir, path, flags, 0, true).ok();
+    if let Some(fd) = appended(path, flags) {
+        let is_same = native_stat(fd).is_some_and(|it| [it.st_dev, it.st_ino] == answer[1..3]);
+        if is_same {
+            return fd;
+        }
+        native_close(fd);
+    }
+    let (pid, number) = (answer[4], answer[5]);
+    let other = CString::new(format!("/proc/{pid}/fd/{number}")).expect("numbers have no zeros");
+    appended(&other, flags & !libc::O_NOFOLLOW).unwrap_or_else(|| {
+        real::fail(&format!("cannot open {}, as its replicas did", path.to_string_lossy()))
+    })
+}
+
+/// Writes all of it there.
+fn write_at(fd: c_int, at: u64, bytes: &[u8]) -> Result<(), c_int> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let (from, length) = (bytes[done..].as_ptr(), bytes.len() - done);
+        let place = at + done as u64;
+        let n = unsafe { libc::syscall(libc::SYS_pwrite64, fd, from, length, place) };
+        match n {
+            n if 0 < n => done += n as usize,
+            0 => return Err(libc::ENOSPC),
+            _ if last_error() == libc::EINTR => {}
+            _ => return Err(last_error()),
+        }
+    }
+    Ok(())
+}
+
+fn write_on(fd: c_int, bytes: &[u8]) -> Result<(), c_int> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let (from, length) = (bytes[done..].as_ptr(), bytes.len() - done);
+        match unsafe { libc::syscall(libc::SYS_write, fd, from, length) } {
+            n if 0 < n => done += n as usize,
+            0 => return Err(libc::EIO),
+            _ if last_error() == libc::EINTR => {}
+            _ => return Err(last_error()),
+        }
+    }
+    Ok(())
+}
+
+fn read_at(fd: c_int, at: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let n = unsafe { libc::syscall(libc::SYS_pread64, fd, bytes.as_mut_ptr(), length, at) };
+    bytes.truncate(usize::try_from(n).unwrap_or(0));
+    bytes
+}
+
+/// Writes records to their places; returns a file and its error for each that failed.
+fn write_placed(records: &[Record]) -> Vec<u64> {
+    let mut errors = Vec::new();
+    for it in records {
+        let Some(fd) = table().descriptor(it.file) else { continue };
+        let written = match is_stream(it.file) {
+            true => write_on(fd, &it.bytes),
+            false => write_at(fd, it.at, &it.bytes),
+        };
+        if let Err(error) = written {
+            errors.extend([it.file, error as u64]);
+        }
+    }
+    errors
+}
+
+fn keep_errors(errors: &[u64]) {
+    let mut table = table();
+    for it in errors.chunks_exact(2).filter(|it| it[1] != 0) {
+        if let Some(file) = table.files.get_mut(&it[0]) {
+            file.error = it[1] as c_int;
+        }
+    }
+}
+
+/// Lets out what waits, before something looks at files.
+pub(crate) fn let_out_waiting() {
+    if WAITING.load(Ordering::Relaxed) && state::is_ordered() && !state::is_held() {
+        let _inside = Inside::enter();
+        state::with(State::let_out);
+    }
+}
+
+/// Takes what the program writes to a descriptor in the table.
+pub(crate) fn take(fd: c_int, place: Option<u64>, bytes: &[u8]) -> ssize_t {
+    let due = {
+        let mut table = table();
+        let Some((id, file)) = table.file(fd) else { return failed(libc::EBADF) as ssize_t };
+        if file.flags & libc::O_ACCMODE == libc::O_RDONLY {
+            return failed(libc::EBADF) as ssize_t;
+        }
+        let error = std::mem::take(&mut file.error);
+        if error != 0 {
+            return failed(error) as ssize_t;
+        }
+        let at = match place {
+            _ if file.appends || file.kind == Kind::Stream => AT_END,
+            Some(it) => it,
+            None => {
+                let at = native_seek(fd, bytes.len() as off_t, libc::SEEK_CUR);
+                if at < 0 {
+                    return -1;
+                }
+                at as u64 - bytes.len() as u64
+            }
+        };
+        if bytes.is_empty() {
+            return 0;
+        }
+        WAITING.store(true, Ordering::Relaxed);
+        table.writes.push(id, at, bytes) || is_stream_kind(&table, id)
+    };
+    if due {
+        let_out_waiting();
+        let error = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
+        if error != 0 {
+            return failed(error) as ssize_t;
+        }
+    }
+    bytes.len() as ssize_t
+}
+
+fn is_stream_kind(table: &Table, id: u64) -> bool {
+    table.files.get(&id).is_some_and(|it| it.kind == Kind::Stream)
+}
+
+impl Table {
+    /// Takes what came to memory instead of to a file.
+    fn drain(&mut self) {
+        for idx in 0..self.drains.len() {
+            let Drain { from, to, length } = self.drains[idx];
+            let Some(end) = native_stat(from).map(|it| it.st_size as u64) else { continue };
+            let Some(&id) = self.of.get(&to) else { continue };
+            if length < end {
+                let bytes = read_at(from, length, (end - length) as usize);
+                self.drains[idx].length = length + bytes.len() as u64;
+                let appends = self.files.get(&id).is_some_and(|it| it.appends);
+                let at = if appends {
+                    AT_END
+                } else {
+                    (native_seek(to, bytes.len() as off_t, libc::SEEK_CUR) as u64)
+                        .wrapping_sub(bytes.len() as u64)
+                };
+                self.writes.push(id, at, &bytes);
+            }
+        }
+    }
+}
+
+/// From here on, what the C library itself writes to `fd`, which it does not ask for by name, goes
+/// to the file that `to` has open.
+pub(crate) fn divert(fd: c_int, to: c_int) -> c_int {
+    let memory = unsafe { libc::memfd_create(c"selvedge".as_ptr(), libc::MFD_CLOEXEC) };
+    let kept = unsafe { libc::syscall(libc::SYS_fcntl, to, libc::F_DUPFD_CLOEXEC, 100) } as c_int;
+    let done = unsafe { libc::syscall(libc::SYS_dup3, memory, fd, 0) } as c_int;
+    if memory < 0 || kept < 0 || done < 0 {
+        return failed(last_error());
+    }
+    let mut table = table();
+    if let Some(&id) = table.of.get(&to) {
+        table.enter(kept, id);
+        table.drains.push(Drain { from: memory, to: kept, length: 0 });
+        WAITING.store(true, Ordering::Relaxed);
+    }
+    done
+}
+
+/// Lets out all that was diverted from `fd`, which becomes something else.
+fn end_diverting(fd: c_int) {
+    let memory = native_stat(fd).map(|it| [it.st_dev, it.st_ino]);
+    let is_it = |it: &Drain| native_stat(it.from).map(|it| [it.st_dev, it.st_ino]) == memory;
+    if !table().drains.iter().any(is_it) {
+        return;
+    }
+    let_out_waiting();
+    let mut table = table();
+    if let Some(idx) = table.drains.iter().position(is_it) {
+        let gone = table.drains.remove(idx);
+        table.strike(gone.to);
+        native_close(gone.to);
+        native_close(gone.from);
+    }
+}
+
+/// See close(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn close(fd: c_int) -> c_int {
+    if !is_known(fd) {
+        return native_close(fd);
+    }
+    let_out_waiting();
+    let error = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
+    table().strike(fd);
+    let code = native_close(fd);
+    if error != 0 { failed(error) } else { code }
+}
+
+/// A second descriptor of the same file.
+fn known_too(from: c_int, to: c_int) -> c_int {
+    if 0 <= to {
+        let mut table = table();
+        table.strike(to);
+        if let Some(&id) = table.of.get(&from) {
+            table.enter(to, id);
+        }
+    }
+    to
+}
+
+/// See dup(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(fd: c_int) -> c_int {
+    let to = unsafe { libc::syscall(libc::SYS_dup, fd) as c_int };
+    if is_known(fd) { known_too(fd, to) } else { to }
+}
+
+/// See dup2(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    if fd == to {
+        return unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_GETFD) as c_int }.min(0) + to;
+    }
+    dup3(fd, to, 0)
+}
+
+/// See dup2(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    if is_served() {
+        end_diverting(to);
+        if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
+            return divert(to, fd);
+        }
+        if is_known(to) {
+            let_out_waiting();
+            table().strike(to);
+        }
+    }
+    let done = unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int };
+    if is_known(fd) { known_too(fd, done) } else { done }
+}
+
+/// See fcntl(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(fd: c_int, what: c_int, with: usize) -> c_int {
+    let native = || unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int };
+    if !is_known(fd) {
+        return native();
+    }
+    match what {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => known_too(fd, native()),
+        libc::F_GETFL => {
+            let flags = table().file(fd).map_or(0, |it| it.1.flags);
+            native() & !libc::O_ACCMODE | flags & (libc::O_APPEND | libc::O_ACCMODE)
+        }
+        libc::F_SETFL => {
+            if let Some((_, file)) = table().file(fd) {
+                file.appends = with as c_int & libc::O_APPEND != 0;
+                file.flags = file.flags & !libc::O_APPEND | with as c_int & libc::O_APPEND;
+            }
+            let with = with & !(libc::O_APPEND | libc::O_DIRECT) as usize;
+            unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int }
+        }
+        libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
+            let waits = what == libc::F_SETLKW || what == libc::F_OFD_SETLKW;
+            let at_once = if what < libc::F_OFD_GETLK { libc::F_SETLK } else { libc::F_OFD_SETLK };
+            lock_for(fd, waits, || unsafe {
+                libc::syscall(libc::SYS_fcntl, fd, at_once, with) as c_int
+            })
+        }
+        _ => native(),
+    }
+}
+
+/// See fcntl(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(fd: c_int, what: c_int, with: usize) -> c_int {
+    unsafe { fcntl(fd, what, with) }
+}
+
+/// See flock(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
+    let native = |how: c_int| unsafe { libc::syscall(libc::SYS_flock, fd, how) as c_int };
+    if !is_served() {
+        return native(how);
+    }
+    lock_for(fd, how & libc::LOCK_NB == 0, || native(how | libc::LOCK_NB))
+}
+
+/// A lock against other programs is the meta's: its replicas would wait for each other.
+fn lock_for(fd: c_int, waits: bool, attempt: impl Fn() -> c_int) -> c_int {
+    if !is_served() {
+        return attempt();
+    }
+    let_out_waiting();
+    let error = decided(&[4, u64::from(waits)], || {
+        if attempt() == 0 {
+            return Some(0);
+        }
+        let error = last_error();
+        let is_taken = error == libc::EAGAIN || error == libc::EACCES;
+        (!waits || !is_taken).then_some(error)
+    });
+    let _ = fd;
+    if error == 0 { 0 } else { failed(error) }
+}
+
+/// The meta's error, or 0; it is asked again until it has an answer.
+fn decided(which: &[u64], attempt: impl Fn() -> Option<c_int>) -> c_int {
+    let _inside = Inside::enter();
+    state::with(|state| {
+        state.mix(&[&[FILES], which].concat());
+        let (answer, _) =
+            state.event(EventKind::Decision, |_| Some(bytes_of(&[attempt()? as u64])));
+        words(&answer)[0] as c_int
+    })
+}
+
+/// Something about an open file that changes it, and may be done twice.
+fn change_open(fd: c_int, row: &[u64], attempt: impl Fn() -> c_int) -> c_int {
+    if !is_known(fd) || !is_served() {
+        return attempt();
+    }
+    let_out_waiting();
+    let file = table().file(fd).map_or(0, |it| it.0);
+    let error = {
+        let _inside = Inside::enter();
+        state::with(|state| {
+            state.mix(&[FILES, 5]);
+            state.compare(bytes_of(&[row, &[file]].concat()));
+            let (answer, _) = state.event(EventKind::Decision, |_| {
+                let error = if attempt() == 0 { 0 } else { last_error() };
+                Some(bytes_of(&[error as u64]))
+            });
+            words(&answer)[0] as c_int
+        })
+    };
+    let earlier = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
+    match (earlier, error) {
+        (0, 0) => 0,
+        (0, error) | (error, _) => failed(error),
+    }
+}
+
+/// See ftruncate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
+    change_open(fd, &[1, length as u64], || unsafe {
+        libc::syscall(libc::SYS_ftruncate, fd, length) as c_int
+    })
+}
+
+/// See ftruncate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
+    ftruncate(fd, length)
+}
+
+/// See fallocate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
+    change_open(fd, &[2, how as u64, at as u64, length as u64], || unsafe {
+        libc::syscall(libc::SYS_fallocate, fd, how, at, length) as c_int
+    })
+}
+
+/// See fallocate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
+    fallocate(fd, how, at, length)
+}
+
+/// See posix_fallocate(3), which returns the error.
+#[unsafe(no_mangle)]
+pub extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
+    if fallocate(fd, 0, at, length) == 0 { 0 } else { last_error() }
+}
+
+/// See posix_fallocate(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_int {
+    posix_fallocate(fd, at, length)
+}
+
+/// See fsync(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fsync(fd: c_int) -> c_int {
+    change_open(fd, &[3], || unsafe { libc::syscall(libc::SYS_fsync, fd) as c_int })
+}
+
+/// See fsync(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fdatasync(fd: c_int) -> c_int {
+    change_open(fd, &[4], || unsafe { libc::syscall(libc::SYS_fdatasync, fd) as c_int })
+}
+
+/// See lseek(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn lseek(fd: c_int, at: off_t, whence: c_int) -> off_t {
+    if WAITING.load(Ordering::Relaxed) && is_known(fd) {
+        let appends = table().file(fd).is_some_and(|it| it.1.appends);
+        if appends || (whence != libc::SEEK_SET && whence != libc::SEEK_CUR) {
+            let_out_waiting();
+        }
+    }
+    native_seek(fd, at, whence)
+}
+
+/// See lseek(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn lseek64(fd: c_int, at: off_t, whence: c_int) -> off_t {
+    lseek(fd, at, whence)
+}
+
+unsafe fn slice<'a>(from: *const c_void, length: size_t) -> &'a [u8] {
+    if length == 0 {
+        return &[];
+    }
+    unsafe { std::slice::from_raw_parts(from.cast(), length) }
+}
+
+unsafe fn gathered(rows: *const libc::iovec, n: c_int) -> Vec<u8> {
+    let row = |idx: usize| unsafe { *rows.add(idx) };
+    let n = usize::try_from(n).unwrap_or(0);
+    let part = |it: libc::iovec| unsafe { slice(it.iov_base, it.iov_len) };
+    (0..n).flat_map(|idx| part(row(idx))).copied().collect()
+}
+
+/// See write(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
+    if is_known(fd) {
+        return take(fd, None, unsafe { slice(from, length) });
+    }
+    unsafe { libc::syscall(libc::SYS_write, fd, from, length) as ssize_t }
+}
+
+/// See pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite(
+    fd: c_int,
+    from: *const c_void,
+    length: size_t,
+    at: off_t,
+) -> ssize_t {
+    if is_known(fd) && 0 <= at {
+        return take(fd, Some(at as u64), unsafe { slice(from, length) });
+    }
+    unsafe { libc::syscall(libc::SYS_pwrite64, fd, from, length, at) as ssize_t }
+}
+
+/// See pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite64(
+    fd: c_int,
+    from: *const c_void,
+    length: size_t,
+    at: off_t,
+) -> ssize_t {
+    unsafe { pwrite(fd, from, length, at) }
+}
+
+/// See writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
+    if is_known(fd) {
+        return take(fd, None, &unsafe { gathered(rows, n) });
+    }
+    unsafe { libc::syscall(libc::SYS_writev, fd, rows, n) as ssize_t }
+}
+
+/// See writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+) -> ssize_t {
+    if is_known(fd) && 0 <= at {
+        return take(fd, Some(at as u64), &unsafe { gathered(rows, n) });
+    }
+    unsafe { libc::syscall(libc::SYS_pwritev, fd, rows, n, at, 0) as ssize_t }
+}
+
+/// See writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev64(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+) -> ssize_t {
+    unsafe { pwritev(fd, rows, n, at) }
+}
+
+/// See read(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
+    if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
+        return unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) };
+    }
+    let_out_waiting();
+    unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t }
+}
+
+/// What a program that is compiled with checks calls for read(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(
+    fd: c_int,
+    to: *mut c_void,
+    length: size_t,
+    room: size_t,
+) -> ssize_t {
+    if room < length {
+        real::fail("read() of more bytes than there is room for");
+    }
+    unsafe { read(fd, to, length) }
+}
+
+/// See pread(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pread(fd: c_int, to: *mut c_void, length: size_t, at: off_t) -> ssize_t {
+    let_out_waiting();
+    unsafe { libc::syscall(libc::SYS_pread64, fd, to, length, at) as ssize_t }
+}
+
+/// See pread(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, length: size_t, at: off_t) -> ssize_t {
+    unsafe { pread(fd, to, length, at) }
+}
+
+/// See readv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
+    let_out_waiting();
+    unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
+}
+
+/// See sendfile(2): a program that is told that it cannot copies by itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    to: c_int,
+    from: c_int,
+    at: *mut off_t,
+    length: size_t,
+) -> ssize_t {
+    let_out_waiting();
+    if is_known(to) {
+        return failed(libc::EINVAL) as ssize_t;
+    }
+    unsafe { libc::syscall(libc::SYS_sendfile, to, from, at, length) as ssize_t }
+}
+
+/// See sendfile(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile64(
+    to: c_int,
+    from: c_int,
+    at: *mut off_t,
+    length: size_t,
+) -> ssize_t {
+    unsafe { sendfile(to, from, at, length) }
+}
+
+/// See copy_file_range(2), and [`sendfile`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn copy_file_range(
+    from: c_int,
+    from_at: *mut off_t,
+    to: c_int,
+    to_at: *mut off_t,
+    length: size_t,
+    flags: libc::c_uint,
+) -> ssize_t {
+    let_out_waiting();
+    if is_known(to) {
+        return failed(libc::EXDEV) as ssize_t;
+    }
+    let number = libc::SYS_copy_file_range;
+    unsafe { libc::syscall(number, from, from_at, to, to_at, length, flags) as ssize_t }
+}

@@ -1,0 +1,306 @@
+//! Streams of the C library on files of the program's, and files with names of chance.
+//!
+//! The C library writes its streams by ways that no other library can stand in.  So a stream on a
+//! file that is written is one whose reading and writing it asks for.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Mutex;
+
+use libc::{FILE, off_t, size_t, ssize_t};
+
+use crate::files::{self, Opening, failed, is_begun, is_known, is_served, last_error, open_for};
+
+/// What stands behind a stream.
+struct Cookie {
+    fd: c_int,
+    stream: *mut FILE,
+}
+
+#[repr(C)]
+struct Functions {
+    read: Option<unsafe extern "C" fn(*mut c_void, *mut c_char, size_t) -> ssize_t>,
+    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> ssize_t>,
+    seek: Option<unsafe extern "C" fn(*mut c_void, *mut off_t, c_int) -> c_int>,
+    close: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+}
+
+unsafe extern "C" {
+    fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
+}
+
+/// The descriptors of our streams, by address, and where their cookies are.
+static STREAMS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+fn cookie_of(stream: *mut FILE) -> Option<*mut Cookie> {
+    let streams = STREAMS.lock().unwrap_or_else(|it| it.into_inner());
+    streams.get(&(stream as usize)).map(|it| *it as *mut Cookie)
+}
+
+unsafe extern "C" fn read(cookie: *mut c_void, to: *mut c_char, length: size_t) -> ssize_t {
+    unsafe { files::read((*cookie.cast::<Cookie>()).fd, to.cast(), length) }
+}
+
+unsafe extern "C" fn write(cookie: *mut c_void, from: *const c_char, length: size_t) -> ssize_t {
+    // The C library takes 0 for a failure here.
+    unsafe { files::write((*cookie.cast::<Cookie>()).fd, from.cast(), length) }.max(0)
+}
+
+unsafe extern "C" fn seek(cookie: *mut c_void, at: *mut off_t, whence: c_int) -> c_int {
+    let found = files::lseek(unsafe { (*cookie.cast::<Cookie>()).fd }, unsafe { *at }, whence);
+    if found < 0 {
+        return -1;
+    }
+    unsafe { *at = found };
+    0
+}
+
+unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    let cookie = unsafe { Box::from_raw(cookie.cast::<Cookie>()) };
+    let mut streams = STREAMS.lock().unwrap_or_else(|it| it.into_inner());
+    streams.remove(&(cookie.stream as usize));
+    drop(streams);
+    files::close(cookie.fd)
+}
+
+/// A stream of ours on a descriptor.
+fn stream_on(fd: c_int, mode: *const c_char) -> *mut FILE {
+    let cookie = Box::into_raw(Box::new(Cookie { fd, stream: std::ptr::null_mut() }));
+    let functions =
+        Functions { read: Some(read), write: Some(write), seek: Some(seek), close: Some(close) };
+    let stream = unsafe { fopencookie(cookie.cast(), mode, functions) };
+    if stream.is_null() {
+        drop(unsafe { Box::from_raw(cookie) });
+        return stream;
+    }
+    unsafe { (*cookie).stream = stream };
+    let mut streams = STREAMS.lock().unwrap_or_else(|it| it.into_inner());
+    streams.insert(stream as usize, cookie as usize);
+    stream
+}
+
+/// The C library's own function.
+fn next(name: &CStr) -> usize {
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
+}
+
+/// What fopen(3) opens a file with; nothing if the mode is none.
+fn flags_of(mode: &CStr) -> Option<c_int> {
+    let (first, rest) = mode.to_bytes().split_first()?;
+    let rest = rest.split(|it| *it == b',').next().unwrap_or_default();
+    let both = rest.contains(&b'+');
+    let base = match first {
+        b'r' => 0,
+        b'w' => libc::O_CREAT | libc::O_TRUNC,
+        b'a' => libc::O_CREAT | libc::O_APPEND,
+        _ => return None,
+    };
+    let access = match (first, both) {
+        (_, true) => libc::O_RDWR,
+        (b'r', false) => libc::O_RDONLY,
+        _ => libc::O_WRONLY,
+    };
+    let more = [(b'x', libc::O_EXCL), (b'e', libc::O_CLOEXEC)];
+    let more = more.iter().filter(|it| rest.contains(&it.0)).fold(0, |sum, it| sum | it.1);
+    Some(base | access | more)
+}
+
+/// See fopen(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
+    let flags = flags_of(unsafe { CStr::from_ptr(mode) });
+    let path = unsafe { CStr::from_ptr(path) };
+    let flags = match flags {
+        Some(it) if is_served() || is_begun() => it,
+        _ => {
+            type Function = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
+            let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fopen")) };
+            return unsafe { real(path.as_ptr(), mode) };
+        }
+    };
+    let fd = open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 });
+    if fd < 0 {
+        return std::ptr::null_mut();
+    }
+    let stream = unsafe { fdopen(fd, mode) };
+    if stream.is_null() {
+        let error = last_error();
+        files::close(fd);
+        failed(error);
+    }
+    stream
+}
+
+/// See fopen(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE {
+    unsafe { fopen(path, mode) }
+}
+
+/// See fdopen(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+    if is_known(fd) {
+        return stream_on(fd, mode);
+    }
+    type Function = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fdopen")) };
+    unsafe { real(fd, mode) }
+}
+
+/// See freopen(3).  What goes to a stream of the C library's own goes to memory first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn freopen(
+    path: *const c_char,
+    mode: *const c_char,
+    stream: *mut FILE,
+) -> *mut FILE {
+    let flags = flags_of(unsafe { CStr::from_ptr(mode) });
+    let ours = cookie_of(stream);
+    let writes = flags.is_some_and(|it| it & libc::O_ACCMODE != libc::O_RDONLY);
+    let (Some(flags), true) = (flags, is_served() && !path.is_null()) else {
+        type Function = unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
+        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"freopen")) };
+        return unsafe { real(path, mode, stream) };
+    };
+    unsafe { libc::fflush(stream) };
+    let open = || {
+        let path = unsafe { CStr::from_ptr(path) };
+        open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 })
+    };
+    match ours {
+        Some(cookie) => {
+            files::close(unsafe { (*cookie).fd });
+            let fd = open();
+            unsafe { (*cookie).fd = fd };
+            if fd < 0 {
+                return std::ptr::null_mut();
+            }
+        }
+        None => {
+            let fd = open();
+            if fd < 0 {
+                return std::ptr::null_mut();
+            }
+            let own = unsafe { fileno(stream) };
+            // A stream of the C library's own can be read from, but not written to, as ours are.
+            let done = if writes && is_known(fd) {
+                files::divert(own, fd)
+            } else {
+                files::dup3(fd, own, 0)
+            };
+            files::close(fd);
+            if done < 0 {
+                return std::ptr::null_mut();
+            }
+        }
+    }
+    unsafe { libc::clearerr(stream) };
+    stream
+}
+
+/// See freopen(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn freopen64(
+    path: *const c_char,
+    mode: *const c_char,
+    stream: *mut FILE,
+) -> *mut FILE {
+    unsafe { freopen(path, mode, stream) }
+}
+
+/// See fileno(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fileno(stream: *mut FILE) -> c_int {
+    if let Some(cookie) = cookie_of(stream) {
+        return unsafe { (*cookie).fd };
+    }
+    type Function = unsafe extern "C" fn(*mut FILE) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fileno")) };
+    unsafe { real(stream) }
+}
+
+/// See fileno(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fileno_unlocked(stream: *mut FILE) -> c_int {
+    unsafe { fileno(stream) }
+}
+
+/// Letters of a name of chance.
+const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+/// How many names are tried.
+const TRIES_MAX: u32 = 1000;
+
+/// Puts six letters that all replicas draw alike before the `rest` last bytes of a template, until
+/// `make` has made something of that name.
+unsafe fn with_chance(
+    template: *mut c_char,
+    rest: c_int,
+    make: impl Fn(*const c_char) -> c_int,
+) -> c_int {
+    let length = unsafe { libc::strlen(template) };
+    let Some(start) = length.checked_sub(6 + usize::try_from(rest).unwrap_or(length)) else {
+        return failed(libc::EINVAL);
+    };
+    let row = unsafe { std::slice::from_raw_parts_mut(template.cast::<u8>().add(start), 6) };
+    if row != b"XXXXXX" {
+        return failed(libc::EINVAL);
+    }
+    for _ in 0..TRIES_MAX {
+        let mut dice = [0_u8; 6];
+        unsafe { crate::clock::getrandom(dice.as_mut_ptr().cast(), dice.len(), 0) };
+        for (to, it) in row.iter_mut().zip(dice) {
+            *to = LETTERS[usize::from(it) % LETTERS.len()];
+        }
+        let made = make(template);
+        if 0 <= made || last_error() != libc::EEXIST {
+            return made;
+        }
+    }
+    failed(libc::EEXIST)
+}
+
+/// See mkstemp(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkostemps(template: *mut c_char, rest: c_int, flags: c_int) -> c_int {
+    unsafe {
+        with_chance(template, rest, |path| {
+            let flags = flags | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+            crate::names::open(path, flags, 0o600)
+        })
+    }
+}
+
+/// See mkstemp(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkostemp(template: *mut c_char, flags: c_int) -> c_int {
+    unsafe { mkostemps(template, 0, flags) }
+}
+
+/// See mkstemp(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkstemps(template: *mut c_char, rest: c_int) -> c_int {
+    unsafe { mkostemps(template, rest, 0) }
+}
+
+/// See mkstemp(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkstemp(template: *mut c_char) -> c_int {
+    unsafe { mkostemps(template, 0, 0) }
+}
+
+/// See mkstemp(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkstemp64(template: *mut c_char) -> c_int {
+    unsafe { mkostemps(template, 0, 0) }
+}
+
+/// See mkdtemp(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkdtemp(template: *mut c_char) -> *mut c_char {
+    let made = unsafe { with_chance(template, 0, |path| crate::names::mkdir(path, 0o700)) };
+    if made < 0 { std::ptr::null_mut() } else { template }
+}
