@@ -11,14 +11,12 @@
 //!
 //! Only the thread that calls MPI is served, as with clocks: others have no order.
 
-#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
-
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use libc::{off_t, size_t, ssize_t};
+use libc::{off_t, ssize_t};
 use selvedge_stmr::message::EventKind;
 use selvedge_stmr::verdict::Double;
 use selvedge_stmr::writes::{self, AT_END, Again, Change, Record, Writes};
@@ -41,7 +39,7 @@ pub(crate) type Identity = [u64; 2];
 
 /// What a descriptor is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// Bytes with places.
     Regular,
     /// A pipe, a terminal: bytes go and come, and have no places.
@@ -51,14 +49,14 @@ enum Kind {
 }
 
 /// A file that the program has open for writing.
-struct File {
-    kind: Kind,
+pub(crate) struct File {
+    pub(crate) kind: Kind,
     /// What is written goes to the end.
-    appends: bool,
+    pub(crate) appends: bool,
     /// What the program opened it with.
-    flags: c_int,
+    pub(crate) flags: c_int,
     /// What a write that was let out later came to, until the program is told.
-    error: c_int,
+    pub(crate) error: c_int,
 }
 
 /// What goes to a descriptor of the C library's own, such as that of standard output after
@@ -69,8 +67,8 @@ struct Drain {
     length: u64,
 }
 
-struct Table {
-    of: BTreeMap<c_int, u64>,
+pub(crate) struct Table {
+    pub(crate) of: BTreeMap<c_int, u64>,
     files: BTreeMap<u64, File>,
     n_files: u64,
     writes: Writes,
@@ -89,14 +87,14 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
 static KNOWN: [AtomicBool; DESCRIPTORS_MAX] = [const { AtomicBool::new(false) }; DESCRIPTORS_MAX];
 
 /// Something waits to be let out.
-static WAITING: AtomicBool = AtomicBool::new(false);
+pub(crate) static WAITING: AtomicBool = AtomicBool::new(false);
 
-fn table() -> MutexGuard<'static, Table> {
+pub(crate) fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(|it| it.into_inner())
 }
 
 impl Table {
-    fn file(&mut self, fd: c_int) -> Option<(u64, &mut File)> {
+    pub(crate) fn file(&mut self, fd: c_int) -> Option<(u64, &mut File)> {
         let id = *self.of.get(&fd)?;
         Some((id, self.files.get_mut(&id)?))
     }
@@ -105,14 +103,14 @@ impl Table {
         self.of.iter().find(|it| *it.1 == file).map(|it| *it.0)
     }
 
-    fn enter(&mut self, fd: c_int, id: u64) {
+    pub(crate) fn enter(&mut self, fd: c_int, id: u64) {
         if let Some(it) = usize::try_from(fd).ok().and_then(|it| KNOWN.get(it)) {
             it.store(true, Ordering::Relaxed);
             self.of.insert(fd, id);
         }
     }
 
-    fn strike(&mut self, fd: c_int) {
+    pub(crate) fn strike(&mut self, fd: c_int) {
         if let Some(it) = usize::try_from(fd).ok().and_then(|it| KNOWN.get(it)) {
             it.store(false, Ordering::Relaxed);
         }
@@ -268,7 +266,7 @@ pub(crate) fn open_for(opening: &Opening<'_>) -> c_int {
 impl State {
     /// Opens for reading; whether there is such a file is the meta's to say, since it may come or
     /// go.
-    fn open_to_read(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
+    pub(crate) fn open_to_read(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
         self.let_out();
         let &Opening { dir, path, flags, mode } = opening;
         if self.own_names.contains(path) {
@@ -507,7 +505,7 @@ fn write_on(fd: c_int, bytes: &[u8]) -> Result<(), c_int> {
     Ok(())
 }
 
-fn read_at(fd: c_int, at: u64, length: usize) -> Vec<u8> {
+pub(crate) fn read_at(fd: c_int, at: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let n = unsafe { libc::syscall(libc::SYS_pread64, fd, bytes.as_mut_ptr(), length, at) };
     bytes.truncate(usize::try_from(n).unwrap_or(0));
@@ -632,7 +630,7 @@ pub(crate) fn divert(fd: c_int, to: c_int) -> c_int {
 }
 
 /// Lets out all that was diverted from `fd`, which becomes something else.
-fn end_diverting(fd: c_int) {
+pub(crate) fn end_diverting(fd: c_int) {
     let memory = native_stat(fd).map(|it| [it.st_dev, it.st_ino]);
     let is_it = |it: &Drain| native_stat(it.from).map(|it| [it.st_dev, it.st_ino]) == memory;
     if !table().drains.iter().any(is_it) {
@@ -648,403 +646,65 @@ fn end_diverting(fd: c_int) {
     }
 }
 
-/// See close(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn close(fd: c_int) -> c_int {
-    if !is_known(fd) {
-        return native_close(fd);
-    }
-    let_out_waiting();
-    let error = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
-    table().strike(fd);
-    let code = native_close(fd);
-    if error != 0 { failed(error) } else { code }
-}
-
-/// A second descriptor of the same file.
-fn known_too(from: c_int, to: c_int) -> c_int {
-    if 0 <= to {
-        let mut table = table();
-        table.strike(to);
-        if let Some(&id) = table.of.get(&from) {
-            table.enter(to, id);
-        }
-    }
-    to
-}
-
-/// See dup(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn dup(fd: c_int) -> c_int {
-    let to = unsafe { libc::syscall(libc::SYS_dup, fd) as c_int };
-    if is_known(fd) { known_too(fd, to) } else { to }
-}
-
-/// See dup2(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
-    if fd == to {
-        return unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_GETFD) as c_int }.min(0) + to;
-    }
-    dup3(fd, to, 0)
-}
-
-/// See dup2(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
-    if is_served() {
-        end_diverting(to);
-        if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
-            return divert(to, fd);
-        }
-        if is_known(to) {
-            let_out_waiting();
-            table().strike(to);
-        }
-    }
-    let done = unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int };
-    if is_known(fd) { known_too(fd, done) } else { done }
-}
-
-/// See fcntl(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fcntl(fd: c_int, what: c_int, with: usize) -> c_int {
-    let native = || unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int };
-    if !is_known(fd) {
-        return native();
-    }
-    match what {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => known_too(fd, native()),
-        libc::F_GETFL => {
-            let flags = table().file(fd).map_or(0, |it| it.1.flags);
-            native() & !libc::O_ACCMODE | flags & (libc::O_APPEND | libc::O_ACCMODE)
-        }
-        libc::F_SETFL => {
-            if let Some((_, file)) = table().file(fd) {
-                file.appends = with as c_int & libc::O_APPEND != 0;
-                file.flags = file.flags & !libc::O_APPEND | with as c_int & libc::O_APPEND;
-            }
-            let with = with & !(libc::O_APPEND | libc::O_DIRECT) as usize;
-            unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int }
-        }
-        libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
-            let waits = what == libc::F_SETLKW || what == libc::F_OFD_SETLKW;
-            let at_once = if what < libc::F_OFD_GETLK { libc::F_SETLK } else { libc::F_OFD_SETLK };
-            lock_for(fd, waits, || unsafe {
-                libc::syscall(libc::SYS_fcntl, fd, at_once, with) as c_int
-            })
-        }
-        _ => native(),
-    }
-}
-
-/// See fcntl(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fcntl64(fd: c_int, what: c_int, with: usize) -> c_int {
-    unsafe { fcntl(fd, what, with) }
-}
-
-/// See flock(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
-    let native = |how: c_int| unsafe { libc::syscall(libc::SYS_flock, fd, how) as c_int };
-    if !is_served() {
-        return native(how);
-    }
-    lock_for(fd, how & libc::LOCK_NB == 0, || native(how | libc::LOCK_NB))
-}
-
-/// A lock against other programs is the meta's: its replicas would wait for each other.
-fn lock_for(fd: c_int, waits: bool, attempt: impl Fn() -> c_int) -> c_int {
-    if !is_served() {
-        return attempt();
-    }
-    let_out_waiting();
-    let error = decided(&[4, u64::from(waits)], || {
-        if attempt() == 0 {
-            return Some(0);
-        }
-        let error = last_error();
-        let is_taken = error == libc::EAGAIN || error == libc::EACCES;
-        (!waits || !is_taken).then_some(error)
-    });
-    let _ = fd;
-    if error == 0 { 0 } else { failed(error) }
-}
-
-/// The meta's error, or 0; it is asked again until it has an answer.
-fn decided(which: &[u64], attempt: impl Fn() -> Option<c_int>) -> c_int {
-    let _inside = Inside::enter();
-    state::with(|state| {
-        state.mix(&[&[FILES], which].concat());
-        let (answer, _) =
-            state.event(EventKind::Decision, |_| Some(bytes_of(&[attempt()? as u64])));
+impl State {
+    /// Something about an open file that changes it, and may be done twice; its error, or 0.
+    pub(crate) fn change_open(
+        &mut self,
+        fd: c_int,
+        row: &[u64],
+        attempt: impl Fn() -> c_int,
+    ) -> c_int {
+        self.let_out();
+        let file = table().file(fd).map_or(0, |it| it.0);
+        self.mix(&[FILES, 5]);
+        self.compare(bytes_of(&[row, &[file]].concat()));
+        let (answer, _) = self.event(EventKind::Decision, |_| {
+            let error = if attempt() == 0 { 0 } else { last_error() };
+            Some(bytes_of(&[error as u64]))
+        });
         words(&answer)[0] as c_int
-    })
-}
-
-/// Something about an open file that changes it, and may be done twice.
-fn change_open(fd: c_int, row: &[u64], attempt: impl Fn() -> c_int) -> c_int {
-    if !is_known(fd) || !is_served() {
-        return attempt();
-    }
-    let_out_waiting();
-    let file = table().file(fd).map_or(0, |it| it.0);
-    let error = {
-        let _inside = Inside::enter();
-        state::with(|state| {
-            state.mix(&[FILES, 5]);
-            state.compare(bytes_of(&[row, &[file]].concat()));
-            let (answer, _) = state.event(EventKind::Decision, |_| {
-                let error = if attempt() == 0 { 0 } else { last_error() };
-                Some(bytes_of(&[error as u64]))
-            });
-            words(&answer)[0] as c_int
-        })
-    };
-    let earlier = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
-    match (earlier, error) {
-        (0, 0) => 0,
-        (0, error) | (error, _) => failed(error),
     }
 }
 
-/// See ftruncate(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
-    change_open(fd, &[1, length as u64], || unsafe {
+/// How long a file is that one descriptor is of.
+pub(crate) fn native_size(fd: c_int) -> Option<u64> {
+    native_stat(fd).map(|it| it.st_size as u64)
+}
+
+/// Makes a file this long; its error, or 0.
+pub(crate) fn set_length(state: &mut State, fd: c_int, length: off_t) -> c_int {
+    state.change_open(fd, &[1, length as u64], || unsafe {
         libc::syscall(libc::SYS_ftruncate, fd, length) as c_int
     })
 }
 
-/// See ftruncate(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
-    ftruncate(fd, length)
-}
-
-/// See fallocate(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
-    change_open(fd, &[2, how as u64, at as u64, length as u64], || unsafe {
-        libc::syscall(libc::SYS_fallocate, fd, how, at, length) as c_int
-    })
-}
-
-/// See fallocate(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
-    fallocate(fd, how, at, length)
-}
-
-/// See posix_fallocate(3), which returns the error.
-#[unsafe(no_mangle)]
-pub extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
-    if fallocate(fd, 0, at, length) == 0 { 0 } else { last_error() }
-}
-
-/// See posix_fallocate(3).
-#[unsafe(no_mangle)]
-pub extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_int {
-    posix_fallocate(fd, at, length)
-}
-
-/// See fsync(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn fsync(fd: c_int) -> c_int {
-    change_open(fd, &[3], || unsafe { libc::syscall(libc::SYS_fsync, fd) as c_int })
-}
-
-/// See fsync(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn fdatasync(fd: c_int) -> c_int {
-    change_open(fd, &[4], || unsafe { libc::syscall(libc::SYS_fdatasync, fd) as c_int })
-}
-
-/// See lseek(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn lseek(fd: c_int, at: off_t, whence: c_int) -> off_t {
-    if WAITING.load(Ordering::Relaxed) && is_known(fd) {
-        let appends = table().file(fd).is_some_and(|it| it.1.appends);
-        if appends || (whence != libc::SEEK_SET && whence != libc::SEEK_CUR) {
-            let_out_waiting();
-        }
+/// Has a file's bytes on its disk; its error, or 0.
+pub(crate) fn sync(state: &mut State, fd: c_int) -> c_int {
+    if !is_known(fd) {
+        return 0;
     }
-    native_seek(fd, at, whence)
+    state.change_open(fd, &[3], || unsafe { libc::syscall(libc::SYS_fsync, fd) as c_int })
 }
 
-/// See lseek(2).
-#[unsafe(no_mangle)]
-pub extern "C" fn lseek64(fd: c_int, at: off_t, whence: c_int) -> off_t {
-    lseek(fd, at, whence)
+/// Closes what was opened by [`State::open_to_write`] or [`State::open_to_read`], when nothing of
+/// it waits; the error that nobody was told, or 0.
+pub(crate) fn forget(fd: c_int) -> c_int {
+    let error = error_of(fd);
+    table().strike(fd);
+    native_close(fd);
+    error
 }
 
-unsafe fn slice<'a>(from: *const c_void, length: size_t) -> &'a [u8] {
-    if length == 0 {
-        return &[];
+/// The error of a write that was let out, or 0.
+pub(crate) fn error_of(fd: c_int) -> c_int {
+    table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error))
+}
+
+/// Bytes that stand there, once they are let out.
+pub(crate) fn push(fd: c_int, at: u64, bytes: &[u8]) {
+    let mut table = table();
+    if let Some(&id) = table.of.get(&fd) {
+        table.writes.push(id, at, bytes);
+        WAITING.store(true, Ordering::Relaxed);
     }
-    unsafe { std::slice::from_raw_parts(from.cast(), length) }
-}
-
-unsafe fn gathered(rows: *const libc::iovec, n: c_int) -> Vec<u8> {
-    let row = |idx: usize| unsafe { *rows.add(idx) };
-    let n = usize::try_from(n).unwrap_or(0);
-    let part = |it: libc::iovec| unsafe { slice(it.iov_base, it.iov_len) };
-    (0..n).flat_map(|idx| part(row(idx))).copied().collect()
-}
-
-/// See write(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
-    if is_known(fd) {
-        return take(fd, None, unsafe { slice(from, length) });
-    }
-    unsafe { libc::syscall(libc::SYS_write, fd, from, length) as ssize_t }
-}
-
-/// See pwrite(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwrite(
-    fd: c_int,
-    from: *const c_void,
-    length: size_t,
-    at: off_t,
-) -> ssize_t {
-    if is_known(fd) && 0 <= at {
-        return take(fd, Some(at as u64), unsafe { slice(from, length) });
-    }
-    unsafe { libc::syscall(libc::SYS_pwrite64, fd, from, length, at) as ssize_t }
-}
-
-/// See pwrite(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwrite64(
-    fd: c_int,
-    from: *const c_void,
-    length: size_t,
-    at: off_t,
-) -> ssize_t {
-    unsafe { pwrite(fd, from, length, at) }
-}
-
-/// See writev(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn writev(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
-    if is_known(fd) {
-        return take(fd, None, &unsafe { gathered(rows, n) });
-    }
-    unsafe { libc::syscall(libc::SYS_writev, fd, rows, n) as ssize_t }
-}
-
-/// See writev(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev(
-    fd: c_int,
-    rows: *const libc::iovec,
-    n: c_int,
-    at: off_t,
-) -> ssize_t {
-    if is_known(fd) && 0 <= at {
-        return take(fd, Some(at as u64), &unsafe { gathered(rows, n) });
-    }
-    unsafe { libc::syscall(libc::SYS_pwritev, fd, rows, n, at, 0) as ssize_t }
-}
-
-/// See writev(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev64(
-    fd: c_int,
-    rows: *const libc::iovec,
-    n: c_int,
-    at: off_t,
-) -> ssize_t {
-    unsafe { pwritev(fd, rows, n, at) }
-}
-
-/// See read(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
-    if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
-        return unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) };
-    }
-    let_out_waiting();
-    unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t }
-}
-
-/// What a program that is compiled with checks calls for read(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __read_chk(
-    fd: c_int,
-    to: *mut c_void,
-    length: size_t,
-    room: size_t,
-) -> ssize_t {
-    if room < length {
-        real::fail("read() of more bytes than there is room for");
-    }
-    unsafe { read(fd, to, length) }
-}
-
-/// See pread(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pread(fd: c_int, to: *mut c_void, length: size_t, at: off_t) -> ssize_t {
-    let_out_waiting();
-    unsafe { libc::syscall(libc::SYS_pread64, fd, to, length, at) as ssize_t }
-}
-
-/// See pread(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, length: size_t, at: off_t) -> ssize_t {
-    unsafe { pread(fd, to, length, at) }
-}
-
-/// See readv(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
-    let_out_waiting();
-    unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
-}
-
-/// See sendfile(2): a program that is told that it cannot copies by itself.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile(
-    to: c_int,
-    from: c_int,
-    at: *mut off_t,
-    length: size_t,
-) -> ssize_t {
-    let_out_waiting();
-    if is_known(to) {
-        return failed(libc::EINVAL) as ssize_t;
-    }
-    unsafe { libc::syscall(libc::SYS_sendfile, to, from, at, length) as ssize_t }
-}
-
-/// See sendfile(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile64(
-    to: c_int,
-    from: c_int,
-    at: *mut off_t,
-    length: size_t,
-) -> ssize_t {
-    unsafe { sendfile(to, from, at, length) }
-}
-
-/// See copy_file_range(2), and [`sendfile`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn copy_file_range(
-    from: c_int,
-    from_at: *mut off_t,
-    to: c_int,
-    to_at: *mut off_t,
-    length: size_t,
-    flags: libc::c_uint,
-) -> ssize_t {
-    let_out_waiting();
-    if is_known(to) {
-        return failed(libc::EXDEV) as ssize_t;
-    }
-    let number = libc::SYS_copy_file_range;
-    unsafe { libc::syscall(number, from, from_at, to, to_at, length, flags) as ssize_t }
 }

@@ -11,8 +11,9 @@
 //! their types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests
 //! (`request`), collectives (`collective`), calls with counts of 64 bits (`large`), what the C
 //! library is asked for that differs between replicas (`clock`), and what it is asked to change in
-//! the world: files (`files`), those that are none (`devices`), their names (`names`), and the C
-//! library's own way of writing them (`streams`).
+//! the world: files (`files`) and their descriptors (`descriptors`), those that are none
+//! (`devices`), their names (`names`), the C library's own way of writing them (`streams`), and
+//! MPI's (`mpi_files`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -55,11 +56,15 @@ mod clock;
 
 mod files;
 
+mod descriptors;
+
 mod devices;
 
 mod names;
 
 mod streams;
+
+mod mpi_files;
 
 use real::Call;
 use state::State;

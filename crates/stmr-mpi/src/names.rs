@@ -1,7 +1,8 @@
 //! Names of files: changed once for all replicas, and asked about with one answer.
 //!
-//! A change is compared first, so a replica that erred removes nothing.  What stood behind its names
-//! is told before the meta makes it, so that who is promoted in the middle knows whether it was made.
+//! A change is compared first, so a replica that erred removes nothing.  What stood behind its
+//! names is told before the meta makes it, so that who is promoted in the middle knows whether it
+//! was made.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
@@ -17,7 +18,7 @@ use crate::files::{
     is_served, last_error, let_out_waiting, open_for, words,
 };
 use crate::real::Inside;
-use crate::state;
+use crate::state::{self, State};
 
 const HERE: c_int = libc::AT_FDCWD;
 
@@ -55,41 +56,55 @@ fn change(
     if !is_begun() || places.iter().any(|it| is_devices(*it)) {
         return make(&own) as c_int;
     }
+    let _inside = Inside::enter();
+    let error = state::with(|state| change_in(state, kind, places, numbers, make));
+    if error == 0 { 0 } else { failed(error) }
+}
+
+/// See [`change`]; the error, or 0.
+fn change_in(
+    state: &mut State,
+    kind: Option<Change>,
+    places: &[Place],
+    numbers: &[u64],
+    make: impl Fn(&[*const c_char]) -> c_long,
+) -> c_int {
     let row = bytes_of(numbers);
     let fixed = row.len();
-    let _inside = Inside::enter();
-    let error = state::with(|state| {
-        state.mix(&[FILES, 7]);
-        let own_names: Vec<&CStr> = own.iter().map(|it| unsafe { name(*it) }).collect();
-        let Some(row) = state.compare_names(row, &own_names) else {
-            return if make(&own) == 0 { 0 } else { last_error() };
-        };
-        let names: Vec<CString> = row[fixed..]
-            .split(|it| *it == 0)
-            .take(places.len())
-            .map(|it| CString::new(it).expect("it was split at zeros"))
-            .collect();
-        let right: Vec<*const c_char> = names.iter().map(|it| it.as_ptr()).collect();
-        let look = || {
-            let at = |idx: usize| places.get(idx).and_then(|it| identity(it.dir, &names[idx]));
-            [at(0), at(1)]
-        };
-        let (before, is_first) = state
-            .event(EventKind::Decision, |_| Some(bytes_of(&look().map(identity_words).concat())));
-        let before = words(&before);
-        let before = [identity_of(&before[..3]), identity_of(&before[3..])];
-        let (answer, _) = state.event(EventKind::Decision, |_| {
-            let is_made = |it: Change| writes::again(it, before, look()) == Again::Made;
-            let error = if !is_first && kind.is_some_and(is_made) || make(&right) == 0 {
-                0
-            } else {
-                last_error()
-            };
-            Some(bytes_of(&[error as u64]))
-        });
-        words(&answer)[0] as c_int
+    state.mix(&[FILES, 7]);
+    let own: Vec<*const c_char> = places.iter().map(|it| it.path).collect();
+    let own_names: Vec<&CStr> = own.iter().map(|it| unsafe { name(*it) }).collect();
+    let Some(row) = state.compare_names(row, &own_names) else {
+        return if make(&own) == 0 { 0 } else { last_error() };
+    };
+    let names: Vec<CString> = row[fixed..]
+        .split(|it| *it == 0)
+        .take(places.len())
+        .map(|it| CString::new(it).expect("it was split at zeros"))
+        .collect();
+    let right: Vec<*const c_char> = names.iter().map(|it| it.as_ptr()).collect();
+    let look = || {
+        let at = |idx: usize| places.get(idx).and_then(|it| identity(it.dir, &names[idx]));
+        [at(0), at(1)]
+    };
+    let (before, is_first) =
+        state.event(EventKind::Decision, |_| Some(bytes_of(&look().map(identity_words).concat())));
+    let before = words(&before);
+    let before = [identity_of(&before[..3]), identity_of(&before[3..])];
+    let (answer, _) = state.event(EventKind::Decision, |_| {
+        let is_made = |it: Change| writes::again(it, before, look()) == Again::Made;
+        let is_done = !is_first && kind.is_some_and(is_made) || make(&right) == 0;
+        Some(bytes_of(&[if is_done { 0 } else { last_error() } as u64]))
     });
-    if error == 0 { 0 } else { failed(error) }
+    words(&answer)[0] as c_int
+}
+
+/// Removes a file; the error, or 0.
+pub(crate) fn remove_file(state: &mut State, path: &CStr) -> c_int {
+    let place = Place::here(path.as_ptr());
+    change_in(state, Some(Change::Remove), &[place], &[1, 0], |it| unsafe {
+        libc::syscall(libc::SYS_unlinkat, HERE, it[0], 0)
+    })
 }
 
 /// No error, and the answer is where it is wanted: of a name that is each replica's own.

@@ -19,6 +19,7 @@ use crate::full::Contents;
 use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
 use crate::memory::{For, Memory};
+use crate::mpi_files::MpiFile;
 use crate::p2p::{Outgoing, Receive};
 use crate::real::{self, Blocking, Call};
 use crate::request::Request;
@@ -198,6 +199,7 @@ pub(crate) struct State {
     pub(crate) wait: Wait,
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
+    pub(crate) mpi_files: Vec<Option<MpiFile>>,
     /// Names of files that are another in each replica.
     pub(crate) own_names: std::collections::BTreeSet<std::ffi::CString>,
     log: Option<std::fs::File>,
@@ -251,6 +253,7 @@ impl State {
             gone_on: false,
             wait: Wait::new(told.replicas),
             sources: std::collections::BTreeSet::new(),
+            mpi_files: Vec::new(),
             own_names: std::collections::BTreeSet::new(),
             log: open_log(told),
             doing: "MPI_Init",

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 
 use libc::{FILE, off_t, size_t, ssize_t};
 
+use crate::descriptors;
 use crate::files::{self, Opening, failed, is_begun, is_known, is_served, last_error, open_for};
 
 /// What stands behind a stream.
@@ -40,16 +41,17 @@ fn cookie_of(stream: *mut FILE) -> Option<*mut Cookie> {
 }
 
 unsafe extern "C" fn read(cookie: *mut c_void, to: *mut c_char, length: size_t) -> ssize_t {
-    unsafe { files::read((*cookie.cast::<Cookie>()).fd, to.cast(), length) }
+    unsafe { descriptors::read((*cookie.cast::<Cookie>()).fd, to.cast(), length) }
 }
 
 unsafe extern "C" fn write(cookie: *mut c_void, from: *const c_char, length: size_t) -> ssize_t {
     // The C library takes 0 for a failure here.
-    unsafe { files::write((*cookie.cast::<Cookie>()).fd, from.cast(), length) }.max(0)
+    unsafe { descriptors::write((*cookie.cast::<Cookie>()).fd, from.cast(), length) }.max(0)
 }
 
 unsafe extern "C" fn seek(cookie: *mut c_void, at: *mut off_t, whence: c_int) -> c_int {
-    let found = files::lseek(unsafe { (*cookie.cast::<Cookie>()).fd }, unsafe { *at }, whence);
+    let found =
+        descriptors::lseek(unsafe { (*cookie.cast::<Cookie>()).fd }, unsafe { *at }, whence);
     if found < 0 {
         return -1;
     }
@@ -62,7 +64,7 @@ unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
     let mut streams = STREAMS.lock().unwrap_or_else(|it| it.into_inner());
     streams.remove(&(cookie.stream as usize));
     drop(streams);
-    files::close(cookie.fd)
+    descriptors::close(cookie.fd)
 }
 
 /// A stream of ours on a descriptor.
@@ -127,7 +129,7 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
     let stream = unsafe { fdopen(fd, mode) };
     if stream.is_null() {
         let error = last_error();
-        files::close(fd);
+        descriptors::close(fd);
         failed(error);
     }
     stream
@@ -172,7 +174,7 @@ pub unsafe extern "C" fn freopen(
     };
     match ours {
         Some(cookie) => {
-            files::close(unsafe { (*cookie).fd });
+            descriptors::close(unsafe { (*cookie).fd });
             let fd = open();
             unsafe { (*cookie).fd = fd };
             if fd < 0 {
@@ -189,9 +191,9 @@ pub unsafe extern "C" fn freopen(
             let done = if writes && is_known(fd) {
                 files::divert(own, fd)
             } else {
-                files::dup3(fd, own, 0)
+                descriptors::dup3(fd, own, 0)
             };
-            files::close(fd);
+            descriptors::close(fd);
             if done < 0 {
                 return std::ptr::null_mut();
             }

@@ -1,0 +1,122 @@
+/* MPI's own files: parts of one matrix through views, at places, one after the other, not waited
+   for; and what MPI says of files. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+
+#define WANT(it)                                                                                  \
+    do {                                                                                          \
+        if (!(it)) {                                                                              \
+            fprintf(stderr, "rank %d: %s\n", rank, #it);                                          \
+            MPI_Abort(MPI_COMM_WORLD, 9);                                                         \
+        }                                                                                         \
+    } while (0)
+
+static void want_class(int code, int wanted) {
+    int class;
+    MPI_Error_class(code, &class);
+    WANT(class == wanted);
+}
+
+enum { N = 48 };
+
+/* Each process has a block of columns of an N x N matrix. */
+static void columns(int round) {
+    MPI_File file;
+    MPI_Datatype block;
+    MPI_Status status;
+    int count, sizes[2] = {N, N}, parts[2] = {N, N / size}, starts[2] = {0, rank * (N / size)};
+    int n = N * (N / size);
+    double *mine = malloc(n * sizeof *mine), *back = calloc(n, sizeof *back);
+    for (int i = 0; i < n; i++) mine[i] = round * 1e6 + rank * 1e4 + i;
+    WANT(!MPI_File_open(MPI_COMM_WORLD, "matrix", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    MPI_Type_create_subarray(2, sizes, parts, starts, MPI_ORDER_C, MPI_DOUBLE, &block);
+    MPI_Type_commit(&block);
+    WANT(!MPI_File_set_view(file, 16, MPI_DOUBLE, block, "native", MPI_INFO_NULL));
+    WANT(!MPI_File_write_all(file, mine, n, MPI_DOUBLE, &status));
+    MPI_Get_count(&status, MPI_DOUBLE, &count);
+    WANT(count == n);
+    MPI_Offset at;
+    WANT(!MPI_File_get_position(file, &at) && at == n);
+    WANT(!MPI_File_get_byte_offset(file, 1, &at) && at == 16 + 8 * (starts[1] + 1));
+    WANT(!MPI_File_seek(file, 0, MPI_SEEK_SET));
+    WANT(!MPI_File_read_all(file, back, n, MPI_DOUBLE, &status));
+    WANT(!memcmp(mine, back, n * sizeof *mine));
+    WANT(!MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    if (rank == 0) WANT(!MPI_File_write_at(file, 0, "sixteen bytes   ", 16, MPI_CHAR, &status));
+    WANT(!MPI_File_sync(file));
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_get_size(file, &at);
+    WANT(at == 16 + 8 * N * N);
+    char head[17] = "";
+    MPI_Request request;
+    WANT(!MPI_File_iread_at(file, 0, head, 16, MPI_CHAR, &request) && !MPI_Wait(&request, &status));
+    WANT(!strcmp(head, "sixteen bytes   "));
+    MPI_Type_free(&block);
+    WANT(!MPI_File_close(&file) && file == MPI_FILE_NULL);
+    free(mine);
+    free(back);
+}
+
+/* Lines one behind the other, each process at its own place; types with holes in memory. */
+static void lines(void) {
+    MPI_File file;
+    MPI_Status status;
+    char line[32], row[2 * 32];
+    WANT(!MPI_File_open(MPI_COMM_WORLD, "lines", MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
+    WANT(!MPI_File_set_size(file, 0));
+    for (int i = 0; i < 4; i++) {
+        snprintf(line, sizeof line, "rank %2d line %2d %14s\n", rank, i, "of lines");
+        for (int j = 0; j < 31; j++) row[2 * j] = line[j], row[2 * j + 1] = '?';
+        MPI_Datatype every;
+        MPI_Type_vector(31, 1, 2, MPI_CHAR, &every);
+        MPI_Type_commit(&every);
+        MPI_Offset at = 31L * (i * size + rank);
+        if (i % 2) {
+            WANT(!MPI_File_write_at_all_begin(file, at, row, 1, every) && !MPI_File_write_at_all_end(file, row, &status));
+        } else {
+            WANT(!MPI_File_seek(file, at, MPI_SEEK_SET) && !MPI_File_write(file, row, 1, every, &status));
+        }
+        MPI_Type_free(&every);
+    }
+    want_class(MPI_File_read_at(file, 0, line, 1, MPI_CHAR, &status), MPI_ERR_ACCESS);
+    WANT(!MPI_File_close(&file));
+    WANT(!MPI_File_open(MPI_COMM_SELF, "lines", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    int count;
+    WANT(!MPI_File_read_at(file, 31L * 4 * size - 10, line, 31, MPI_CHAR, &status));
+    MPI_Get_count(&status, MPI_CHAR, &count);
+    WANT(count == 10);
+    WANT(!MPI_File_close(&file));
+}
+
+static void names(void) {
+    MPI_File file;
+    want_class(MPI_File_open(MPI_COMM_WORLD, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file), MPI_ERR_NO_SUCH_FILE);
+    int mode = MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, got;
+    WANT(!MPI_File_open(MPI_COMM_WORLD, "short", mode, MPI_INFO_NULL, &file));
+    WANT(!MPI_File_get_amode(file, &got) && got == mode);
+    WANT(!MPI_File_preallocate(file, 100) && !MPI_File_close(&file));
+    WANT(access("short", F_OK));
+    if (rank == 0) want_class(MPI_File_delete("none", MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int round = 0; round < (argc > 1 ? atoi(argv[1]) : 3); round++) {
+        columns(round);
+        if (rank == 0) {
+            printf("round %d\n", round);
+            fflush(stdout);
+        }
+    }
+    lines();
+    names();
+    MPI_Finalize();
+    return 0;
+}

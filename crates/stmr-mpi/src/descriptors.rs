@@ -1,0 +1,407 @@
+//! Descriptors as the C library's calls have them, on the files that the program has (`files`).
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+use libc::{off_t, size_t, ssize_t};
+use selvedge_stmr::message::EventKind;
+
+use crate::files::{
+    FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_known, is_served, last_error,
+    let_out_waiting, native_close, native_seek, table, take, words,
+};
+use crate::real::{self, Inside};
+use crate::state;
+
+/// See close(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn close(fd: c_int) -> c_int {
+    if !is_known(fd) {
+        return native_close(fd);
+    }
+    let_out_waiting();
+    let error = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
+    table().strike(fd);
+    let code = native_close(fd);
+    if error != 0 { failed(error) } else { code }
+}
+
+/// A second descriptor of the same file.
+fn known_too(from: c_int, to: c_int) -> c_int {
+    if 0 <= to {
+        let mut table = table();
+        table.strike(to);
+        if let Some(&id) = table.of.get(&from) {
+            table.enter(to, id);
+        }
+    }
+    to
+}
+
+/// See dup(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(fd: c_int) -> c_int {
+    let to = unsafe { libc::syscall(libc::SYS_dup, fd) as c_int };
+    if is_known(fd) { known_too(fd, to) } else { to }
+}
+
+/// See dup2(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    if fd == to {
+        return unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_GETFD) as c_int }.min(0) + to;
+    }
+    dup3(fd, to, 0)
+}
+
+/// See dup2(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    if is_served() {
+        end_diverting(to);
+        if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
+            return divert(to, fd);
+        }
+        if is_known(to) {
+            let_out_waiting();
+            table().strike(to);
+        }
+    }
+    let done = unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int };
+    if is_known(fd) { known_too(fd, done) } else { done }
+}
+
+/// See fcntl(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(fd: c_int, what: c_int, with: usize) -> c_int {
+    let native = || unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int };
+    if !is_known(fd) {
+        return native();
+    }
+    match what {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => known_too(fd, native()),
+        libc::F_GETFL => {
+            let flags = table().file(fd).map_or(0, |it| it.1.flags);
+            native() & !libc::O_ACCMODE | flags & (libc::O_APPEND | libc::O_ACCMODE)
+        }
+        libc::F_SETFL => {
+            if let Some((_, file)) = table().file(fd) {
+                file.appends = with as c_int & libc::O_APPEND != 0;
+                file.flags = file.flags & !libc::O_APPEND | with as c_int & libc::O_APPEND;
+            }
+            let with = with & !(libc::O_APPEND | libc::O_DIRECT) as usize;
+            unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int }
+        }
+        libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
+            let waits = what == libc::F_SETLKW || what == libc::F_OFD_SETLKW;
+            let at_once = if what < libc::F_OFD_GETLK { libc::F_SETLK } else { libc::F_OFD_SETLK };
+            lock_for(fd, waits, || unsafe {
+                libc::syscall(libc::SYS_fcntl, fd, at_once, with) as c_int
+            })
+        }
+        _ => native(),
+    }
+}
+
+/// See fcntl(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(fd: c_int, what: c_int, with: usize) -> c_int {
+    unsafe { fcntl(fd, what, with) }
+}
+
+/// See flock(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
+    let native = |how: c_int| unsafe { libc::syscall(libc::SYS_flock, fd, how) as c_int };
+    if !is_served() {
+        return native(how);
+    }
+    lock_for(fd, how & libc::LOCK_NB == 0, || native(how | libc::LOCK_NB))
+}
+
+/// A lock against other programs is the meta's: its replicas would wait for each other.
+fn lock_for(fd: c_int, waits: bool, attempt: impl Fn() -> c_int) -> c_int {
+    if !is_served() {
+        return attempt();
+    }
+    let_out_waiting();
+    let error = decided(&[4, u64::from(waits)], || {
+        if attempt() == 0 {
+            return Some(0);
+        }
+        let error = last_error();
+        let is_taken = error == libc::EAGAIN || error == libc::EACCES;
+        (!waits || !is_taken).then_some(error)
+    });
+    let _ = fd;
+    if error == 0 { 0 } else { failed(error) }
+}
+
+/// The meta's error, or 0; it is asked again until it has an answer.
+fn decided(which: &[u64], attempt: impl Fn() -> Option<c_int>) -> c_int {
+    let _inside = Inside::enter();
+    state::with(|state| {
+        state.mix(&[&[FILES], which].concat());
+        let (answer, _) =
+            state.event(EventKind::Decision, |_| Some(bytes_of(&[attempt()? as u64])));
+        words(&answer)[0] as c_int
+    })
+}
+
+/// Something about an open file, asked for by the program.
+fn change_open(fd: c_int, row: &[u64], attempt: impl Fn() -> c_int) -> c_int {
+    if !is_known(fd) || !is_served() {
+        return attempt();
+    }
+    let error = {
+        let _inside = Inside::enter();
+        state::with(|state| state.change_open(fd, row, attempt))
+    };
+    let earlier = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
+    match (earlier, error) {
+        (0, 0) => 0,
+        (0, error) | (error, _) => failed(error),
+    }
+}
+
+/// See ftruncate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
+    change_open(fd, &[1, length as u64], || unsafe {
+        libc::syscall(libc::SYS_ftruncate, fd, length) as c_int
+    })
+}
+
+/// See ftruncate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
+    ftruncate(fd, length)
+}
+
+/// See fallocate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
+    change_open(fd, &[2, how as u64, at as u64, length as u64], || unsafe {
+        libc::syscall(libc::SYS_fallocate, fd, how, at, length) as c_int
+    })
+}
+
+/// See fallocate(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
+    fallocate(fd, how, at, length)
+}
+
+/// See posix_fallocate(3), which returns the error.
+#[unsafe(no_mangle)]
+pub extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
+    if fallocate(fd, 0, at, length) == 0 { 0 } else { last_error() }
+}
+
+/// See posix_fallocate(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_int {
+    posix_fallocate(fd, at, length)
+}
+
+/// See fsync(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fsync(fd: c_int) -> c_int {
+    change_open(fd, &[3], || unsafe { libc::syscall(libc::SYS_fsync, fd) as c_int })
+}
+
+/// See fsync(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fdatasync(fd: c_int) -> c_int {
+    change_open(fd, &[4], || unsafe { libc::syscall(libc::SYS_fdatasync, fd) as c_int })
+}
+
+/// See lseek(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn lseek(fd: c_int, at: off_t, whence: c_int) -> off_t {
+    if WAITING.load(Ordering::Relaxed) && is_known(fd) {
+        let appends = table().file(fd).is_some_and(|it| it.1.appends);
+        if appends || (whence != libc::SEEK_SET && whence != libc::SEEK_CUR) {
+            let_out_waiting();
+        }
+    }
+    native_seek(fd, at, whence)
+}
+
+/// See lseek(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn lseek64(fd: c_int, at: off_t, whence: c_int) -> off_t {
+    lseek(fd, at, whence)
+}
+
+unsafe fn slice<'a>(from: *const c_void, length: size_t) -> &'a [u8] {
+    if length == 0 {
+        return &[];
+    }
+    unsafe { std::slice::from_raw_parts(from.cast(), length) }
+}
+
+unsafe fn gathered(rows: *const libc::iovec, n: c_int) -> Vec<u8> {
+    let row = |idx: usize| unsafe { *rows.add(idx) };
+    let n = usize::try_from(n).unwrap_or(0);
+    let part = |it: libc::iovec| unsafe { slice(it.iov_base, it.iov_len) };
+    (0..n).flat_map(|idx| part(row(idx))).copied().collect()
+}
+
+/// See write(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
+    if is_known(fd) {
+        return take(fd, None, unsafe { slice(from, length) });
+    }
+    unsafe { libc::syscall(libc::SYS_write, fd, from, length) as ssize_t }
+}
+
+/// See pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite(
+    fd: c_int,
+    from: *const c_void,
+    length: size_t,
+    at: off_t,
+) -> ssize_t {
+    if is_known(fd) && 0 <= at {
+        return take(fd, Some(at as u64), unsafe { slice(from, length) });
+    }
+    unsafe { libc::syscall(libc::SYS_pwrite64, fd, from, length, at) as ssize_t }
+}
+
+/// See pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite64(
+    fd: c_int,
+    from: *const c_void,
+    length: size_t,
+    at: off_t,
+) -> ssize_t {
+    unsafe { pwrite(fd, from, length, at) }
+}
+
+/// See writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
+    if is_known(fd) {
+        return take(fd, None, &unsafe { gathered(rows, n) });
+    }
+    unsafe { libc::syscall(libc::SYS_writev, fd, rows, n) as ssize_t }
+}
+
+/// See writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+) -> ssize_t {
+    if is_known(fd) && 0 <= at {
+        return take(fd, Some(at as u64), &unsafe { gathered(rows, n) });
+    }
+    unsafe { libc::syscall(libc::SYS_pwritev, fd, rows, n, at, 0) as ssize_t }
+}
+
+/// See writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev64(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+) -> ssize_t {
+    unsafe { pwritev(fd, rows, n, at) }
+}
+
+/// See read(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
+    if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
+        return unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) };
+    }
+    let_out_waiting();
+    unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t }
+}
+
+/// What a program that is compiled with checks calls for read(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(
+    fd: c_int,
+    to: *mut c_void,
+    length: size_t,
+    room: size_t,
+) -> ssize_t {
+    if room < length {
+        real::fail("read() of more bytes than there is room for");
+    }
+    unsafe { read(fd, to, length) }
+}
+
+/// See pread(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pread(fd: c_int, to: *mut c_void, length: size_t, at: off_t) -> ssize_t {
+    let_out_waiting();
+    unsafe { libc::syscall(libc::SYS_pread64, fd, to, length, at) as ssize_t }
+}
+
+/// See pread(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, length: size_t, at: off_t) -> ssize_t {
+    unsafe { pread(fd, to, length, at) }
+}
+
+/// See readv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
+    let_out_waiting();
+    unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
+}
+
+/// See sendfile(2): a program that is told that it cannot copies by itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    to: c_int,
+    from: c_int,
+    at: *mut off_t,
+    length: size_t,
+) -> ssize_t {
+    let_out_waiting();
+    if is_known(to) {
+        return failed(libc::EINVAL) as ssize_t;
+    }
+    unsafe { libc::syscall(libc::SYS_sendfile, to, from, at, length) as ssize_t }
+}
+
+/// See sendfile(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile64(
+    to: c_int,
+    from: c_int,
+    at: *mut off_t,
+    length: size_t,
+) -> ssize_t {
+    unsafe { sendfile(to, from, at, length) }
+}
+
+/// See copy_file_range(2), and [`sendfile`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn copy_file_range(
+    from: c_int,
+    from_at: *mut off_t,
+    to: c_int,
+    to_at: *mut off_t,
+    length: size_t,
+    flags: libc::c_uint,
+) -> ssize_t {
+    let_out_waiting();
+    if is_known(to) {
+        return failed(libc::EXDEV) as ssize_t;
+    }
+    let number = libc::SYS_copy_file_range;
+    unsafe { libc::syscall(number, from, from_at, to, to_at, length, flags) as ssize_t }
+}

@@ -1,0 +1,557 @@
+//! MPI's own files: written once for each cluster, on the files that the program has (`files`).
+//!
+//! The MPI library's part for this is not used: it blocks, and knows one set only.  A process
+//! writes and reads what its view shows by itself, so a call for all is one for each; those that
+//! the standard has meet (open, close, a new size) end with a barrier.  What is written goes the
+//! way of all that is written to files: it is compared, and the meta writes it.
+
+use std::ffi::{CStr, CString};
+
+use selvedge_stmr::message::EventKind;
+use selvedge_stmr::view::{Piece, View};
+
+use crate::abi::{self, Family, Status};
+use crate::calls;
+use crate::collective;
+use crate::files::{self, Opening};
+use crate::names;
+use crate::pack::{self, Part};
+use crate::real::{self, Call};
+use crate::request::Request;
+use crate::state::State;
+
+const CREATE: i32 = 1;
+const RDONLY: i32 = 2;
+const WRONLY: i32 = 4;
+const RDWR: i32 = 8;
+const DELETE_ON_CLOSE: i32 = 16;
+const EXCL: i32 = 64;
+const APPEND: i32 = 128;
+
+const SEEK_SET: i32 = 600;
+const SEEK_CUR: i32 = 602;
+const SEEK_END: i32 = 604;
+
+/// The longest type that a view may have, from its first to its last byte.
+const EXTENT_MAX: u64 = 1 << 36;
+
+/// A file that the program opened by MPI.
+pub(crate) struct MpiFile {
+    /// A duplicate of the program's communicator.
+    comm: usize,
+    fd: i32,
+    mode: i32,
+    path: CString,
+    view: View,
+    /// What the program called the view's types, and their sizes in bytes.
+    etype: usize,
+    etype_size: u64,
+    filetype: usize,
+    representation: Vec<u8>,
+    /// The next data that it reads or writes without saying where, in bytes.
+    position: u64,
+    is_atomic: bool,
+    /// What a call that was begun came to.
+    begun: Option<Status>,
+}
+
+/// What went wrong, as MPI calls it.
+#[derive(Clone, Copy)]
+enum Wrong {
+    Access,
+    Mode,
+    Exists,
+    Full,
+    Missing,
+    ReadOnly,
+    Representation,
+    Handle,
+    Argument,
+    Other,
+}
+
+impl Wrong {
+    fn of_errno(error: i32) -> Self {
+        match error {
+            libc::EACCES | libc::EPERM => Self::Access,
+            libc::EEXIST => Self::Exists,
+            libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Self::Full,
+            libc::ENOENT | libc::ENOTDIR => Self::Missing,
+            libc::EROFS => Self::ReadOnly,
+            _ => Self::Other,
+        }
+    }
+
+    fn code(self) -> usize {
+        let is_open_mpi = abi::table().family == Family::OpenMpi;
+        let pick = |open_mpi: usize, mpich: usize| if is_open_mpi { open_mpi } else { mpich };
+        match self {
+            Self::Access => 20,
+            Self::Mode => 21,
+            Self::Exists => pick(28, 25),
+            Self::Full => pick(41, 36),
+            Self::Missing => pick(42, 37),
+            Self::ReadOnly => pick(45, 40),
+            Self::Representation => pick(51, 43),
+            Self::Handle => pick(30, 27),
+            Self::Argument => pick(13, 12),
+            Self::Other => pick(35, 32),
+        }
+    }
+}
+
+type Done<T> = Result<T, Wrong>;
+
+fn code(done: Done<()>) -> usize {
+    match done {
+        Ok(()) => abi::SUCCESS as usize,
+        Err(wrong) => wrong.code(),
+    }
+}
+
+fn null() -> usize {
+    match abi::table().family {
+        Family::OpenMpi => real::symbol(c"ompi_mpi_file_null").unwrap_or_default(),
+        Family::Mpich | Family::Standard => 0,
+    }
+}
+
+/// A handle of MPI's files is an address in all its kin.
+fn idx(handle: usize) -> usize {
+    handle.wrapping_sub(BASE) / STEP
+}
+
+const BASE: usize = 0x5e22 << 32;
+const STEP: usize = 16;
+const FORTRAN: i32 = 1 << 27;
+
+impl State {
+    fn mpi_file(&mut self, handle: usize) -> Done<&mut MpiFile> {
+        self.mpi_files.get_mut(idx(handle)).and_then(Option::as_mut).ok_or(Wrong::Handle)
+    }
+
+    fn meet(&mut self, comm: usize) {
+        collective::blocking(self, calls::BARRIER, &[comm]);
+    }
+}
+
+pub(crate) fn open(state: &mut State, call: Call, args: &[usize]) -> usize {
+    if abi::table().family == Family::Standard {
+        state.refuse(call);
+    }
+    let (mode, to) = (args[2] as i32, args[4] as *mut usize);
+    let path = unsafe { CStr::from_ptr(args[1] as *const libc::c_char) }.to_owned();
+    let mut comm = 0_usize;
+    // The program may free its own while the file is open.
+    crate::make(state, calls::COMM_DUP, &[args[0], &raw mut comm as usize]);
+    let opened = open_all(state, comm, path, mode);
+    match opened {
+        Ok(file) => {
+            let slot = state.mpi_files.iter().position(Option::is_none);
+            let slot = slot.unwrap_or(state.mpi_files.len());
+            if slot == state.mpi_files.len() {
+                state.mpi_files.push(None);
+            }
+            state.mpi_files[slot] = Some(file);
+            unsafe { *to = BASE + slot * STEP };
+            abi::SUCCESS as usize
+        }
+        Err(wrong) => {
+            crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
+            unsafe { *to = null() };
+            wrong.code()
+        }
+    }
+}
+
+/// The first process of the communicator makes the file, then the others open it.
+fn open_all(state: &mut State, comm: usize, path: CString, mode: i32) -> Done<MpiFile> {
+    let access = match mode & (RDONLY | WRONLY | RDWR) {
+        RDONLY if mode & (CREATE | EXCL) == 0 => libc::O_RDONLY,
+        // What is written by parts may have to be read.
+        WRONLY => libc::O_WRONLY,
+        RDWR => libc::O_RDWR,
+        _ => return Err(Wrong::Mode),
+    };
+    let make = if mode & CREATE == 0 { 0 } else { libc::O_CREAT }
+        | if mode & EXCL == 0 { 0 } else { libc::O_EXCL };
+    let is_first = state.comm(comm).rank == 0;
+    let first = is_first.then(|| open_one(state, &path, access | make));
+    let mut error = first.and_then(Result::err).unwrap_or(0);
+    let byte = state.handles().byte;
+    collective::blocking(state, calls::BCAST, &[&raw mut error as usize, 4, byte, 0, comm]);
+    if error != 0 {
+        return Err(Wrong::of_errno(error));
+    }
+    let opened = first.unwrap_or_else(|| open_one(state, &path, access));
+    let fd = opened.map_err(Wrong::of_errno)?;
+    let position = if mode & APPEND == 0 { 0 } else { size(state, fd)? };
+    Ok(MpiFile {
+        comm,
+        fd,
+        mode,
+        path,
+        view: View::whole(0),
+        etype: byte,
+        etype_size: 1,
+        filetype: byte,
+        representation: b"native".to_vec(),
+        position,
+        is_atomic: false,
+        begun: None,
+    })
+}
+
+fn open_one(state: &mut State, path: &CStr, flags: i32) -> Result<i32, i32> {
+    let opening = Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 };
+    if flags == libc::O_RDONLY {
+        state.open_to_read(&opening)
+    } else {
+        state.open_to_write(&opening)
+    }
+}
+
+/// The meta's answer: others may write meanwhile.
+fn size(state: &mut State, fd: i32) -> Done<u64> {
+    state.let_out();
+    let (answer, _) = state.event(EventKind::Decision, |_| {
+        Some(files::bytes_of(&[files::native_size(fd).unwrap_or(u64::MAX)]))
+    });
+    match files::words(&answer)[0] {
+        u64::MAX => Err(Wrong::Other),
+        size => Ok(size),
+    }
+}
+
+pub(crate) fn close(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let at = args[0] as *mut usize;
+    let handle = unsafe { *at };
+    let Some(file) = state.mpi_files.get_mut(idx(handle)).and_then(Option::take) else {
+        return Wrong::Handle.code();
+    };
+    unsafe { *at = null() };
+    state.let_out();
+    let error = files::forget(file.fd);
+    let mut comm = file.comm;
+    state.meet(comm);
+    if file.mode & DELETE_ON_CLOSE != 0 && state.comm(comm).rank == 0 {
+        names::remove_file(state, &file.path);
+    }
+    state.meet(comm);
+    crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
+    code(if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) })
+}
+
+pub(crate) fn delete(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let path = unsafe { CStr::from_ptr(args[0] as *const libc::c_char) };
+    match names::remove_file(state, path) {
+        0 => abi::SUCCESS as usize,
+        error => Wrong::of_errno(error).code(),
+    }
+}
+
+/// MPI_File_set_size and MPI_File_preallocate, which makes a file longer only.
+pub(crate) fn set_size(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let done = (|| {
+        let &mut MpiFile { comm, fd, .. } = state.mpi_file(args[0])?;
+        if (args[1] as i64) < 0 {
+            return Err(Wrong::Argument);
+        }
+        let grows = call.name() == "MPI_File_preallocate";
+        state.meet(comm);
+        let now = size(state, fd)?;
+        let mut error = 0;
+        if state.comm(comm).rank == 0 && (!grows || now < args[1] as u64) {
+            error = files::set_length(state, fd, args[1] as i64);
+        }
+        state.meet(comm);
+        if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) }
+    })();
+    code(done)
+}
+
+pub(crate) fn get_size(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    code((|| {
+        let fd = state.mpi_file(args[0])?.fd;
+        let size = size(state, fd)?;
+        unsafe { *(args[1] as *mut i64) = size as i64 };
+        Ok(())
+    })())
+}
+
+pub(crate) fn sync(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    code((|| {
+        let &mut MpiFile { comm, fd, .. } = state.mpi_file(args[0])?;
+        state.let_out();
+        let error = files::sync(state, fd);
+        state.meet(comm);
+        if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) }
+    })())
+}
+
+/// What is known of a file without looking at it.
+pub(crate) fn about(state: &mut State, call: Call, args: &[usize]) -> usize {
+    code((|| {
+        let file = state.mpi_file(args[0])?;
+        let put = |at: usize, value: i32| unsafe { *(args[at] as *mut i32) = value };
+        match call.name() {
+            "MPI_File_get_amode" => put(1, file.mode),
+            "MPI_File_get_atomicity" => put(1, i32::from(file.is_atomic)),
+            "MPI_File_set_atomicity" => file.is_atomic = args[1] as i32 != 0,
+            "MPI_File_set_info" => {}
+            "MPI_File_get_info" => {
+                real::call(calls::INFO_CREATE, &[args[1]]);
+            }
+            "MPI_File_get_group" => {
+                let comm = file.comm;
+                crate::make(state, calls::COMM_GROUP, &[comm, args[1]]);
+            }
+            "MPI_File_get_position" => {
+                let at = file.position / file.etype_size;
+                unsafe { *(args[1] as *mut i64) = at as i64 };
+            }
+            "MPI_File_get_byte_offset" => {
+                let at = file.view.place(args[1] as u64 * file.etype_size);
+                unsafe { *(args[2] as *mut i64) = at as i64 };
+            }
+            "MPI_File_get_type_extent" | "MPI_File_get_type_extent_c" => {
+                let extent = pack::extent_of(abi::cut(args[1]));
+                unsafe { *(args[2] as *mut isize) = extent };
+            }
+            "MPI_File_get_view" => {
+                unsafe { *(args[1] as *mut i64) = file.view.start as i64 };
+                for (at, handle) in [(2, file.etype), (3, file.filetype)] {
+                    let copy = copy_of(handle);
+                    unsafe { abi::put_handle(args[at], 0, copy) };
+                }
+                let (from, to) = (&file.representation, args[4] as *mut u8);
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len());
+                    *to.add(from.len()) = 0;
+                }
+            }
+            _ => return Err(Wrong::Other),
+        }
+        Ok(())
+    })())
+}
+
+/// A type that may be freed by the program, or that it may free.
+fn copy_of(datatype: usize) -> usize {
+    let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
+    let at = n.as_mut_ptr() as usize;
+    let to = [at, at + 4, at + 8, &raw mut combiner as usize];
+    real::call(calls::TYPE_GET_ENVELOPE, &[&[datatype], &to[..]].concat());
+    if combiner == abi::table().combiner_named {
+        return datatype;
+    }
+    let mut copy = 0_usize;
+    real::call(calls::TYPE_DUP, &[datatype, &raw mut copy as usize]);
+    abi::cut(copy)
+}
+
+pub(crate) fn set_view(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    code((|| {
+        let start = args[1] as i64;
+        let (etype, filetype) = (abi::cut(args[2]), abi::cut(args[3]));
+        let name = unsafe { CStr::from_ptr(args[4] as *const libc::c_char) }.to_bytes().to_vec();
+        if !matches!(&name[..], b"native" | b"internal") {
+            return Err(Wrong::Representation);
+        }
+        let start = u64::try_from(start).map_err(|_| Wrong::Argument)?;
+        let (extent, runs) = layout(state, filetype)?;
+        let (etype, filetype) = (copy_of(etype), copy_of(filetype));
+        let comm = {
+            let file = state.mpi_file(args[0])?;
+            file.view = View::new(start, extent, runs);
+            file.etype_size = (pack::size_of(etype) as u64).max(1);
+            (file.etype, file.filetype, file.representation) = (etype, filetype, name);
+            file.position = 0;
+            file.comm
+        };
+        state.meet(comm);
+        Ok(())
+    })())
+}
+
+/// The extent of a type and where its data stand.
+///
+/// A view's type has its data in order (MPI 4.1 §14.3), so it is enough to know which bytes are
+/// data: MPI writes them into memory that holds nothing else.
+fn layout(state: &State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
+    let size = pack::size_of(filetype);
+    let extent = u64::try_from(pack::extent_of(filetype)).map_err(|_| Wrong::Argument)?;
+    if extent == size as u64 && pack::is_plain(filetype, size) {
+        return Ok((extent, vec![(0, extent)]));
+    }
+    let (mut low, mut length) = (0_isize, 0_isize);
+    let to = [&raw mut low as usize, &raw mut length as usize];
+    real::call(calls::TYPE_GET_TRUE_EXTENT, &[&[filetype], &to[..]].concat());
+    let end = u64::try_from(low + length).map_err(|_| Wrong::Argument)?;
+    if low < 0 || EXTENT_MAX < end {
+        return Err(Wrong::Argument);
+    }
+    if size == 0 {
+        return Ok((extent, Vec::new()));
+    }
+    let (protection, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+    );
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), end as usize, protection, kind, -1, 0) };
+    if memory == libc::MAP_FAILED {
+        return Err(Wrong::Other);
+    }
+    let part = Part { at: memory as usize, count: 1, datatype: filetype };
+    pack::unpack(state, &vec![1; size], part);
+    let bytes = unsafe { std::slice::from_raw_parts(memory.cast::<u8>(), end as usize) };
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = bytes[at..].iter().position(|it| *it != 0).map(|it| at + it) {
+        let length = bytes[begin..].iter().position(|it| *it == 0).unwrap_or(bytes.len() - begin);
+        runs.push((begin as u64, length as u64));
+        at = begin + length;
+    }
+    unsafe { libc::munmap(memory, end as usize) };
+    Ok((extent, runs))
+}
+
+pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    code((|| {
+        let (offset, whence) = (args[1] as i64, args[2] as i32);
+        let fd = state.mpi_file(args[0])?.fd;
+        let end = if whence == SEEK_END { size(state, fd)? } else { 0 };
+        let file = state.mpi_file(args[0])?;
+        let from = match whence {
+            SEEK_SET => 0,
+            SEEK_CUR => file.position,
+            SEEK_END => file.view.data_before(end),
+            _ => return Err(Wrong::Argument),
+        };
+        let to = from as i64 + offset * file.etype_size as i64;
+        file.position = u64::try_from(to).map_err(|_| Wrong::Argument)?;
+        Ok(())
+    })())
+}
+
+/// All that reads or writes; which it is, its name says.
+pub(crate) fn transfer(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let name = call.name().trim_start_matches("MPI_File_");
+    let mut rest = &args[1..];
+    let done = (|| {
+        let offset = if name.contains("_at") {
+            let offset = rest[0] as i64;
+            rest = &rest[1..];
+            let size = state.mpi_file(args[0])?.etype_size;
+            Some(u64::try_from(offset).map_err(|_| Wrong::Argument)? * size)
+        } else {
+            None
+        };
+        let part =
+            Part { at: rest[0], count: rest[1] as i32 as usize, datatype: abi::cut(rest[2]) };
+        if name.contains("write") {
+            write(state, args[0], offset, part)
+        } else {
+            read(state, args[0], offset, part)
+        }
+    })();
+    let status = match done {
+        Ok(count) => Status { count, ..Status::empty() },
+        Err(wrong) => return wrong.code(),
+    };
+    if name.ends_with("_begin") {
+        if let Ok(file) = state.mpi_file(args[0]) {
+            file.begun = Some(status);
+        }
+    } else if name.starts_with('i') {
+        state.keep_request(Request::Done(status), rest[3]);
+    } else {
+        unsafe { status.write(rest[3], false) };
+    }
+    abi::SUCCESS as usize
+}
+
+/// The end of what was begun.
+pub(crate) fn end(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    code((|| {
+        let begun = state.mpi_file(args[0])?.begun.take().ok_or(Wrong::Argument)?;
+        unsafe { begun.write(args[2], false) };
+        Ok(())
+    })())
+}
+
+fn write(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Done<u64> {
+    let mut bytes = Vec::new();
+    let file = state.mpi_file(handle)?;
+    if file.mode & RDONLY != 0 {
+        return Err(Wrong::ReadOnly);
+    }
+    pack::pack(state, part, &mut bytes);
+    state.counts.sends += 1;
+    let file = state.mpi_file(handle)?;
+    let from = offset.unwrap_or(file.position);
+    let (fd, pieces) = (file.fd, file.view.pieces(from, bytes.len() as u64));
+    if offset.is_none() {
+        file.position += bytes.len() as u64;
+    }
+    let mut done = 0;
+    for Piece { at, length } in pieces {
+        files::push(fd, at, &bytes[done..done + length as usize]);
+        done += length as usize;
+    }
+    state.let_out();
+    match files::error_of(fd) {
+        0 => Ok(bytes.len() as u64),
+        error => Err(Wrong::of_errno(error)),
+    }
+}
+
+fn read(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Done<u64> {
+    let length = part.count * pack::size_of(part.datatype);
+    state.let_out();
+    let file = state.mpi_file(handle)?;
+    if file.mode & WRONLY != 0 {
+        return Err(Wrong::Access);
+    }
+    let from = offset.unwrap_or(file.position);
+    let mut bytes = Vec::with_capacity(length);
+    for Piece { at, length } in file.view.pieces(from, length as u64) {
+        let got = files::read_at(file.fd, at, length as usize);
+        let is_short = got.len() < length as usize;
+        bytes.extend(got);
+        if is_short {
+            break;
+        }
+    }
+    if offset.is_none() {
+        file.position += bytes.len() as u64;
+    }
+    pack::unpack(state, &bytes, part);
+    Ok(bytes.len() as u64)
+}
+
+pub(crate) fn to_fortran(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    let slot = idx(args[0]);
+    if slot < 1 << 20 { FORTRAN as usize + slot } else { real::call(call, args) }
+}
+
+pub(crate) fn of_fortran(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    let slot = (args[0] as i32).wrapping_sub(FORTRAN);
+    if (0..1 << 20).contains(&slot) {
+        return BASE + slot as usize * STEP;
+    }
+    real::call(call, args)
+}
+
+/// What is to be done about errors of a file: they are returned, as the standard has it.
+pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
+    if idx(args[0]) < 1 << 20 && call.name() == "MPI_File_set_errhandler" {
+        return abi::SUCCESS as usize;
+    }
+    if idx(args[0]) < 1 << 20 {
+        let handler = state.handles().errors_return;
+        unsafe { abi::put_handle(args[1], 0, handler) };
+        return abi::SUCCESS as usize;
+    }
+    real::call(call, args)
+}
