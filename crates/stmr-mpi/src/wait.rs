@@ -396,7 +396,8 @@ fn usage(pid: u32) -> Option<Usage> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_ascii_whitespace();
-    let runs = words.next()? == "R";
+    // A process that waits for a disk goes on by itself.
+    let runs = ["R", "D"].contains(&words.next()?);
     let mut words = words.skip(10);
     let user: u64 = words.next()?.parse().ok()?;
     let system: u64 = words.next()?.parse().ok()?;
