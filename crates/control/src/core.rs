@@ -16,12 +16,14 @@
 
 mod answers;
 mod asks;
+mod breaker;
 mod cases;
 mod explain;
 mod jobs;
 mod moves;
 mod pass;
 mod replay;
+mod silence;
 mod stages;
 mod wiring;
 
@@ -313,6 +315,7 @@ impl Core {
             Input::Planned { request, moves } => self.take_plan(request, moves),
             Input::Report { target, symptom, value } => self.report(target, symptom, value),
             Input::Marked { by: _, target, mark } => self.marked(target, mark),
+            Input::Unanswered { switch } => self.unanswered(switch),
         }
     }
 
@@ -387,6 +390,7 @@ impl Core {
                 Timer::Case(case) => self.case_due(case),
                 Timer::Switch(switch) => self.switch_due(switch),
                 Timer::Plan => self.plan_due(),
+                Timer::Breaker => self.breaker_due(),
             }
         }
     }

@@ -58,6 +58,11 @@ pub const RULES: [Rule; 18] = [
     rule(Symptom::Marked, Severity::Transient, 3, Span::hours(24)),
 ];
 
+/// How bad it is that a circuit switch does not answer, however often: nobody new is wired through
+/// it, and nobody who is leaves it, for its mirrors stand and light runs on.  What its fibres or
+/// whoever looks at the switch itself show makes it worse.
+pub const SILENT_SWITCH: Severity = Severity::Degraded;
+
 /// The rule of a symptom.
 pub fn rule_of(symptom: Symptom) -> &'static Rule {
     let found = RULES.iter().find(|it| it.symptom == symptom);

@@ -78,6 +78,13 @@ pub enum Input {
         /// What differed.
         mark: Mark,
     },
+    /// A circuit switch has not answered a poll.  Whoever polls says no more than that, each time;
+    /// after one or more of these the first answered poll is told as a [`Answer::SwitchRead`] even
+    /// if nothing has changed.  The core counts, and decides when the switch is silent.
+    Unanswered {
+        /// Which.
+        switch: PartId,
+    },
 }
 
 /// Who would go where so that a job that waits fits.

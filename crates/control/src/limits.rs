@@ -23,6 +23,13 @@ pub const SIGHTINGS_MAX: usize = 16;
 /// How often a silent device is asked again before it counts as silent.
 pub const ASKS_MAX: u32 = 3;
 
+/// So many reads and polls in a row that a circuit switch does not answer make it a silent one.
+/// Assumed: one may be lost, and two be late.
+pub const MISSES_MAX: u32 = 3;
+
+/// How often a silent switch is read, beside whoever polls it.
+pub const SILENT_READ_EVERY: Span = Span::mins(5);
+
 /// How often a job is placed anew because its start failed, before it waits for a person.
 pub const STARTS_MAX: u32 = 8;
 

@@ -197,8 +197,9 @@ pub enum Note {
     Drained { target: Target, by: Owner },
     /// A drain was taken back.
     Undrained { target: Target, by: Owner },
-    /// Too much would be taken out at once: Selvedge does nothing more by itself.
-    BreakerTripped { case: CaseId },
+    /// Too much would be touched at once: nothing is done about the case until this moment, or until
+    /// a person does it.
+    BreakerTripped { case: CaseId, until: Moment },
     /// A fibre was re-patched.
     PortMoved { switch: PartId, from: u16, to: u16 },
     /// Planned work has begun or ended on so many targets.

@@ -62,11 +62,13 @@ pub enum Defect {
     ShareIgnored,
     /// Moves are made as they were planned, whatever has changed since.
     OldPlanTaken,
+    /// Jobs that run through a switch leave it because it does not answer.
+    SilenceEvicts,
 }
 
 impl Defect {
     /// All defects.
-    pub const ALL: [Defect; 26] = [
+    pub const ALL: [Defect; 27] = [
         Defect::AcknowledgedBeforeSync,
         Defect::GenerationIgnored,
         Defect::StaleTakenForDone,
@@ -93,6 +95,7 @@ impl Defect {
         Defect::HeadDelayed,
         Defect::ShareIgnored,
         Defect::OldPlanTaken,
+        Defect::SilenceEvicts,
     ];
 
     /// As people write it.
@@ -124,6 +127,7 @@ impl Defect {
             Defect::HeadDelayed => "head_delayed",
             Defect::ShareIgnored => "share_ignored",
             Defect::OldPlanTaken => "old_plan_taken",
+            Defect::SilenceEvicts => "silence_evicts",
         }
     }
 

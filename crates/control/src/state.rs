@@ -191,6 +191,10 @@ pub struct SwitchState {
     pub generation: Generation,
     /// Whether it has been read since the last restart.
     pub known: bool,
+    /// Reads and polls in a row that it has not answered.
+    pub n_missed: u32,
+    /// Since when it counts as silent: nobody is wired through it until it answers.
+    pub silent: Option<Moment>,
 }
 
 /// One entry of the list of things out of use.
@@ -227,6 +231,10 @@ pub struct Case {
     pub n_seen: u32,
     /// How often it has been repaired.
     pub n_repairs: u32,
+    /// How often its target was tested, repaired or not; the number of the newest errand.
+    pub n_tests: u32,
+    /// Since when the breaker holds back what would be done about it.
+    pub held_back: Option<Moment>,
     /// Who has taken the repair.
     pub taken_by: Option<String>,
     /// The maintenance that it belongs to.
@@ -385,7 +393,7 @@ pub struct State {
     pub sightings: BTreeMap<(Target, Symptom), Vec<Moment>>,
     /// The newest marks of each machine.
     pub marks: BTreeMap<Target, Vec<(Moment, Mark)>>,
-    /// When the breaker's cases were opened, with the seats that each takes out.
+    /// What was done by itself lately, with the seats that each touched, for the breaker.
     pub breaker: Vec<(Moment, u32)>,
     /// Planned work.
     pub maintenances: Vec<Maintenance>,
@@ -434,4 +442,6 @@ pub enum Timer {
     Switch(PartId),
     /// A plan that was asked for and has not come.
     Plan,
+    /// What the breaker holds back is weighed again.
+    Breaker,
 }

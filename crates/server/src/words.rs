@@ -257,8 +257,12 @@ fn health_note(note: &Note, fabric: &Fabric) -> String {
         Note::Undrained { target, by } => {
             format!("{} undrained by {}", path(fabric, *target), owner(by))
         }
-        Note::BreakerTripped { case } => {
-            format!("breaker tripped at {case}: nothing more is done without a person")
+        Note::BreakerTripped { case, until } => {
+            let secs = until.as_secs_f64();
+            format!(
+                "breaker holds {case} back: too much would be touched at once; it is weighed again \
+                 at {secs:.0} s, or `repair take` it"
+            )
         }
         Note::MaintenanceMoved { n_waiting, n_at_work, n_done } => {
             format!("maintenance: {n_waiting} waiting, {n_at_work} at work, {n_done} done")

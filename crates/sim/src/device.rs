@@ -118,10 +118,6 @@ impl Plant {
         let switches = self.truth.switches.iter().map(|(&it, _)| it);
         self.truth.unpolled.extend(switches);
         self.poll_later();
-        for (switch, since) in self.truth.mute.clone() {
-            let next = polls_until(now) - polls_until(since) + 1;
-            self.miss(switch, since, next.max(limits::POLLS_MISSED));
-        }
         let again: Vec<(CaseId, Stage)> =
             self.truth.crew.calls().map(|(case, call)| (case, call.stage)).collect();
         for (case, stage) in again {

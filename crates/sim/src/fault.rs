@@ -8,7 +8,7 @@
 //! | latent_intent | no | yes | no | no |
 //! | latent_exercise | no | no | yes | no |
 //! | miswired | no | no | no | yes |
-//! | silent | a circuit switch: the third poll missed | no answer | no answer | no answer |
+//! | silent | a circuit switch: each poll missed | no answer | no answer | no answer |
 //! | foreign_change | the next poll | no | yes | yes |
 //!
 //! docs/scenarios.md has the same table for people.

@@ -4,8 +4,6 @@ use selvedge_model::unit::{Ppm, Span};
 
 /// How often a circuit switch is polled.
 pub const POLL_EVERY: Span = Span::secs(60);
-/// So many polls in a row that a circuit switch does not answer are reported.  Assumed.
-pub const POLLS_MISSED: u64 = 3;
 
 /// Setting mirrors takes this long at least; with the mean of what comes on top, the median is
 /// 1.2 ms and the 99th percentile under 3 ms (notes of Urata et al.).

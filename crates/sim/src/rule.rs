@@ -23,9 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_control::core::{Adopted, Core};
 use selvedge_control::input::{Answer, Errand, Exit, Input};
-use selvedge_control::note::{FailWhy, Note};
+use selvedge_control::note::{FailWhy, Note, StopWhy};
 use selvedge_control::state::{Job, JobState, Timer};
 use selvedge_model::fabric::Fabric;
+use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, PartId};
 use selvedge_model::job::Place;
 use selvedge_model::unit::{Generation, Moment, Span};
@@ -47,6 +48,8 @@ pub enum Violation {
     StartOnOut { job: JobId, since: Moment },
     #[error("{job} was placed on {path}, which was out since {since}")]
     PlacedOnOut { job: JobId, path: String, since: Moment },
+    #[error("{job} has to leave {switch}, of which nothing is known but that it does not answer")]
+    LeftForSilence { job: JobId, switch: PartId },
     #[error("the tasks of {job} still run on a part that is out since {since}")]
     Stayed { job: JobId, since: Moment },
     #[error("the core knows {known} jobs, {accepted} were accepted")]
@@ -242,6 +245,13 @@ impl Rules {
                 self.generation = newest.max(generation);
             }
             &Note::PlanRefused { job, .. } => self.found(now, Violation::PlanRefused { job }),
+            &Note::JobNotified { job, why: StopWhy::Fault { case }, .. } => {
+                if let Some(switch) = only_silent(core, case)
+                    && matches!(core.state().jobs[job].state, JobState::Stopping { .. })
+                {
+                    self.found(now, Violation::LeftForSilence { job, switch });
+                }
+            }
             _other => (),
         }
     }
@@ -469,8 +479,14 @@ impl Rules {
     fn check_places(&mut self, now: Moment, core: &Core) {
         let (state, fabric) = (core.state(), core.fabric());
         let mut wrong = Vec::new();
-        for (&target, drains) in &state.drains {
-            let Some(since) = drains.iter().map(|it| it.since).min() else { continue };
+        let drained = state.drains.iter().filter_map(|(&target, drains)| {
+            Some((target, drains.iter().map(|it| it.since).min()?))
+        });
+        let silent = state
+            .switches
+            .iter()
+            .filter_map(|(&switch, known)| Some((Target::Part(switch), known.silent?)));
+        for (target, since) in drained.chain(silent) {
             for &job in &state.active {
                 let known = &state.jobs[job];
                 let starts =
@@ -542,4 +558,16 @@ fn must_leave_since(core: &Core, place: &Place) -> Option<Moment> {
         reach::hits(core.fabric(), target, place).then_some(since)
     });
     evicting.min()
+}
+
+/// The circuit switch that a case is about, if nothing was ever seen of it but that it is silent, and
+/// nobody has planned work on it.
+fn only_silent(core: &Core, case: CaseId) -> Option<PartId> {
+    let known = core.state().cases.get(case)?;
+    let Target::Part(part) = known.target else { return None };
+    let is_all_known = known.n_seen as usize == known.evidence.len();
+    let is_silent = known.evidence.iter().all(|it| it.1 == Symptom::Silent);
+    let is_fault = known.maintenance.is_none();
+    let is_mere = is_all_known && is_silent && is_fault;
+    (is_mere && core.state().switches.contains_key(&part)).then_some(part)
 }

@@ -76,6 +76,7 @@ struct SwitchRow {
     n_differ: u32,
     generation: u64,
     known: bool,
+    silent_s: Option<f64>,
     drained: bool,
     links_drained: u32,
     cases: Vec<u32>,
@@ -148,6 +149,7 @@ fn switch_table(switches: &[SwitchRow]) -> String {
     ]);
     for switch in switches {
         let (state, colour) = match (switch.known, switch.links_drained) {
+            _ if switch.silent_s.is_some() => ("does not answer".to_owned(), style::BAD),
             _ if switch.drained => ("out of use".to_owned(), style::BAD),
             (false, _) => ("not read yet".to_owned(), style::WAIT),
             (true, 0) => ("ok".to_owned(), style::GOOD),

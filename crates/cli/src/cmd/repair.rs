@@ -74,6 +74,8 @@ struct CaseRow {
     state: String,
     since_s: f64,
     opened_s: f64,
+    held_back_s: Option<f64>,
+    weighed_again_s: Option<f64>,
     n_seen: u32,
     n_repairs: u32,
     taken_by: Option<String>,
@@ -140,7 +142,12 @@ fn list(args: &List, client: &Client, globals: &Globals) -> Outcome {
                     Some(it) => Cell::styled(it, severity_style(it)),
                     None => "-".into(),
                 },
-                words(&case.state).into(),
+                match case.held_back_s {
+                    Some(_) => {
+                        Cell::styled(format!("{}, held back", words(&case.state)), style::WAIT)
+                    }
+                    None => words(&case.state).into(),
+                },
                 number::clock(case.since_s).into(),
                 number::clock(case.opened_s).into(),
                 case.n_seen.into(),
@@ -206,6 +213,11 @@ fn tell(text: &str, client: &Client, globals: &Globals) -> Outcome {
     let how = case.closed.as_ref().map_or(String::new(), |it| format!(" ({it})"));
     facts.add("state", format!("{}{how} since {since}", words(&case.state)));
     facts.add("opened", number::clock(case.opened_s));
+    if let (Some(since), Some(again)) = (case.held_back_s, case.weighed_again_s) {
+        let (since, again) = (number::clock(since), number::clock(again));
+        let how = format!("`selvedge repair take {}` does it now", case.id);
+        facts.add("breaker", format!("held back since {since}, weighed again at {again}; {how}"));
+    }
     facts.add("repairs", case.n_repairs.to_string());
     facts.add("taken by", case.taken_by.as_deref().unwrap_or("nobody"));
     facts.add("seen", number::counted(u64::from(case.n_seen), "time"));

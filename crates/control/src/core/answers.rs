@@ -1,5 +1,7 @@
 //! What devices answer and health daemons report.
 
+use std::collections::BTreeSet;
+
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{JobId, PartId, PortId};
@@ -262,7 +264,12 @@ impl Core {
         value: Option<u32>,
     ) -> Result<Accepted, Refused> {
         self.known_target(target)?;
-        self.see(self.named(target), symptom, value);
+        match self.named(target) {
+            Target::Part(switch) if symptom == Symptom::Silent && self.is_switch(switch) => {
+                self.fall_silent(switch);
+            }
+            target => self.see(target, symptom, value),
+        }
         Ok(Accepted::Done)
     }
 
@@ -372,12 +379,28 @@ impl Core {
             let by_people = |it: &Drain| matches!(it.by, Owner::Person(_));
             !self.state.settings.has(Defect::DrainNotCounted) || !drains.iter().all(by_people)
         };
-        for (target, _) in self.state.drains.iter().filter(|it| counts(it.1)) {
-            for (part, outage) in capacity::outage(&self.fabric, *target) {
+        let mut out: Vec<Target> =
+            self.state.drains.iter().filter(|it| counts(it.1)).map(|it| *it.0).collect();
+        out.extend(self.silent_and_used());
+        for target in out {
+            for (part, outage) in capacity::outage(&self.fabric, target) {
                 self.state.parts[part].worsen(&outage);
             }
         }
         self.dirty = true;
+    }
+
+    /// All that nobody is placed on: what is drained, and switches that do not answer.
+    pub(super) fn out_of_use(&self) -> BTreeSet<Target> {
+        self.state.drains.keys().copied().chain(self.silent_and_used()).collect()
+    }
+
+    /// Switches that do not answer and are not drained, whatever the level: nobody can be wired
+    /// through them.
+    fn silent_and_used(&self) -> impl Iterator<Item = Target> + '_ {
+        let silent = self.state.switches.iter().filter(|(_, it)| it.silent.is_some());
+        let targets = silent.map(|(&switch, _)| Target::Part(switch));
+        targets.filter(|it| !self.state.drains.contains_key(it))
     }
 
     /// Whether a part of the plant is a circuit switch.

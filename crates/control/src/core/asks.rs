@@ -278,10 +278,15 @@ impl Core {
     fn take_repair(&mut self, by: String, case: CaseId) -> Result<Accepted, Refused> {
         let state = self.case_at(case, "taken")?;
         self.state.cases[case].taken_by = Some(by);
-        if state == CaseState::Observed {
+        if state == CaseState::Observed && !self.is_mere_silence(case) {
             // A person decides what the level would not: the part is emptied first.
             self.force_out(case);
         } else {
+            if state == CaseState::Observed {
+                self.repair_in_use(case);
+            } else if self.state.cases[case].held_back.take().is_some() {
+                self.leave(case);
+            }
             self.clear_timer(Timer::Case(case));
             self.move_case(case, CaseState::UnderRepair);
         }
@@ -297,7 +302,10 @@ impl Core {
             _ if self.state.settings.has(Defect::RequalificationSkipped) => {
                 self.close(case, Closing::Requalified)
             }
-            _ => self.verify(case),
+            _ => {
+                self.state.cases[case].n_repairs += 1;
+                self.verify(case);
+            }
         }
         Ok(Accepted::Case(case))
     }

@@ -6,7 +6,8 @@
 //!                         ▲  nobody uses it        │ fails       │ seen again
 //!                         └────────────────────────┴─────────────┘
 //! ```
-//! Planned work and parts that a person gives back take the same way: none returns unverified.
+//! Planned work and parts that a person gives back take the same way: none returns unverified.  A
+//! switch that is only silent (`silence`) waits for its repair while jobs run through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +46,13 @@ impl Core {
             seen.remove(0);
         }
         seen.push(now);
-        let severity = health::grade(symptom, seen, &self.fabric.thresholds);
+        let mut severity = health::grade(symptom, seen, &self.fabric.thresholds);
+        if symptom == Symptom::Silent
+            && matches!(target, Target::Part(part) if self.is_switch(part))
+            && !self.state.settings.has(Defect::SilenceEvicts)
+        {
+            severity = health::SILENT_SWITCH;
+        }
         if let Some(case) = self.case_over(target) {
             self.grow(case, severity, symptom, value);
             return;
@@ -53,14 +60,16 @@ impl Core {
         let case = self.open(target, symptom, severity, value);
         self.act(case, self.state.settings.level);
         self.absorb(case);
+        self.weigh_silence(target);
     }
 
     /// A dead machine's links went down before it was missed, and a switch's ports were refused
     /// one by one: their cases were this one.  Only
     /// what was seen lately, and what nobody has begun to repair.
-    fn absorb(&mut self, case: CaseId) {
+    pub(super) fn absorb(&mut self, case: CaseId) {
         let target = self.state.cases[case].target;
-        if !matches!(target, Target::Node(_) | Target::Part(_)) {
+        // A switch that is only silent is no cause of what is with its fibres.
+        if !matches!(target, Target::Node(_) | Target::Part(_)) || self.is_mere_silence(case) {
             return;
         }
         let (consequence, window) = match self.state.cases[case].symptom {
@@ -73,7 +82,7 @@ impl Core {
             *it != case
                 && other.symptom == consequence
                 && matches!(other.state, CaseState::Draining | CaseState::Waiting)
-                && (other.n_repairs, &other.taken_by) == (0, &None)
+                && (other.n_tests, &other.taken_by) == (0, &None)
                 && since.since(other.opened) <= window
                 && (self.concerns(target, other.target) || self.is_at(other.target, target))
         };
@@ -125,7 +134,9 @@ impl Core {
                 return Some(case);
             }
             let Some(parent) = self.fabric.parent_of(node) else {
-                return open(&Target::Part(self.fabric.part_of_node(node)));
+                // What is with the fibres of a switch that is only silent is news.
+                let whole = open(&Target::Part(self.fabric.part_of_node(node)));
+                return whole.filter(|it| !self.is_mere_silence(*it));
             };
             node = parent;
         }
@@ -149,6 +160,8 @@ impl Core {
             evidence: vec![(now, symptom, value)],
             n_seen: 1,
             n_repairs: 0,
+            n_tests: 0,
+            held_back: None,
             taken_by: None,
             maintenance: None,
             closed: None,
@@ -158,7 +171,13 @@ impl Core {
         case
     }
 
-    fn grow(&mut self, case: CaseId, severity: Severity, symptom: Symptom, value: Option<u32>) {
+    pub(super) fn grow(
+        &mut self,
+        case: CaseId,
+        severity: Severity,
+        symptom: Symptom,
+        value: Option<u32>,
+    ) {
         let now = self.state.now;
         let known = &mut self.state.cases[case];
         known.n_seen += 1;
@@ -174,12 +193,52 @@ impl Core {
         match state {
             CaseState::Observed => self.act(case, self.state.settings.level),
             CaseState::Draining if worse => self.act(case, self.state.settings.level),
-            CaseState::Verifying | CaseState::Probation { .. } => self.wait(case),
+            CaseState::Waiting | CaseState::UnderRepair if worse => self.vacate(case),
+            CaseState::Verifying | CaseState::Probation { .. } => {
+                if worse {
+                    self.vacate(case);
+                }
+                self.wait(case);
+            }
             CaseState::Draining
             | CaseState::Waiting
             | CaseState::UnderRepair
             | CaseState::Closed => (),
         }
+    }
+
+    /// What was worked on while jobs used it is worse than it seemed: they leave it, if that is
+    /// allowed, whatever becomes of the work.
+    pub(super) fn vacate(&mut self, case: CaseId) {
+        let evicts = self.evicts(case, self.state.settings.level);
+        if evicts && self.breaker_allows(case, evicts) {
+            self.leave(case);
+        }
+    }
+
+    /// Makes the jobs that use the target of a case leave it.
+    pub(super) fn leave(&mut self, case: CaseId) {
+        let known = &self.state.cases[case];
+        let (target, why) = (known.target, known.symptom.words().to_owned());
+        self.take_out(target, Owner::Case(case), why, true);
+        self.evict_for(case);
+    }
+
+    fn evict_for(&mut self, case: CaseId) {
+        let known = &self.state.cases[case];
+        let fatal = known.severity == Severity::Fatal;
+        let haste = if fatal { Haste::AtOnce } else { Haste::WithNotice };
+        self.evict(known.target, StopWhy::Fault { case }, haste);
+    }
+
+    fn is_out_by(&self, case: CaseId) -> bool {
+        let drains = self.state.drains.get(&self.state.cases[case].target);
+        drains.is_some_and(|it| it.iter().any(|it| it.by == Owner::Case(case)))
+    }
+
+    /// Whether `level` lets jobs be made to leave what is as bad as this.
+    fn evicts(&self, case: CaseId, level: Level) -> bool {
+        Level::Drain <= level && Severity::Critical <= self.state.cases[case].severity
     }
 
     /// Does what `level` allows about a case.
@@ -189,22 +248,28 @@ impl Core {
         if severity == Severity::Transient || level == Level::Observe {
             return self.observe(case);
         }
-        let planned = !symptom.is_fault();
-        let owner = Owner::Case(case);
-        let is_out =
-            self.state.drains.get(&target).is_some_and(|it| it.iter().any(|it| it.by == owner));
-        if !planned && !is_out && !self.breaker_allows(case) {
-            self.note(Note::BreakerTripped { case });
-            return self.observe(case);
+        if self.is_mere_silence(case) {
+            if !self.is_silent(target) {
+                // It answers again: there is nothing that anybody could repair.
+                return self.observe(case);
+            }
+            self.repair_in_use(case);
+            return self.wait(case);
         }
-        let evicts = Level::Drain <= level && Severity::Critical <= severity;
+        let planned = !symptom.is_fault();
+        let evicts = self.evicts(case, level);
+        let is_out = self.is_out_by(case);
+        if !planned && !self.breaker_allows(case, evicts) {
+            if !is_out {
+                self.observe(case);
+            }
+            return;
+        }
         self.clear_timer(Timer::Case(case));
-        self.take_out(target, owner, symptom.words().to_owned(), evicts);
+        self.take_out(target, Owner::Case(case), symptom.words().to_owned(), evicts);
         self.move_case(case, CaseState::Draining);
         if evicts {
-            let fatal = severity == Severity::Fatal;
-            let haste = if fatal { Haste::AtOnce } else { Haste::WithNotice };
-            self.evict(target, StopWhy::Fault { case }, haste);
+            self.evict_for(case);
         }
         for job in self.holders_of(target, |state| matches!(state, JobState::Queued { .. })) {
             self.hasten(job);
@@ -216,6 +281,7 @@ impl Core {
     pub(super) fn force_out(&mut self, case: CaseId) {
         let known = &mut self.state.cases[case];
         known.severity = known.severity.max(Severity::Critical);
+        known.held_back = None;
         let (target, symptom) = (known.target, known.symptom);
         self.clear_timer(Timer::Case(case));
         self.take_out(target, Owner::Case(case), symptom.words().to_owned(), true);
@@ -237,25 +303,6 @@ impl Core {
         } else {
             self.clear_timer(Timer::Case(case));
         }
-    }
-
-    /// Whether taking out one more part stays within the breaker's share.
-    fn breaker_allows(&mut self, case: CaseId) -> bool {
-        let now = self.state.now;
-        let settings = &self.state.settings;
-        let (window, share) = (settings.breaker_window, settings.breaker_share);
-        let outage = capacity::outage(&self.fabric, self.state.cases[case].target);
-        let seats: u32 = outage.values().map(|it| it.out.count_ones()).sum();
-        self.state.breaker.retain(|(at, _)| now.since(*at) <= window);
-        let before: u64 = self.state.breaker.iter().map(|(_, n)| u64::from(*n)).sum();
-        let after = before + u64::from(seats);
-        let allowed = self.layout.n_seats() * u64::from(share.parts()) / 1_000_000;
-        // One part alone never trips it: a plant of two hosts must heal too.
-        if before != 0 && allowed < after {
-            return false;
-        }
-        self.state.breaker.push((now, seats));
-        true
     }
 
     /// Adds a drain and recounts what is out.
@@ -372,12 +419,12 @@ impl Core {
     }
 
     fn case_errand(&self, case: CaseId) -> Errand {
-        Errand::Case(case, self.state.cases[case].n_repairs)
+        Errand::Case(case, self.state.cases[case].n_tests)
     }
 
     /// The same preflight as before a job.
     pub(super) fn verify(&mut self, case: CaseId) {
-        self.state.cases[case].n_repairs += 1;
+        self.state.cases[case].n_tests += 1;
         self.move_case(case, CaseState::Verifying);
         self.ask_verify(case);
     }
@@ -554,9 +601,16 @@ impl Core {
     /// A deadline of a case has come.
     pub(super) fn case_due(&mut self, case: CaseId) {
         match self.state.cases[case].state {
+            // It does not pass as long as it stands.
+            CaseState::Observed if self.is_silent(self.state.cases[case].target) => {
+                self.observe(case);
+            }
             CaseState::Observed => self.close(case, Closing::Passed),
             CaseState::Probation { .. } => self.close(case, Closing::Requalified),
-            CaseState::UnderRepair => self.verify(case),
+            CaseState::UnderRepair => {
+                self.state.cases[case].n_repairs += 1;
+                self.verify(case);
+            }
             // No answer: what does not answer is not verified.
             CaseState::Verifying => self.grow(case, Severity::Transient, Symptom::Silent, None),
             CaseState::Waiting => self.call_crew(case),
@@ -574,6 +628,7 @@ impl Core {
     /// The case is over; its target is back, or has been taken out of the plant.
     pub(super) fn end_case(&mut self, case: CaseId, how: Closing) {
         self.state.cases[case].closed = Some(how);
+        self.state.cases[case].held_back = None;
         self.clear_timer(Timer::Case(case));
         self.state.awaited.remove(&self.case_errand(case));
         self.move_case(case, CaseState::Closed);

@@ -197,7 +197,7 @@ impl Core {
         let deadlines = self.state.deadlines.keys();
         let jobs = deadlines.filter_map(|it| match it {
             Timer::Job(job) => Some(*job),
-            Timer::Case(_) | Timer::Switch(_) | Timer::Plan => None,
+            Timer::Case(_) | Timer::Switch(_) | Timer::Plan | Timer::Breaker => None,
         });
         let comes = |job: JobId| {
             let known = &self.state.jobs[job];
@@ -210,10 +210,10 @@ impl Core {
 
     /// What is out of use, and when what of it is back that comes back by itself.
     fn outages(&self) -> Outages {
-        let targets = self.state.drains.keys();
-        let returning = targets.clone().filter_map(|&it| Some((it, self.returns_by(it)?)));
+        let targets = self.out_of_use();
+        let returning = targets.iter().filter_map(|&it| Some((it, self.returns_by(it)?)));
         let returning = returning.collect();
-        Outages { returning, ..Outages::of(&self.fabric, targets) }
+        Outages { returning, ..Outages::of(&self.fabric, targets.iter()) }
     }
 
     /// The rows with `job` in its place in the queue, also if it is held, or waits for a spare on

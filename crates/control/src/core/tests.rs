@@ -6,6 +6,7 @@
 
 mod world;
 
+mod breaker;
 mod faults;
 mod forecasts;
 mod lives;
@@ -14,6 +15,7 @@ mod plants;
 mod repairs;
 mod replicas;
 mod restarts;
+mod silence;
 mod tables;
 mod topology;
 mod wild;

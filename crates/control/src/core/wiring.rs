@@ -15,6 +15,7 @@ use selvedge_model::id::{JobId, PartId, PlanId, PortId};
 use selvedge_model::job::Xconnect;
 use selvedge_model::unit::Generation;
 
+use crate::core::jobs::Haste;
 use crate::core::{Accepted, Adopted, Core, Refused, count};
 use crate::input::{Errand, SetOutcome};
 use crate::limits::{self, ASKS_MAX};
@@ -310,22 +311,32 @@ impl Core {
         }
     }
 
-    /// The reads or writes of a start were never answered.
+    /// The reads or writes of a start were never answered.  That is no fault of the job's: it waits
+    /// until the switch answers, or goes elsewhere, as often as need be.
     pub(super) fn wiring_silent(&mut self, job: JobId) {
-        self.give_up_wiring(job);
-        self.fail_start(job, Stage::Wiring);
+        let silent = self.give_up_wiring(job);
+        let cases = silent.iter().filter_map(|it| self.state.open_cases.get(&Target::Part(*it)));
+        match cases.min().copied() {
+            Some(case) if matches!(self.state.jobs[job].state, JobState::Starting { .. }) => {
+                self.stop(job, StopWhy::Fault { case }, Haste::AtOnce);
+            }
+            _ => self.fail_start(job, Stage::Wiring),
+        }
     }
 
-    /// Counts the silent switches as at fault.  What they hold is unknown until they are read.
-    fn give_up_wiring(&mut self, job: JobId) {
+    /// Counts those that were asked and did not answer as silent, and returns them.  What they hold
+    /// is unknown until they are read.
+    fn give_up_wiring(&mut self, job: JobId) -> Vec<PartId> {
         let reads = self.state.awaited.remove(&self.errand(job)).unwrap_or_default();
         let writes = self.state.wirings.remove(&job).map(|it| it.pending).unwrap_or_default();
-        for switch in reads.into_iter().chain(writes) {
+        let silent: Vec<PartId> = reads.into_iter().chain(writes).collect();
+        for &switch in &silent {
             if let Some(state) = self.state.switches.get_mut(&switch) {
                 state.known = false;
             }
-            self.see(Target::Part(switch), Symptom::Silent, None);
+            self.fall_silent(switch);
         }
+        silent
     }
 
     /// A switch has said how it stands.
@@ -349,6 +360,7 @@ impl Core {
         state.generation = generation;
         self.state.generation = self.state.generation.max(generation);
         self.clear_timer(Timer::Switch(switch));
+        self.answers(switch);
         if differs && was_known {
             self.note(Note::SwitchDiffered { switch, n_pairs });
         }
@@ -357,6 +369,7 @@ impl Core {
             self.look_at_jobs_on(switch);
         }
         self.case_switch_read(switch);
+        self.heard_again(switch);
         self.dirty = true;
         Ok(Accepted::Done)
     }
@@ -484,17 +497,6 @@ impl Core {
             }
         }
         wrong.into_iter().for_each(|target| self.see(target, Symptom::Miswired, None));
-    }
-
-    /// A switch did not answer a read: ask again, and count it as at fault.
-    pub(super) fn switch_due(&mut self, switch: PartId) {
-        // A switch that has been taken out has no answer to give.
-        if self.state.switches.get(&switch).is_none_or(|it| it.known) {
-            return;
-        }
-        self.see(Target::Part(switch), Symptom::Silent, None);
-        self.send(Command::ReadSwitch { switch });
-        // A dead switch is asked ever more rarely by its case; this is the last of the first ask.
     }
 
     /// What people and cases call a thing: a link end goes by its link's even direction.

@@ -104,7 +104,8 @@ fn by(input: &Input) -> Option<&String> {
         | Input::Tick
         | Input::Answer(_)
         | Input::Planned { .. }
-        | Input::Report { .. } => None,
+        | Input::Report { .. }
+        | Input::Unanswered { .. } => None,
     }
 }
 

@@ -40,6 +40,13 @@ pub struct CaseView {
     pub opened_s: f64,
     /// When trust returns, on probation.
     pub until_s: Option<f64>,
+    /// Since when the breaker holds back what would be done about it by itself; absent where it
+    /// holds nothing back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back_s: Option<f64>,
+    /// When that is weighed again; a person may take the repair before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighed_again_s: Option<f64>,
     /// How much was seen.
     pub n_seen: u32,
     /// How often it has been repaired.
@@ -65,7 +72,7 @@ pub struct EvidenceView {
     /// What was measured, in the symptom's unit.
     pub value: Option<u32>,
     /// What a topology file's finding says and what to do about it, as long as the file has it; how
-    /// many polls a switch has missed.
+    /// many reads and polls a switch has missed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
@@ -383,6 +390,8 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
             | CaseState::Verifying
             | CaseState::Closed => None,
         },
+        held_back_s: case.held_back.map(|it| it.as_secs_f64()),
+        weighed_again_s: case.held_back.map(|_| shell.core().breaker_until().as_secs_f64()),
         n_seen: case.n_seen,
         n_repairs: case.n_repairs,
         taken_by: case.taken_by.clone(),
@@ -399,7 +408,10 @@ fn words_of(
     (at, symptom, value): (Moment, Symptom, Option<u32>),
 ) -> Option<String> {
     if let (Symptom::Silent, Target::Part(_), Some(n)) = (symptom, target, value) {
-        return Some(format!("{n} polls in a row were not answered"));
+        return Some(match n {
+            1 => "one read or poll was not answered".to_owned(),
+            n => format!("{n} reads and polls in a row were not answered"),
+        });
     }
     if symptom == Symptom::Marked {
         let marks = shell.core().state().marks.get(&target)?;

@@ -34,7 +34,7 @@ pub(crate) async fn metrics(State(house): State<House>) -> Result<impl IntoRespo
 }
 
 /// Name, type and meaning of each metric, in the order in which they are printed.
-const METRICS: [(&str, &str, &str); 37] = [
+const METRICS: [(&str, &str, &str); 39] = [
     ("selvedge_up_seconds", "gauge", "Real time since the server was started"),
     ("selvedge_plant_seconds", "gauge", "Plant time"),
     ("selvedge_plant_version", "gauge", "Version of the plant file"),
@@ -45,6 +45,11 @@ const METRICS: [(&str, &str, &str); 37] = [
     ("selvedge_chips_out", "gauge", "Chips out of use"),
     ("selvedge_cubes_free", "gauge", "Parts without jobs of which nothing is out of use"),
     ("selvedge_cases_open", "gauge", "Open cases by state and severity"),
+    (
+        "selvedge_cases_held_back",
+        "gauge",
+        "Open cases about which the breaker lets nothing be done",
+    ),
     ("selvedge_drains", "gauge", "Things out of use"),
     ("selvedge_job_interruptions_total", "counter", "Times that a fault interrupted a running job"),
     ("selvedge_job_preemptions_total", "counter", "Times that a job was preempted or moved"),
@@ -54,6 +59,7 @@ const METRICS: [(&str, &str, &str); 37] = [
     ("selvedge_ocs_pairs_differ", "gauge", "Mirror pairs of each switch that are not as intended"),
     ("selvedge_ocs_generation", "gauge", "Newest write that each switch has acknowledged"),
     ("selvedge_ocs_known", "gauge", "Whether each switch has been read since the last restart"),
+    ("selvedge_ocs_silent", "gauge", "Whether each switch does not answer what it is asked"),
     ("selvedge_ocs_writes_total", "counter", "Writes to each switch by outcome"),
     (
         "selvedge_ocs_write_seconds_total",
@@ -195,6 +201,8 @@ fn jobs(page: &mut Page, shell: &Shell, status: &StatusView) {
     for ((state, severity), n) in open {
         page.sample("selvedge_cases_open", &[("state", state), ("severity", severity)], n);
     }
+    let is_held = |it: &&selvedge_model::id::CaseId| state.cases[**it].held_back.is_some();
+    page.sample("selvedge_cases_held_back", &[], state.open_cases.values().filter(is_held).count());
     page.sample("selvedge_drains", &[], state.drains.values().filter(|it| !it.is_empty()).count());
 }
 
@@ -216,6 +224,7 @@ fn switches(page: &mut Page, shell: &Shell) {
         page.sample("selvedge_ocs_pairs_differ", &labels, view.n_differ);
         page.sample("selvedge_ocs_generation", &labels, view.generation);
         page.sample("selvedge_ocs_known", &labels, u8::from(view.known));
+        page.sample("selvedge_ocs_silent", &labels, u8::from(view.silent_s.is_some()));
     }
     for (part, writes) in &shell.meter().writes {
         let name = shell.core().fabric().part(*part).name.to_string();

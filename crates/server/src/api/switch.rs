@@ -37,6 +37,8 @@ pub struct SwitchView {
     pub generation: u64,
     /// Whether it has been read since the last restart.
     pub known: bool,
+    /// Since when it answers nothing, if so: nobody is wired through it, and who is stays.
+    pub silent_s: Option<f64>,
     /// Whether it is drained as a whole.
     pub drained: bool,
     /// Its ports and their fibres that are drained; the others are used.
@@ -190,6 +192,7 @@ fn view(
         n_differ: wanted.len() - n_both + n_loose,
         generation: known.generation.number(),
         known: known.known,
+        silent_s: known.silent.map(|it| it.as_secs_f64()),
         drained: index.is_drained(id),
         links_drained: index.n_links_drained(id),
         cases: index.cases_of(id),

@@ -287,7 +287,8 @@ pub(super) fn cases_part(cases: &[CaseView], now_s: f64) -> Part {
                     // Planned work and what is given back are no faults, however they are graded.
                     td { @if matches!(&*case.symptom, "planned" | "returned") { "–" }
                         @else { (badge(&case.severity, &case.severity)) } }
-                    td { (badge(&format!("state-{}", case.state), &spaced(&case.state))) }
+                    td { (badge(&format!("state-{}", case.state), &spaced(&case.state)))
+                        @if case.held_back_s.is_some() { " held back by the breaker" } }
                     td.n { (lasting(now_s - case.opened_s)) }
                     td { @if let Some(last) = case.evidence.last() {
                         (spaced(&last.symptom)) " " (measured(last)) } }
@@ -333,6 +334,13 @@ impl CasePage {
                     (tile("in this state", html! { (lasting(self.now_s - case.since_s)) }))
                     @if let Some(until) = case.until_s {
                         (tile("trusted again at", html! { (clock(until)) }))
+                    }
+                    @if let Some(since) = case.held_back_s {
+                        (tile("held back by the breaker since", html! { (clock(since)) }))
+                    }
+                    @if let Some(at) = case.weighed_again_s {
+                        (tile("weighed again at", html! { (clock(at))
+                            small { " or once somebody takes the repair" } }))
                     }
                     (tile("repairs", html! { (case.n_repairs) }))
                     @if let Some(by) = &case.taken_by { (tile("taken by", name(by))) }

@@ -179,12 +179,16 @@ impl Strip {
             view.n_intended,
             view.n_differ,
             if view.drained { ", drained" } else { "" },
-            if view.known { "" } else { ", not read" },
+            match (view.silent_s, view.known) {
+                (Some(_), _) => ", does not answer",
+                (None, false) => ", not read",
+                (None, true) => "",
+            },
         );
         let class = match () {
             () if !view.cases.is_empty() || view.drained => "ocs out",
             () if 0 < view.n_differ => "ocs differ",
-            () if !view.known => "ocs unknown",
+            () if !view.known || view.silent_s.is_some() => "ocs unknown",
             () => "ocs",
         };
         let width = TICK * n_slots;
@@ -272,6 +276,7 @@ mod tests {
             n_differ,
             generation: 4,
             known: true,
+            silent_s: None,
             drained: false,
             links_drained: 0,
             cases: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use selvedge_control::family::{clusters, host_at};
-use selvedge_model::fault::{Mark, Symptom};
+use selvedge_model::fault::Mark;
 use selvedge_model::job::{Place, Work};
 
 impl Plant {
@@ -412,8 +412,8 @@ impl Plant {
         self.at(at, Event::Poll);
     }
 
-    /// Looks which circuit switches answer, after faults have come or gone.  One that has fallen
-    /// mute is missed by its polls, and the last of a few is reported; that is all that polls cost.
+    /// Looks which circuit switches answer, after faults have come or gone.  Each poll that one does
+    /// not answer is told, and the first that it answers again.
     pub(super) fn hearken(&mut self) {
         let (now, n_polls) = (self.truth.now, polls_until(self.truth.now));
         let was = std::mem::take(&mut self.truth.mute);
@@ -423,28 +423,34 @@ impl Plant {
             .filter_map(|it| if let Target::Part(part) = it.target { Some(part) } else { None })
             .filter(|it| self.truth.switches.contains_key(it))
             .collect();
-        for (_, since) in was.iter().filter(|it| !mute.contains(it.0)) {
-            self.truth.n_missed += n_polls - polls_until(*since);
+        for (&switch, since) in was.iter().filter(|it| !mute.contains(it.0)) {
+            let n_missed = n_polls - polls_until(*since);
+            self.truth.n_missed += n_missed;
+            if n_missed != 0 {
+                self.truth.unpolled.insert(switch);
+                self.poll_later();
+            }
         }
         for switch in mute {
             let since = was.get(&switch).copied();
             self.truth.mute.insert(switch, since.unwrap_or(now));
             if since.is_none() {
-                self.miss(switch, now, limits::POLLS_MISSED);
+                self.miss(switch, now, 1);
             }
         }
     }
 
-    /// What is reported of polls that a switch has missed, if it is still mute.
-    fn missed(&self, switch: PartId, since: Moment, n: u64) -> Option<Input> {
-        let value = Some(u32::try_from(n).unwrap_or(u32::MAX));
-        let report =
-            Input::Report { target: Target::Part(switch), symptom: Symptom::Silent, value };
-        (self.truth.mute.get(&switch) == Some(&since)).then_some(report)
+    /// What is told of a poll that a switch misses, if it is still mute.
+    fn missed(&mut self, switch: PartId, since: Moment, n: u64) -> Option<Input> {
+        if self.truth.mute.get(&switch) != Some(&since) {
+            return None;
+        }
+        self.miss(switch, since, n + 1);
+        Some(Input::Unanswered { switch })
     }
 
-    /// The poll that is the `n`th that a switch has missed since then is reported.
-    pub(super) fn miss(&mut self, switch: PartId, since: Moment, n: u64) {
+    /// The poll that is the `n`th that a switch misses since then.
+    fn miss(&mut self, switch: PartId, since: Moment, n: u64) {
         let at = Moment::START + limits::POLL_EVERY.times(polls_until(since) + n);
         self.at(at, Event::Missed { switch, since, n });
     }

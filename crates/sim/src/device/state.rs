@@ -116,7 +116,7 @@ pub(super) enum Event {
         fault: u32,
     },
     Poll,
-    /// A circuit switch that has been mute since then has missed so many polls.
+    /// A circuit switch that has been mute since then misses its `n`th poll.
     Missed {
         switch: PartId,
         since: Moment,

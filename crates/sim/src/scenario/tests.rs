@@ -1,4 +1,5 @@
 use super::*;
+use crate::fault::FaultSpec;
 use expect_test::{Expect, expect};
 use selvedge_model::id::JobId;
 
@@ -157,6 +158,59 @@ fn a_silent_switch_has_a_case_within_a_few_polls_and_is_repaired() {
     let case = world.core().state().cases.iter().next().unwrap();
     assert_eq!(case.closed, Some(selvedge_control::state::Closing::Requalified));
     assert!(case.n_repairs != 0 && case.n_seen == 1, "{case:?}");
+}
+
+/// Goal: silence costs nobody anything.  Method: a pod full of jobs, four minutes in which no switch
+/// answers, then a switch that stays silent until a crew has been there.
+#[test]
+fn switches_that_fall_silent_under_running_jobs_interrupt_none_of_them() {
+    let mut scenario = Scenario { rates: Rates::NONE, ..Scenario::new(4, 1) };
+    for number in 0..3 {
+        let shape = ["4x4x8", "4x4x4", "4x4x4"][number];
+        let job = trace::TraceJob {
+            number: number as u64,
+            at: Span::secs(1),
+            shape: shape.to_owned(),
+            n_chips: 64,
+            duration: Span::hours(8),
+        };
+        let mut spec = trace::spec(&job, 1);
+        spec.limit = None;
+        scenario.events.push((Moment::START + Span::secs(1), Happening::Submit(spec)));
+    }
+    let mut world = begin(&scenario).unwrap();
+    let at = |mins| Moment::START + Span::mins(mins);
+    while world.step(at(30)).unwrap() {}
+    let inject = |world: &mut World, now: Moment, path: &str| {
+        let target = world.core().fabric().find(path);
+        world.plant_mut().inject(now, FaultSpec { kind: FaultKind::Silent, target }).unwrap();
+    };
+    for name in (0..48).map(|it| format!("{}{}", ["x", "y", "z"][it / 16], it % 16)) {
+        inject(&mut world, at(30), &name);
+    }
+    while world.step(at(34)).unwrap() {}
+    let n_silent = |world: &World| {
+        world.core().state().switches.values().filter(|it| it.silent.is_some()).count()
+    };
+    assert_eq!(n_silent(&world), 48);
+    world.plant_mut().clear_all(at(34));
+    while world.step(at(36)).unwrap() {}
+    assert_eq!(n_silent(&world), 0);
+    while world.step(at(60)).unwrap() {}
+    let state = world.core().state();
+    assert!(state.drains.is_empty(), "{:?}", state.cases);
+    inject(&mut world, at(60), "y3");
+    while world.step(at(64)).unwrap() {}
+    assert_eq!(n_silent(&world), 1);
+    while world.step(at(1200)).unwrap() {}
+    let state = world.core().state();
+    for job in state.jobs.iter() {
+        assert_eq!((job.state.word(), job.attempt, job.n_interrupted), ("finished", 1, 0));
+    }
+    let requalified = Some(selvedge_control::state::Closing::Requalified);
+    assert_eq!(state.cases.len(), 49);
+    assert!(state.cases.iter().all(|it| it.closed == requalified));
+    assert_eq!(world.rules().list(), []);
 }
 
 /// Two hosts whose NICs lead to the ports of one switch, in order.

@@ -224,12 +224,11 @@ fn a_silent_switch_is_at_fault_after_three_asks() {
             5s JobSubmitted job: job0
             5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
             5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-            95s CaseOpened case: case0 target: z5 symptom: Silent severity: Critical
+            95s CaseOpened case: case0 target: z5 symptom: Silent severity: Degraded
             95s Drained target: z5 by: Case(case0)
-            95s CaseMoved case: case0 state: Draining
+            95s CaseMoved case: case0 state: Waiting
             95s JobNotified job: job0 attempt: 1 why: Fault case: case0
             95s JobRequeued job: job0 why: Fault case: case0 not_before: 95.000s
-            95s CaseMoved case: case0 state: Waiting
               a attempt 1 Queued since: 5.000s not_before: 95.000s held: false
               out z5 by Case(case0)
               case0 z5 Silent Waiting

@@ -186,7 +186,7 @@ fn the_breaker_stops_what_would_take_out_too_much() {
             5s CaseMoved case: case1 state: Draining
             5s CaseMoved case: case1 state: Waiting
             5s CaseOpened case: case2 target: cube2 symptom: MachineDown severity: Fatal
-            5s BreakerTripped case: case2
+            5s BreakerTripped case: case2 until: 305.000s
               out cube0 by Case(case0)
               out cube1 by Case(case1)
               case0 cube0 MachineDown Waiting

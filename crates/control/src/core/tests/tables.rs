@@ -143,7 +143,7 @@ fn case_inputs(world: &World) -> Vec<(&'static str, Input)> {
     let case = selvedge_model::id::CaseId::new(0);
     let target = world.core.state().cases[case].target;
     let ask = |by: &str, what| Input::Ask { by: by.to_owned(), what };
-    let n_repairs = world.core.state().cases[case].n_repairs;
+    let n_tests = world.core.state().cases[case].n_tests;
     let errand = |n| Errand::Case(case, n);
     let failed = Vec::new();
     let symptom = selvedge_model::fault::Symptom::MachineDown;
@@ -155,7 +155,7 @@ fn case_inputs(world: &World) -> Vec<(&'static str, Input)> {
         ("seen again", Input::Report { target, symptom, value: None }),
         ("drain", ask("bob", Ask::Drain { target, why })),
         ("undrain", ask("bob", Ask::Undrain { target })),
-        ("exercised", Input::Answer(Answer::Exercised { errand: errand(n_repairs), failed })),
+        ("exercised", Input::Answer(Answer::Exercised { errand: errand(n_tests), failed })),
         (
             "exercised once",
             Input::Answer(Answer::Exercised { errand: errand(99), failed: Vec::new() }),
