@@ -197,8 +197,8 @@ pub enum Note {
     Drained { target: Target, by: Owner },
     /// A drain was taken back.
     Undrained { target: Target, by: Owner },
-    /// Too much would be touched at once: nothing is done about the case until this moment, or until
-    /// a person does it.
+    /// Too much would be touched at once: nothing is done about the case until this moment, or
+    /// until a person does it.
     BreakerTripped { case: CaseId, until: Moment },
     /// A fibre was re-patched.
     PortMoved { switch: PartId, from: u16, to: u16 },

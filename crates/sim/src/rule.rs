@@ -560,8 +560,8 @@ fn must_leave_since(core: &Core, place: &Place) -> Option<Moment> {
     evicting.min()
 }
 
-/// The circuit switch that a case is about, if nothing was ever seen of it but that it is silent, and
-/// nobody has planned work on it.
+/// The circuit switch that a case is about, if nothing was ever seen of it but that it is silent,
+/// and nobody has planned work on it.
 fn only_silent(core: &Core, case: CaseId) -> Option<PartId> {
     let known = core.state().cases.get(case)?;
     let Target::Part(part) = known.target else { return None };

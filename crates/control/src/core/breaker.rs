@@ -25,8 +25,8 @@ use crate::state::{JobState, PartState, Timer};
 const PARTS_OF_SEAT: u64 = 1000;
 
 impl Core {
-    /// Whether what would be done about a case, by itself and now, stays within the breaker's share;
-    /// if it does, it counts.  If not, the case is held back.
+    /// Whether what would be done about a case by itself stays within the breaker's share; if it
+    /// does, it counts.  If not, the case is held back.
     pub(super) fn breaker_allows(&mut self, case: CaseId, evicts: bool) -> bool {
         let (now, window) = (self.state.now, self.state.settings.breaker_window);
         let weight = self.weight(case, evicts);
@@ -121,8 +121,8 @@ impl Core {
         u32::try_from(seats + links.div_ceil(PARTS_OF_SEAT)).unwrap_or(u32::MAX)
     }
 
-    /// What an outage takes of a part's links, as a share of those of its seats that are not counted
-    /// by themselves.
+    /// What an outage takes of a part's links, as a share of those of its seats that are not
+    /// counted by themselves.
     fn weight_of_links(&self, part: PartId, outage: &PartState, counted: u64) -> u64 {
         if outage.outer_out == 0 && outage.links_out.is_empty() {
             return 0;

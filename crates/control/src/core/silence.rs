@@ -104,8 +104,8 @@ impl Core {
         is_switch && known.symptom == Symptom::Silent && known.severity < Severity::Critical
     }
 
-    /// A silent switch is believed to pass light on until more of its fibres than a few are at fault
-    /// within a short time: then the silence is the switch's end, and their cause.
+    /// A silent switch is believed to pass light on until more than a few of its fibres are at
+    /// fault within a short time: then the silence is the switch's end, and their cause.
     pub(super) fn weigh_silence(&mut self, target: Target) {
         for switch in self.switches_at(target) {
             let Some(&case) = self.state.open_cases.get(&Target::Part(switch)) else { continue };

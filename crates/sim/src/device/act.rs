@@ -412,8 +412,8 @@ impl Plant {
         self.at(at, Event::Poll);
     }
 
-    /// Looks which circuit switches answer, after faults have come or gone.  Each poll that one does
-    /// not answer is told, and the first that it answers again.
+    /// Looks which circuit switches answer, after faults have come or gone.  Each poll that one
+    /// does not answer is told, and the first that it answers again.
     pub(super) fn hearken(&mut self) {
         let (now, n_polls) = (self.truth.now, polls_until(self.truth.now));
         let was = std::mem::take(&mut self.truth.mute);

@@ -160,8 +160,8 @@ fn a_silent_switch_has_a_case_within_a_few_polls_and_is_repaired() {
     assert!(case.n_repairs != 0 && case.n_seen == 1, "{case:?}");
 }
 
-/// Goal: silence costs nobody anything.  Method: a pod full of jobs, four minutes in which no switch
-/// answers, then a switch that stays silent until a crew has been there.
+/// Goal: silence costs nobody anything.  Method: a pod full of jobs, four minutes in which no
+/// switch answers, then a switch that stays silent until a crew has been there.
 #[test]
 fn switches_that_fall_silent_under_running_jobs_interrupt_none_of_them() {
     let mut scenario = Scenario { rates: Rates::NONE, ..Scenario::new(4, 1) };

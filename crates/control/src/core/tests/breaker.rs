@@ -47,8 +47,8 @@ fn what_the_breaker_holds_back_is_done_as_its_window_passes() {
     );
 }
 
-/// Goal: what stops jobs weighs as what they hold.  Method: fibres, of which each is next to nothing
-/// by itself, of cubes on which jobs run.
+/// Goal: what stops jobs weighs as what they hold.  Method: fibres, each next to nothing by itself,
+/// of cubes on which jobs run.
 #[test]
 fn reports_that_stop_more_running_jobs_than_the_share_are_held_back() {
     check(

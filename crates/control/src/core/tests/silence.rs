@@ -107,8 +107,8 @@ fn a_silent_switch_is_repaired_while_jobs_run_through_it() {
     );
 }
 
-/// Goal: what makes every switch silent at once is the way to them, not all of them; no job pays for
-/// it.  Method: a full pod, four minutes without an answer from any switch.
+/// Goal: what makes every switch silent at once is the way to them, not all of them; no job pays
+/// for it.  Method: a full pod, four minutes without an answer from any switch.
 #[test]
 fn when_all_switches_fall_silent_no_job_leaves_its_place() {
     let mut world = World::new(&pods(&[4]), Settings::simulated());
@@ -409,8 +409,8 @@ fn polls_are_counted_over_a_restart_and_one_answer_begins_the_count_anew() {
     world.replay_all();
 }
 
-/// Goal: no number of silences makes a job fail.  Method: whenever the switch has answered again for
-/// long enough, it falls silent just before the job is wired.
+/// Goal: no number of silences makes a job fail.  Method: whenever the switch has answered again
+/// for long enough, it falls silent just before the job is wired.
 #[test]
 fn a_job_that_meets_a_silent_switch_again_and_again_is_never_lost() {
     let mut world = World::new(&pods(&[4]), Settings::simulated());
