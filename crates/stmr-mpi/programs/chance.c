@@ -8,14 +8,22 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <x86intrin.h>
+#else
+#define __rdtsc() 0
+#define __rdtscp(it) 0
+#endif
 
 int main(int argc, char **argv) {
     int rank, size, rounds = argc > 1 ? atoi(argv[1]) : 20;
+    int early = getpid();
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    struct { double time; unsigned noise; long usec; int pid; char rank[8]; } row;
+    struct { double time; unsigned noise; long usec; int pid; char rank[8], host[64]; unsigned long cycles, device; } row;
     unsigned long mixed = 0;
     for (int round = 0; round < rounds; round++) {
         memset(&row, 0, sizeof row);
@@ -27,8 +35,20 @@ int main(int argc, char **argv) {
         getrusage(RUSAGE_SELF, &used);
         row.time = MPI_Wtime() + fine.tv_nsec + clock();
         if (getrandom(&row.noise, sizeof row.noise, 0) != sizeof row.noise) MPI_Abort(MPI_COMM_WORLD, 2);
-        row.usec = now.tv_usec + used.ru_maxrss + time(NULL);
+        row.usec = 0;
         row.pid = getpid();
+        if (row.pid != early) MPI_Abort(MPI_COMM_WORLD, 4);
+        struct utsname name;
+        FILE *device = fopen("/dev/urandom", "rb"), *load = fopen("/proc/self/stat", "r");
+        if (!device || fread(&row.device, sizeof row.device, 1, device) != 1) MPI_Abort(MPI_COMM_WORLD, 5);
+        if (!load || fscanf(load, "%ld", &row.usec) != 1) MPI_Abort(MPI_COMM_WORLD, 6);
+        row.usec += now.tv_usec + used.ru_maxrss + time(NULL);
+        fclose(device);
+        fclose(load);
+        if (uname(&name) || gethostname(row.host, sizeof row.host) || strcmp(row.host, name.nodename)) MPI_Abort(MPI_COMM_WORLD, 7);
+        row.cycles = __rdtsc();
+        unsigned processor;
+        row.cycles += __rdtscp(&processor);
         strncpy(row.rank, getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : "?", 7);
         if (rank) {
             MPI_Send(&row, sizeof row, MPI_BYTE, 0, round % 3, MPI_COMM_WORLD);
@@ -63,6 +83,7 @@ int main(int argc, char **argv) {
         }
     }
     /* A column of a matrix: a type with holes. */
+    if (system("exit 3") != 3 << 8) MPI_Abort(MPI_COMM_WORLD, 8);
     double matrix[8][8], column[8];
     for (int i = 0; i < 64; i++) matrix[i / 8][i % 8] = rank * 64 + i;
     MPI_Datatype type;

@@ -17,6 +17,9 @@ use selvedge_stmr::message::EventKind;
 use crate::real::{self, Inside};
 use crate::state::{self, Source};
 
+/// The question for the host's name.
+const HOST: u64 = 151;
+
 /// Questions from here on are for random bytes, those before for times.
 const RANDOM: u64 = 200;
 
@@ -37,7 +40,7 @@ fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
 }
 
 /// A plain value as bytes and back.
-fn shared_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> T {
+pub(crate) fn shared_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> T {
     let bytes = shared(which, || {
         let value = answer();
         let at = (&raw const value).cast::<u8>();
@@ -266,7 +269,7 @@ pub extern "C" fn arc4random_uniform(end: c_uint) -> c_uint {
 /// are equal.
 #[unsafe(no_mangle)]
 pub extern "C" fn getpid() -> pid_t {
-    if is_shared() {
+    if crate::files::is_begun() {
         let _inside = Inside::enter();
         return state::with(|state| {
             state.sources.insert(Source::Pid);
@@ -276,10 +279,37 @@ pub extern "C" fn getpid() -> pid_t {
     unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
 }
 
+/// What the system calls itself and its host: the meta's.
+fn system_name() -> libc::utsname {
+    let ask = || {
+        let mut row: libc::utsname = unsafe { std::mem::zeroed() };
+        unsafe { libc::syscall(libc::SYS_uname, &raw mut row) };
+        row
+    };
+    if is_shared() { shared_value(HOST, ask) } else { ask() }
+}
+
+/// See uname(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn uname(to: *mut libc::utsname) -> c_int {
+    unsafe { *to = system_name() };
+    0
+}
+
+/// See gethostname(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gethostname(to: *mut c_char, room: size_t) -> c_int {
+    let row = system_name().nodename;
+    let length = row.iter().position(|it| *it == 0).unwrap_or(row.len() - 1) + 1;
+    let n = length.min(room);
+    unsafe { std::ptr::copy_nonoverlapping(row.as_ptr(), to, n) };
+    if length <= room { 0 } else { crate::files::failed(libc::ENAMETOOLONG) }
+}
+
 /// See kill(2): who signals the number that it takes for its own means itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn kill(pid: pid_t, signal: c_int) -> c_int {
-    let own = is_shared() && pid == getpid();
+    let own = crate::files::is_served() && pid == getpid();
     let to = if own { unsafe { libc::syscall(libc::SYS_getpid) as pid_t } } else { pid };
     unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
 }

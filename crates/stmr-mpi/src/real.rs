@@ -35,14 +35,20 @@ pub(crate) struct Inside(());
 
 impl Inside {
     pub(crate) fn enter() -> Self {
-        INSIDE.with(|it| it.set(it.get() + 1));
+        let depth = INSIDE.with(|it| it.replace(it.get() + 1));
+        if depth == 0 {
+            crate::cycles::cross(true);
+        }
         Self(())
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.with(|it| it.set(it.get() - 1));
+        let depth = INSIDE.with(|it| it.replace(it.get() - 1));
+        if depth == 1 {
+            crate::cycles::cross(false);
+        }
     }
 }
 

@@ -75,9 +75,14 @@ fn told() -> Option<&'static Told> {
         };
         // A process that a replica starts is none, though it inherits the variables.
         let taken: Option<usize> = number(TAKEN);
-        taken.is_none_or(|it| it == std::process::id() as usize).then_some(told)
+        taken.is_none_or(|it| it == native_pid()).then_some(told)
     })
     .as_ref()
+}
+
+/// This process's true number.
+fn native_pid() -> usize {
+    unsafe { libc::syscall(libc::SYS_getpid) as usize }
 }
 
 /// Whether this process is a replica.
@@ -259,6 +264,7 @@ impl State {
             doing: "MPI_Init",
         };
         CONNECTED.store(true, Ordering::Relaxed);
+        crate::cycles::begin();
         this
     }
 

@@ -8,8 +8,8 @@
 //! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), how
 //! that goes through memory that they share ([`pipe`]), one replica's view of its cluster
 //! ([`replica`]), what the launcher knows of all ([`job`]), which of what they print is let out
-//! ([`output`]), what they write to files and has not gone there ([`writes`]), what they see of files
-//! of MPI's ([`view`]), and on which hosts they start ([`launch`]).
+//! ([`output`]), what they write to files and has not gone there ([`writes`]), what they see of
+//! files of MPI's ([`view`]), and on which hosts they start ([`launch`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]

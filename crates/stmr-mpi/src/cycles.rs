@@ -1,0 +1,286 @@
+//! The processor's cycle counter, which no library can stand before: the kernel is asked to stop a
+//! program that reads it, and the meta's count is put where the program wants it.
+//!
+//! Where that is not permitted, or the processor is another, the counter is each replica's own.
+//! Other threads, MPI and the kernel's own code for clocks read the true one: the trap is off while
+//! the program's thread is in MPI.  Programs that the program starts would inherit it, and their
+//! loader reads the counter: so it is off while one is started.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::real;
+use crate::state;
+
+/// What the counter is as a question (see `clock`).
+#[cfg(target_arch = "x86_64")]
+const COUNTER: u64 = 150;
+
+/// Whether the trap is wanted in the program's thread.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this is the program's thread, and the trap is wanted in it.
+    static OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the program wants done at a bad access to memory, as it said it.
+static PROGRAMS: Mutex<Option<libc::sigaction>> = Mutex::new(None);
+
+fn set(traps: bool) -> bool {
+    let how = if traps { libc::PR_TSC_SIGSEGV } else { libc::PR_TSC_ENABLE };
+    unsafe { libc::prctl(libc::PR_SET_TSC, how, 0, 0, 0) == 0 }
+}
+
+/// Turns the trap on for the program's thread, where that can be done.
+pub(crate) fn begin() {
+    if !cfg!(target_arch = "x86_64")
+        || std::env::var_os("SELVEDGE_CYCLES").is_some_and(|it| it == "own")
+    {
+        return;
+    }
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = on_fault as *const () as usize;
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+    if !native_action(libc::SIGSEGV, Some(&ours), Some(&mut before)) {
+        return;
+    }
+    *PROGRAMS.lock().unwrap_or_else(|it| it.into_inner()) = Some(before);
+    extern "C" fn in_child() {
+        set(false);
+        WANTED.store(false, Ordering::Relaxed);
+    }
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    // It is on once the call is over that is made.
+    let can = set(true) && set(false);
+    OWN.with(|it| it.set(can));
+    WANTED.store(can, Ordering::Relaxed);
+}
+
+/// This thread enters MPI or this library, or leaves it.
+pub(crate) fn cross(enters: bool) {
+    if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
+        set(!enters);
+    }
+}
+
+/// Whether code of the kernel's stands there, which reads the counter for clocks.
+fn is_kernels(at: usize) -> bool {
+    const LENGTH: usize = 1 << 14;
+    let start = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize;
+    start != 0 && (start..start + LENGTH).contains(&at)
+}
+
+/// The C library's own sigaction.
+fn native_action(
+    signal: c_int,
+    new: Option<&libc::sigaction>,
+    old: Option<&mut libc::sigaction>,
+) -> bool {
+    type Function =
+        unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+    let real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"sigaction".as_ptr()) } as usize;
+    let real = unsafe { std::mem::transmute::<usize, Function>(real) };
+    let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
+    let old = old.map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    unsafe { real(signal, new, old) == 0 }
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    const GENERAL: c_int = 0x80;
+    let machine = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let at = machine[libc::REG_RIP as usize] as *const u8;
+    // A trap of the counter comes as a fault of the kernel's, without an address.
+    let length = match unsafe { (*info).si_code } {
+        GENERAL => unsafe { length_at(at) },
+        _ => 0,
+    };
+    if length == 0 {
+        return pass_on(signal, info, context);
+    }
+    if real::is_inside() || !state::is_ordered() {
+        // The instruction is made again, and reads the true counter.
+        set(false);
+        return;
+    }
+    let error = crate::files::last_error();
+    let count = if is_kernels(at as usize) {
+        set(false);
+        let count = unsafe { std::arch::x86_64::_rdtsc() };
+        set(true);
+        count
+    } else {
+        // The trap is off while the meta's count is asked for.
+        crate::clock::shared_value(COUNTER, || unsafe { std::arch::x86_64::_rdtsc() })
+    };
+    machine[libc::REG_RAX as usize] = i64::from(count as u32);
+    machine[libc::REG_RDX as usize] = (count >> 32) as i64;
+    if length == 3 {
+        // Which processor it was: one for all.
+        machine[libc::REG_RCX as usize] = 0;
+    }
+    machine[libc::REG_RIP as usize] += length;
+    crate::files::failed(error);
+}
+
+/// How long the instruction is there that reads the counter; 0 if it is another.
+#[cfg(target_arch = "x86_64")]
+unsafe fn length_at(at: *const u8) -> i64 {
+    match unsafe { [*at, *at.add(1)] } {
+        [0x0f, 0x31] => 2,
+        [0x0f, 0x01] if unsafe { *at.add(2) } == 0xf9 => 3,
+        _ => 0,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    pass_on(signal, info, context);
+}
+
+/// A fault of the program's own.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let programs = *PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
+    match programs {
+        Some(it) if it.sa_sigaction != libc::SIG_DFL && it.sa_sigaction != libc::SIG_IGN => {
+            type Function = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+            let handler = unsafe { std::mem::transmute::<usize, Function>(it.sa_sigaction) };
+            unsafe { handler(signal, info, context) };
+        }
+        _ => {
+            let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
+            default.sa_sigaction = libc::SIG_DFL;
+            // The instruction is made again, and ends the process.
+            native_action(signal, Some(&default), None);
+        }
+    }
+}
+
+/// See sigaction(2): a handler of the program's for bad accesses comes after the trap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    let (new, old) = unsafe { (new.as_ref(), old.as_mut()) };
+    if signal == libc::SIGSEGV && WANTED.load(Ordering::Relaxed) {
+        let mut programs = PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
+        if let (Some(old), Some(programs)) = (old, *programs) {
+            *old = programs;
+        }
+        if let Some(new) = new {
+            *programs = Some(*new);
+        }
+        return 0;
+    }
+    if native_action(signal, new, old) { 0 } else { -1 }
+}
+
+/// Does what starts a program, without the trap.
+fn untrapped<R>(start: impl FnOnce() -> R) -> R {
+    if !WANTED.load(Ordering::Relaxed) {
+        return start();
+    }
+    crate::files::let_out_waiting();
+    set(false);
+    let answer = start();
+    if state::is_ordered() {
+        set(true);
+    }
+    answer
+}
+
+fn next(name: &CStr) -> usize {
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
+}
+
+type Words = *const *const c_char;
+
+/// See system(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn system(line: *const c_char) -> c_int {
+    type Function = unsafe extern "C" fn(*const c_char) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"system")) };
+    untrapped(|| unsafe { real(line) })
+}
+
+/// See popen(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn popen(line: *const c_char, mode: *const c_char) -> *mut libc::FILE {
+    type Function = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut libc::FILE;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"popen")) };
+    untrapped(|| unsafe { real(line, mode) })
+}
+
+type Spawn = unsafe extern "C" fn(
+    *mut libc::pid_t,
+    *const c_char,
+    *const c_void,
+    *const c_void,
+    Words,
+    Words,
+) -> c_int;
+
+/// See posix_spawn(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawn(
+    pid: *mut libc::pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    args: Words,
+    environment: Words,
+) -> c_int {
+    let real = unsafe { std::mem::transmute::<usize, Spawn>(next(c"posix_spawn")) };
+    untrapped(|| unsafe { real(pid, path, actions, attributes, args, environment) })
+}
+
+/// See posix_spawn(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawnp(
+    pid: *mut libc::pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    args: Words,
+    environment: Words,
+) -> c_int {
+    let real = unsafe { std::mem::transmute::<usize, Spawn>(next(c"posix_spawnp")) };
+    untrapped(|| unsafe { real(pid, path, actions, attributes, args, environment) })
+}
+
+/// See execve(2): also of a child that vfork(2) made, which has its parent's trap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execve(path: *const c_char, args: Words, environment: Words) -> c_int {
+    if WANTED.load(Ordering::Relaxed) {
+        set(false);
+    }
+    unsafe { libc::syscall(libc::SYS_execve, path, args, environment) as c_int }
+}
+
+/// See exec(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execv(path: *const c_char, args: Words) -> c_int {
+    unsafe extern "C" {
+        static environ: Words;
+    }
+    unsafe { execve(path, args, environ) }
+}
+
+/// See exec(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvp(path: *const c_char, args: Words) -> c_int {
+    if WANTED.load(Ordering::Relaxed) {
+        set(false);
+    }
+    type Function = unsafe extern "C" fn(*const c_char, Words) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"execvp")) };
+    unsafe { real(path, args) }
+}
