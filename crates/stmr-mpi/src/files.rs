@@ -296,7 +296,7 @@ impl State {
         // Names of other lengths are other names of the same call.
         row.resize(row.len().next_multiple_of(NAMES_STEP), 0);
         let doing = std::mem::replace(&mut self.doing, "a change of a file's name");
-        let compared = self.compare_unless_own(row.clone(), true);
+        let compared = self.compare_unless_own(&row, true);
         if let Err(Double::NoMajority) = compared {
             // Of two that differ one has erred, unless they differ in nothing but their sets.
             let own = self.told.set as u8;
@@ -308,7 +308,7 @@ impl State {
         if compared.is_err() {
             self.own_names.extend(names.iter().map(|it| (*it).to_owned()));
         }
-        compared.ok().map(|it| it.0)
+        compared.ok().map(|it| it.0.unwrap_or(row))
     }
 
     /// Opens for writing: the meta makes or empties the file, and the others open what it opened.

@@ -2,18 +2,20 @@
 //!
 //! It exports every function of MPI under both its names and decides for each by `calls.txt`: pass
 //! it on, refuse it by name, or do it here.  What is right, who leads and who feeds whom is
-//! decided by `selvedge-stmr`; this crate carries it out over sockets and the program's own MPI.
+//! decided by `selvedge-stmr`; this crate carries it out over memory that the replicas share and
+//! the program's own MPI.
 //!
 //! In reading order: the program's MPI library and how it is called (`real`), its handles and
 //! statuses (`abi`), memory that all processes share (`memory`), links to siblings and to the
-//! launcher (`link`), the one state of a replica (`state`) and how it waits (`wait`), comparing in
-//! full (`full`), calls that only the environment answers (`env`), communicators (`comm`), those
-//! that MPI does not know (`made`), contents in the order of their types (`pack`), messages
-//! (`p2p`), those that a probe found (`matched`), requests (`request`), collectives (`collective`),
-//! calls with counts of 64 bits (`large`), what the C library is asked for that differs between
-//! replicas (`clock`), the cycle counter (`cycles`), and what it is asked to change in the world:
-//! files (`files`) and their descriptors (`descriptors`), those that are none (`devices`), their
-//! names (`names`), the C library's own way of writing them (`streams`), and MPI's (`mpi_files`).
+//! launcher (`link`), the one state of a replica (`state`), its spare buffers (`spare`) and how it
+//! waits (`wait`), comparing in full (`full`), calls that only the environment answers (`env`),
+//! communicators (`comm`), those that MPI does not know (`made`), contents in the order of their
+//! types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests (`request`),
+//! collectives (`collective`), calls with counts of 64 bits (`large`), what the C library is asked
+//! for that differs between replicas (`clock`), the cycle counter (`cycles`), and what it is asked
+//! to change in the world: files (`files`) and their descriptors (`descriptors`), those that are
+//! none (`devices`), their names (`names`), the C library's own way of writing them (`streams`),
+//! and MPI's (`mpi_files`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -29,6 +31,8 @@ mod memory;
 mod link;
 
 mod state;
+
+mod spare;
 
 mod wait;
 

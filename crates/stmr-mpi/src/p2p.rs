@@ -20,6 +20,9 @@ use crate::state::{Source, State};
 /// Bytes of a seal, at the end of each message.
 const SEAL: usize = 16;
 
+/// Where contents begin behind the status of a receive.
+const HEAD: usize = 32;
+
 /// Sends up to this many bytes are done when they have been copied.
 const BUFFERED_MAX: usize = 64 << 10;
 
@@ -46,6 +49,9 @@ pub(crate) struct Receive {
     posted: bool,
     real: usize,
     done: Option<Status>,
+    /// Bytes that it may bring, with its seal.
+    room: usize,
+    /// Where MPI writes them, behind the head; none of it was written before.
     bytes: Vec<u8>,
 }
 
@@ -106,7 +112,7 @@ pub(crate) fn begin_send(
     }
     state.mix(&[known.number, dest as u64, tag as u64, part.count as u64]);
     state.counts.sends += 1;
-    let mut bytes = Vec::with_capacity(part.count * pack::size_of(part.datatype) + SEAL);
+    let mut bytes = state.spare.room(part.count * pack::size_of(part.datatype) + SEAL);
     pack::pack(state, part, &mut bytes);
     let (mut bytes, digest) = state.compare(bytes);
     let seal = digest.sealed(tag, known.rank, bytes.len() as u64);
@@ -144,7 +150,14 @@ impl State {
             return;
         }
         if !self.has_no_mpi() {
-            self.outgoing.retain_mut(|it| !tested(&mut it.real).0);
+            let spare = &mut self.spare;
+            self.outgoing.retain_mut(|it| {
+                let is_over = tested(&mut it.real).0;
+                if is_over {
+                    spare.keep(std::mem::take(&mut it.bytes));
+                }
+                !is_over
+            });
         }
     }
 
@@ -195,7 +208,8 @@ impl State {
             }
             let (source, tag) = it.settled.unwrap_or((it.source, it.tag));
             it.posted = true;
-            let to = [it.bytes.as_mut_ptr() as usize, it.bytes.len(), byte, source as usize];
+            let at = it.bytes.as_mut_ptr() as usize + HEAD;
+            let to = [at, it.room, byte, source as usize];
             let rest = [tag as usize, it.comm, &raw mut it.real as usize];
             let code = real::code(calls::IRECV, &[&to[..], &rest[..]].concat());
             if code != abi::SUCCESS {
@@ -228,14 +242,19 @@ impl State {
     /// Waits for a message, and puts it where the program wants it.
     pub(crate) fn finish_receive(&mut self, id: u64, part: Part) -> Status {
         self.settle_receive(id);
-        let (bytes, did) = self.event(EventKind::Data, |state| {
+        let (bytes, did) = self.event_for(For::Message, EventKind::Data, |state| {
             if !state.is_received(id) {
                 return None;
             }
             let it = state.receive(id);
             let status = it.done.expect("it was received");
-            let mut row = status.to_bytes().to_vec();
-            row.extend(&it.bytes[..status.count as usize]);
+            let count = (status.count as usize).min(it.room);
+            let mut row = std::mem::take(&mut it.bytes);
+            row.clear();
+            row.extend(status.to_bytes());
+            row.resize(HEAD, 0);
+            // So many have come behind the head.
+            unsafe { row.set_len(HEAD + count) };
             Some(row)
         });
         let at = self.receives.iter().position(|it| it.id == id);
@@ -248,7 +267,7 @@ impl State {
         if status.error != abi::SUCCESS {
             return status;
         }
-        let contents = &bytes[20..];
+        let contents = &bytes[HEAD..];
         let Some((contents, seal)) = contents.split_last_chunk::<SEAL>() else {
             real::fail("a message came that this library did not send")
         };
@@ -362,7 +381,8 @@ pub(crate) fn begin_receive(
         posted: false,
         real: 0,
         done: None,
-        bytes: vec![0; room],
+        room,
+        bytes: state.spare.room(HEAD + room),
     });
     state.post_receives();
     Some(id)

@@ -40,6 +40,18 @@ pub(crate) fn is_plain(datatype: usize, size: usize) -> bool {
     combiner == abi::table().combiner_named && extent_of(datatype) == size as isize
 }
 
+/// The contents of a part whose type is plain, where they lie.
+///
+/// # Safety
+/// They lie there as long as the answer is used.
+pub(crate) unsafe fn contents<'a>(part: Part) -> &'a [u8] {
+    let length = size_of(part.datatype) * part.count;
+    if length == 0 {
+        return &[];
+    }
+    unsafe { std::slice::from_raw_parts(part.at as *const u8, length) }
+}
+
 /// Appends a part's contents to `out`.
 pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     let size = size_of(part.datatype);

@@ -6,7 +6,7 @@ use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::message::{EventKind, Message};
@@ -23,6 +23,7 @@ use crate::mpi_files::MpiFile;
 use crate::p2p::{Outgoing, Receive};
 use crate::real::{self, Blocking, Call};
 use crate::request::Request;
+use crate::spare::Spare;
 use crate::wait::Wait;
 
 /// Equal compares after which a marked replica is trusted again.
@@ -202,6 +203,7 @@ pub(crate) struct State {
     pub(crate) ending: bool,
     pub(crate) gone_on: bool,
     pub(crate) wait: Wait,
+    pub(crate) spare: Spare,
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
@@ -257,6 +259,7 @@ impl State {
             ending: false,
             gone_on: false,
             wait: Wait::new(told.replicas),
+            spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
             mpi_files: Vec::new(),
             own_names: std::collections::BTreeSet::new(),
@@ -301,6 +304,12 @@ impl State {
 
     /// Compares contents that are about to leave; returns those that may.
     pub(crate) fn compare(&mut self, bytes: Vec<u8>) -> (Vec<u8>, Digest) {
+        let (right, digest) = self.compare_there(&bytes);
+        (right.unwrap_or(bytes), digest)
+    }
+
+    /// Compares contents where they lie; returns those of the majority if they are others.
+    pub(crate) fn compare_there(&mut self, bytes: &[u8]) -> (Option<Vec<u8>>, Digest) {
         // Who hears of this may look at files that it tells of.
         self.let_out();
         self.compare_unless_own(bytes, false)
@@ -310,15 +319,15 @@ impl State {
     /// Compares contents; where `may_differ`, it may be that no two replicas have the same.
     pub(crate) fn compare_unless_own(
         &mut self,
-        bytes: Vec<u8>,
+        bytes: &[u8],
         may_differ: bool,
-    ) -> Result<(Vec<u8>, Digest), Double> {
-        let digest = Digest::of(&bytes);
+    ) -> Result<(Option<Vec<u8>>, Digest), Double> {
+        let digest = Digest::of(bytes);
         self.write_log(digest, bytes.len());
         self.counts.compares += 1;
         self.counts.bytes += bytes.len() as u64;
         let call = self.replica.n_calls();
-        self.tell_contents(&bytes);
+        self.tell_contents(bytes);
         self.replica.offer(self.shape, digest, bytes.len() as u64);
         self.send_out();
         self.begin_compare();
@@ -331,20 +340,21 @@ impl State {
                 None => self.wait_for_siblings(|it| it.replica.late()),
                 Some(Passed::Go) => {
                     self.send_out();
-                    self.check_contents(call, &bytes, &bytes);
-                    return Ok((bytes, digest));
+                    self.check_contents(call, bytes, bytes);
+                    self.spare.take_back();
+                    return Ok((None, digest));
                 }
                 Some(Passed::Serve(wrong)) => {
-                    self.replica.serve(&wrong, &bytes);
+                    self.replica.serve(&wrong, bytes);
                     self.send_out();
-                    self.check_contents(call, &bytes, &bytes);
-                    return Ok((bytes, digest));
+                    self.check_contents(call, bytes, bytes);
+                    return Ok((None, digest));
                 }
                 Some(Passed::Replace(right)) => {
                     self.send_out();
-                    self.check_contents(call, &bytes, &right);
+                    self.check_contents(call, bytes, &right);
                     let digest = Digest::of(&right);
-                    return Ok((right, digest));
+                    return Ok((Some(right), digest));
                 }
                 Some(Passed::Leave) => self.stray(),
                 Some(Passed::Restart(why))
@@ -355,7 +365,7 @@ impl State {
                     return Err(why);
                 }
                 Some(Passed::Restart(why)) => {
-                    self.tell_differences(call, &bytes);
+                    self.tell_differences(call, bytes);
                     self.restart(why)
                 }
             }
@@ -392,7 +402,8 @@ impl State {
         kind: EventKind,
         attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
     ) -> (Vec<u8>, bool) {
-        self.event_for(For::Message, kind, attempt)
+        let (bytes, did) = self.event_for(For::Message, kind, attempt);
+        (Arc::unwrap_or_clone(bytes), did)
     }
 
     /// [`State::event`] of something that comes with what the bell is rung for.
@@ -401,7 +412,7 @@ impl State {
         what: For,
         kind: EventKind,
         mut attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
-    ) -> (Vec<u8>, bool) {
+    ) -> (Arc<Vec<u8>>, bool) {
         if LOG_MAX < self.replica.log_bytes() {
             self.compare(Vec::new());
         }
@@ -413,10 +424,12 @@ impl State {
                 Step::Do => {
                     if let Some(bytes) = attempt(self) {
                         self.end_wait();
+                        let bytes = Arc::new(bytes);
                         let answer = bytes.clone();
                         self.replica.finish(kind, shape, bytes);
                         self.counts.log_max = self.counts.log_max.max(self.replica.log_bytes());
                         self.send_out();
+                        self.spare.lend(&answer);
                         return (answer, true);
                     }
                     self.spin(what);

@@ -291,7 +291,7 @@ impl Explorer {
                 }
             }
             Step::Take(bytes) => {
-                it.value.extend(bytes);
+                it.value.extend(bytes.iter());
                 it.pc += 1;
                 drain(it);
                 next.push(world);
@@ -300,7 +300,7 @@ impl Explorer {
                 for value in values {
                     let mut world = world.clone();
                     let it = &mut world.processes[set];
-                    it.replica.finish(kind, shape, vec![*value]);
+                    it.replica.finish(kind, shape, vec![*value].into());
                     it.value.push(*value);
                     it.pc += 1;
                     drain(it);

@@ -4,6 +4,8 @@
 //! program come last.  A link keeps order; its end is the death of who held it, unless
 //! [`Message::Bye`] came before.
 
+use std::sync::Arc;
+
 use crate::digest::{Digest, Shape};
 use crate::verdict::{Offer, REPLICAS_MAX, SetId};
 
@@ -19,8 +21,8 @@ pub struct Event {
     pub kind: EventKind,
     /// The call that takes it; one who takes it elsewhere has strayed.
     pub shape: Shape,
-    /// What came.
-    pub bytes: Vec<u8>,
+    /// What came; it is kept, told and taken without being copied.
+    pub bytes: Arc<Vec<u8>>,
 }
 
 /// Who settles an event.
@@ -116,7 +118,7 @@ impl Message {
                 out.extend(event.number.to_le_bytes());
                 out.push(u8::from(event.kind == EventKind::Data));
                 out.extend(event.shape.0.to_le_bytes());
-                out.extend(&event.bytes);
+                out.extend(event.bytes.iter());
             }
             Self::Left => out.push(4),
             Self::Down { set, offers } => {
@@ -174,7 +176,7 @@ fn read_body(body: &[u8]) -> Option<Message> {
             let kind = if is_data == 1 { EventKind::Data } else { EventKind::Decision };
             let shape = Shape(u64::from_le_bytes(*shape));
             let number = u64::from_le_bytes(*number);
-            Message::Event(Event { number, kind, shape, bytes: bytes.to_vec() })
+            Message::Event(Event { number, kind, shape, bytes: bytes.to_vec().into() })
         }
         4 if rest.is_empty() => Message::Left,
         5 => {
@@ -234,7 +236,7 @@ mod tests {
     fn samples() -> Vec<Message> {
         let offer =
             Offer { call: 3, event: 4, shape: Shape(5), digest: Digest(6 << 70 | 7), length: 8 };
-        let event = |kind| Event { number: 9, kind, shape: Shape(10), bytes: vec![1, 2, 3] };
+        let event = |kind| Event { number: 9, kind, shape: Shape(10), bytes: vec![1, 2, 3].into() };
         vec![
             Message::Offer(offer),
             Message::Bytes { call: 3, bytes: vec![7; 40] },

@@ -21,6 +21,7 @@
 //! had settled before it said so.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use crate::digest::{Digest, Shape};
 use crate::message::{Event, EventKind, Message};
@@ -69,7 +70,7 @@ pub enum Step {
     /// Settle it, then call [`Replica::finish`].
     Do,
     /// It is settled: this came.
-    Take(Vec<u8>),
+    Take(Arc<Vec<u8>>),
     /// Nothing yet.
     Wait,
     /// It has strayed.
@@ -336,7 +337,7 @@ impl Replica {
     }
 
     /// Says what came, after [`Step::Do`].
-    pub fn finish(&mut self, kind: EventKind, shape: Shape, bytes: Vec<u8>) {
+    pub fn finish(&mut self, kind: EventKind, shape: Shape, bytes: Arc<Vec<u8>>) {
         let event = Event { number: self.event, kind, shape, bytes };
         self.keep(event);
     }
