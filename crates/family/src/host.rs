@@ -9,6 +9,8 @@
 //! and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`] makes a file a host of a plant,
 //! [`predict`] says how fast NCCL takes itself to be.
 
+mod attribute;
+
 pub mod hardware;
 
 pub mod nccl;

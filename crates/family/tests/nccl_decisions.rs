@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use selvedge_family::host::decision::Decisions;
 use selvedge_family::host::nccl::dump::dump;
 use selvedge_family::host::nccl::graph::{Arch, LinkKind, NodeKind};
 use selvedge_family::host::nccl::path::PathKind;
@@ -171,6 +172,83 @@ fn without_shared_memory_and_p2p_a_gpu_is_alone() {
         let both = [("NCCL_SHM_DISABLE", "1"), ("NCCL_P2P_DISABLE", "1")];
         assert_eq!(left(&both), 1, "{profile}");
     }
+}
+
+#[test]
+fn gpus_that_are_trimmed_are_cut_off_in_2_18_and_a_network_apart_later() {
+    let text = server(INTEL, 1, 80, no_links);
+    let document = read(&text, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+    let both = [("NCCL_SHM_DISABLE", "1"), ("NCCL_P2P_DISABLE", "1")];
+    for profile in Profile::ALL.into_iter().filter(|it| *it != V2_7_8) {
+        let settings = Settings::read(profile, both).expect("known variables");
+        let broken = Default::default();
+        let ask = Ask { profile, nodes: 1, rank: 0, settings, broken, shm_pairs: false };
+        let whole = View::whole(&document.root, ask).expect("NCCL takes it");
+        let kind = whole.path(whole.gpus()[0], whole.gpus()[1]).kind;
+        let apart = if profile == V2_18_5 { PathKind::Dis } else { PathKind::Net };
+        assert_eq!(kind, apart, "{profile}");
+    }
+}
+
+/// What is set before, what is set then, on which server, from which version on.
+type Case<'c> = (&'c [(&'c str, &'c str)], (&'c str, &'c str), &'c str, Profile);
+
+#[test]
+fn every_variable_shows_in_what_is_decided() {
+    let chip = "<c2c bw=\"44712\" count=\"10\"/>";
+    let linked = server(AMD, 1, 80, |it| nvlink(1 - it));
+    let plain = server(AMD, 2, 90, no_links);
+    let fast = server(INTEL, 2, 80, no_links).replace("\"40000\"", "\"200000\"");
+    let ends = |it: usize| match it {
+        0 => nvlink(1),
+        1 => nvlink(0) + &nvlink(2),
+        2 => nvlink(1),
+        _ => String::new(),
+    };
+    let bridged = server(INTEL, 2, 80, ends);
+    let net = "<net dev=\"0\" speed=\"40000\" guid=\"0x0\" gdr=\"1\"/>";
+    let ports: String =
+        (0..4).map(|it| net.replace("dev=\"0\"", &format!("dev=\"{it}\""))).collect();
+    let ports = server(INTEL, 2, 80, no_links).replace(net, &ports);
+    // The ports hang on the CPUs, so that the chip's link is the way to them.
+    let beside = server(ARM, 1, 90, |it| chip.to_owned() + &nvlink(1 - it))
+        .replace("<pci busid=\"0000:b", "</pci>\n<pci busid=\"0000:b")
+        .replace("</pci>\n</pci></cpu>", "</pci></cpu>");
+    let cases: [Case; 21] = [
+        (&[], ("NCCL_P2P_LEVEL", "LOC"), &plain, V2_7_8),
+        (&[], ("NCCL_P2P_DISABLE", "1"), &linked, V2_7_8),
+        (&[("NCCL_P2P_DISABLE", "1")], ("NCCL_SHM_DISABLE", "1"), &plain, V2_7_8),
+        (&[], ("NCCL_NET_GDR_LEVEL", "LOC"), &linked, V2_7_8),
+        (&[], ("NCCL_NET_GDR_READ", "0"), &linked, V2_7_8),
+        (&[], ("NCCL_NET_GDR_C2C", "0"), &beside, V2_27_7),
+        (&[], ("NCCL_NET_DISABLE_INTRA", "1"), &fast, V2_18_5),
+        (&[], ("NCCL_NVB_DISABLE", "1"), &bridged, V2_18_5),
+        (&[], ("NCCL_PXN_DISABLE", "1"), &linked, V2_18_5),
+        (&[], ("NCCL_P2P_PXN_LEVEL", "0"), &linked, V2_18_5),
+        (&[("NCCL_PXN_DISABLE", "1")], ("NCCL_CROSS_NIC", "0"), &linked, V2_18_5),
+        (&[], ("NCCL_NET_FORCE_FLUSH", "1"), &plain, V2_18_5),
+        (&[], ("NCCL_MIN_NCHANNELS", "30"), &linked, V2_7_8),
+        (&[], ("NCCL_MAX_NCHANNELS", "1"), &linked, V2_7_8),
+        (&[], ("NCCL_MIN_NRINGS", "30"), &linked, V2_7_8),
+        (&[], ("NCCL_MAX_NRINGS", "1"), &linked, V2_7_8),
+        (&[], ("NCCL_MIN_P2P_NCHANNELS", "32"), &linked, V2_7_8),
+        (&[], ("NCCL_MAX_P2P_NCHANNELS", "1"), &linked, V2_7_8),
+        (&[], ("NCCL_P2P_PER_CHANNEL_NET_BW", "1"), &plain, V2_29_7),
+        (&[], ("NCCL_NETDEVS_POLICY", "ALL"), &ports, V2_29_7),
+        (&[], ("NCCL_PXN_C2C", "0"), &beside, V2_29_7),
+    ];
+    let mut silent = Vec::new();
+    for (before, (name, value), text, since) in cases {
+        for profile in Profile::ALL.into_iter().filter(|it| *it >= since) {
+            let env = [before, &[(name, value)]].concat();
+            let decided = |env| Decisions::of(&view(text, profile, env)).expect("NCCL goes on");
+            let differences = decided(before).differences(&decided(&env));
+            if differences.is_empty() {
+                silent.push(format!("{profile} {name}={value}"));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{silent:#?}");
 }
 
 #[test]

@@ -165,6 +165,25 @@ fn check(text: &str, expected: Expect) {
 }
 
 #[test]
+fn a_negative_width_is_named_as_the_cause() {
+    let text = server(&(gpu(0, "") + &port(0)));
+    let text = text.replacen("link_width=\"16\"", "link_width=\"-4\"", 1);
+    for profile in Profile::ALL {
+        let found = lint(&text, profile).expect("well-formed").findings;
+        let place = found[0].place.expect("an attribute stands somewhere").to_string();
+        assert_eq!((found[0].rule, place.as_str()), ("number", "3:1"), "{profile}");
+        assert!(found.iter().all(|it| it.rule != "refused"), "{profile}: {found:?}");
+    }
+    let root = read(&text, Strictness::AsNccl { single_quotes: true }).expect("well-formed").root;
+    let mut question = Question::new(root, Profile::V2_27_7);
+    question.nodes = 1;
+    let error = question.view().expect_err("no way leads over the link");
+    let expected = "3:1: link_width=\"-4\" is negative, so no way leads over this link and GPU 0 \
+                    reaches no CPU; write the lanes that the link has, such as 16";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn hostile_and_broken_files_have_findings() {
     let two = |a: &str, b: &str| server(&(gpu(0, a) + &gpu(1, b) + &port(0)));
     let link =
@@ -243,6 +262,17 @@ fn hostile_and_broken_files_have_findings() {
     "#]],
     );
     check(
+        &two("", "").replace("sm=\"80\"", "sm=\"8.0\""),
+        expect![[r#"
+            4:1: error[number]: sm="8.0" of <gpu> is no whole number of 1 or more; NCCL reads as far as digits go, and 0 where there are none
+                write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
+            6:1: error[number]: sm="8.0" of <gpu> is no whole number of 1 or more; NCCL reads as far as digits go, and 0 where there are none
+                write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
+            warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+        "#]],
+    );
+    check(
         &two("", "").replace("speed=\"100000\"", "speed=\"0\""),
         expect![[r#"
         warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
@@ -314,20 +344,24 @@ fn numbers_that_stand_twice_and_links_of_no_width_have_findings() {
     check(
         &two("<nvlink target=\"0000:01:00.0\" count=\"0\" tclass=\"0x030200\"/>"),
         expect![[r#"
-        4:39: error[one-way]: an NVLink to 0000:01:00.0 that 0000:01:00.0 does not name; NCCL gives up
-            name the link at both ends (--fix does it)
-    "#]],
+            4:39: error[number]: count="0" of <nvlink> is no whole number of 1 or more; NCCL reckons with it all the same
+                write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
+            4:39: error[one-way]: an NVLink to 0000:01:00.0 that 0000:01:00.0 does not name; NCCL gives up
+                name the link at both ends (--fix does it)
+        "#]],
     );
     check(
         &two("<c2c bw=\"0\" count=\"0\"/>"),
         expect![[r#"
-        warning[no-gdr]: no port reaches the memory of GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-        warning[fallback]: NCCL 2.30.7 finds no ring at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
-            the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
-        warning[fallback]: NCCL 2.30.7 finds no tree at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
-            the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
-    "#]],
+            4:39: error[number]: count="0" of <c2c> is no whole number of 1 or more; NCCL reckons with it all the same
+                write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
+            warning[no-gdr]: no port reaches the memory of GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+            warning[fallback]: NCCL 2.30.7 finds no ring at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
+                the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
+            warning[fallback]: NCCL 2.30.7 finds no tree at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
+                the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
+        "#]],
     );
 }
 

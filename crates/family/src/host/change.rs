@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::host::attribute::wanted;
 use crate::host::nccl::profile::{Profile, UnknownProfile};
 use crate::host::nccl::settings::{SettingError, Settings};
 use crate::host::nccl::view::{Ask, RefusedView, View};
@@ -328,12 +329,22 @@ fn set_attribute(
     // The part itself, then outwards to the PCI device that it is on.
     loop {
         let element = at_mut(root, &path);
+        let misfit = wanted(&element.name, attr).filter(|it| it.misfit(value).is_some());
         let known = element.attrs.iter_mut().find(|(name, _)| name == attr);
+        let is_its = known.is_some() || optional(&element.name).contains(&attr);
+        if let Some(wanted) = misfit.filter(|_| is_its) {
+            let text = format!("{place}.{attr}={value}");
+            return Err(ChangeError::NoNumber {
+                text,
+                value: value.to_owned(),
+                wanted: wanted.words(),
+            });
+        }
         if let Some((_, old)) = known {
             value.clone_into(old);
             return Ok(());
         }
-        if optional(&element.name).contains(&attr) {
+        if is_its {
             element.attrs.push((attr.to_owned(), value.to_owned()));
             return Ok(());
         }
@@ -511,6 +522,15 @@ mod tests {
         assert_eq!(lines("CPU0.modelid=17").len(), 2);
         let error = question().with(&"GPU1.wings=2".parse().expect("a change"));
         assert!(matches!(error, Err(ChangeError::NoAttribute { .. })));
+        for (change, why) in [
+            ("GPU1.link_width=-4", "\"-4\" is no whole number of 0 or more"),
+            ("GPU1.link_width=abc", "\"abc\" is no whole number of 0 or more"),
+            ("GPU1.sm=9.0", "\"9.0\" is no whole number of 1 or more"),
+        ] {
+            let error = question().with(&change.parse().expect("a change"));
+            let expected = format!("{change:?}: {why}");
+            assert_eq!(error.expect_err("no such number").to_string(), expected);
+        }
         let error = question().with(&"GPU7.gdr=1".parse().expect("a change"));
         assert_eq!(
             error.expect_err("absent").to_string(),

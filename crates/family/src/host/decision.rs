@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::host::nccl::connect::channels;
 use crate::host::nccl::graph::{NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::search::{Channel, Found, GraphKind, graphs};
@@ -41,6 +42,22 @@ pub enum Subject {
     PortsOf(i32),
     /// The GPU that serves a port.
     ServerOf(PortKey),
+    /// How many channels there are.
+    Channels,
+    /// How a GPU sends to one of another server, on the first channel.
+    Outlet {
+        /// Who sends.
+        from: i32,
+        /// The GPU that sits here where the other one sits there.
+        to: i32,
+    },
+    /// Whether a GPU waits until what a port wrote has arrived.
+    Flush {
+        /// The GPU.
+        gpu: i32,
+        /// The port.
+        net: PortKey,
+    },
 }
 
 /// A port: its number, and which of those that share the number.
@@ -130,7 +147,12 @@ impl Decisions {
                 .map_or_else(|| "no GPU".to_owned(), |it| format!("GPU{}", rank(view.gpus()[it])));
             lines.insert(Subject::ServerOf(*key), gpu);
         }
-        for found in graphs(view)?.found.into_iter().filter(|it| !it.channels.is_empty()) {
+        transfers(view, &ports, &mut lines);
+        let found = graphs(view)?.found;
+        if let Ok(channels) = channels(view, &found) {
+            lines.insert(Subject::Channels, channels_line(view, channels));
+        }
+        for found in found.into_iter().filter(|it| !it.channels.is_empty()) {
             let line = graph_line(view, &found, &ports);
             lines.insert(Subject::Graph(found.kind), line);
         }
@@ -151,7 +173,8 @@ impl Decisions {
         let mut out = Vec::new();
         for subject in subjects {
             let (old, new) = (self.lines.get(&subject), after.lines.get(&subject));
-            if old != new {
+            // What a part that came or went does besides is not worth a line.
+            if old != new && (subject.order() < DETAILS || (old.is_some() && new.is_some())) {
                 out.push(Difference { subject, before: old.cloned(), after: new.cloned() });
             }
         }
@@ -217,9 +240,15 @@ impl Subject {
             Subject::Graph(_) => 5,
             Subject::PortsOf(_) => 6,
             Subject::ServerOf(_) => 7,
+            Subject::Channels => DETAILS,
+            Subject::Outlet { .. } => DETAILS + 1,
+            Subject::Flush { .. } => DETAILS + 2,
         }
     }
 }
+
+/// The order from which on subjects are details of others.
+const DETAILS: u8 = 8;
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,6 +261,9 @@ impl fmt::Display for Subject {
             Subject::Graph(kind) => f.write_str(kind.name()),
             Subject::PortsOf(gpu) => write!(f, "ports of GPU{gpu}"),
             Subject::ServerOf(net) => write!(f, "GPU of {net}"),
+            Subject::Channels => f.write_str("channels"),
+            Subject::Outlet { from, to } => write!(f, "GPU{from} to a server's GPU{to}"),
+            Subject::Flush { gpu, net } => write!(f, "flush of {net} into GPU{gpu}"),
         }
     }
 }
@@ -252,6 +284,40 @@ impl Transport {
             Transport::Net => "NET",
         }
     }
+}
+
+/// By which port a GPU sends to each place on another server, and what is flushed.
+fn transfers(view: &View, ports: &[(NodeIdx, PortKey)], lines: &mut BTreeMap<Subject, String>) {
+    let rank = |it: NodeIdx| view.graph.gpu(it).rank;
+    for &gpu in view.gpus() {
+        for (net, key) in ports {
+            let flush = if view.needs_flush(gpu, *net) { "flushed" } else { "not flushed" };
+            lines.insert(Subject::Flush { gpu: rank(gpu), net: *key }, flush.to_owned());
+        }
+        // 2.7 knows no sending in another's place.
+        if view.graph.profile.is_seed() || !view.inter {
+            continue;
+        }
+        for &twin in view.gpus() {
+            let Some(outlet) = view.outlet(gpu, twin, 0) else { continue };
+            let Some((_, key)) = ports.iter().find(|it| it.0 == outlet.net) else { continue };
+            let mut line = format!("by {key}");
+            if outlet.proxy != gpu {
+                line.push_str(&format!(", GPU{} sends", rank(outlet.proxy)));
+            }
+            lines.insert(Subject::Outlet { from: rank(gpu), to: rank(twin) }, line);
+        }
+    }
+}
+
+fn channels_line(view: &View, channels: usize) -> String {
+    let transfers = view.p2p_channels(channels);
+    let mut line = format!("{channels} for collectives, {transfers} for sends and receives");
+    if view.graph.profile.keeps_ports() {
+        let each = view.channels_per_peer().min(transfers as i64);
+        line.push_str(&format!(", {each} to each peer"));
+    }
+    line
 }
 
 fn pair(view: &View, a: NodeIdx, b: NodeIdx) -> Result<String, RefusedView> {

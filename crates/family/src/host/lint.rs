@@ -19,7 +19,7 @@ use crate::host::place::{label, short};
 use crate::host::widest::Widest;
 
 /// Every rule, in the order in which they came: a rule's number stays, new ones come at the end.
-pub const RULES: [&str; 29] = [
+pub const RULES: [&str; 30] = [
     "syntax",
     "version",
     "refused",
@@ -49,6 +49,7 @@ pub const RULES: [&str; 29] = [
     "idle-port",
     "wider-way",
     "no-graph",
+    "number",
 ];
 
 /// A rule's number; that of no rule is the one after the last.
@@ -163,6 +164,11 @@ fn server(root: &Element, profile: Profile, findings: &mut Findings) {
             };
             // What a rule of the file found is not said twice.
             let told = |rule| findings.found.iter().any(|it| it.rule == rule);
+            if matches!(error, NoAnswer::Refused(RefusedView::NegativeLink { .. }))
+                && told("number")
+            {
+                return;
+            }
             match topo {
                 Some(TopoError::Version { .. }) if told("version") => return,
                 Some(TopoError::OneWay { .. }) if told("one-way") => return,

@@ -233,7 +233,8 @@ fn lines(view: &View, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, St
             let mut lines: Vec<(&str, String)> = ports.iter().take(1).flat_map(port).collect();
             if ports.len() > 1 {
                 lines.push(("d", format!("and {} more", ports.len() - 1)));
-            } else {
+            } else if it.id & (u64::MAX >> 8) != 0 {
+                // A card below the CPU itself is on no bus.
                 lines.push(("d", bus()));
             }
             lines

@@ -102,9 +102,15 @@ async fn page() -> Response {
 
 /// The picture's own style, for pictures in this page alone.
 async fn style() -> Response {
+    // A picture keeps a size at which its words can be read; on a phone it scrolls.
     let text = format!(
-        ".picture{{{STYLE}}}\n.picture svg{{max-width:100%;height:auto}}\n#text{{width:100%;\
-         font-family:ui-monospace,monospace}}\n#text.over{{outline:2px dashed currentColor}}\n"
+        ".picture{{{STYLE}}}\n.picture{{overflow-x:auto}}\n.picture svg{{max-width:100%;height:auto}}\n\
+         @media (max-width:62rem){{.picture svg{{max-width:none}}}}\n#text{{width:100%;\
+         font-family:ui-monospace,monospace}}\n#text.over{{outline:2px dashed currentColor}}\n\
+         #ask label{{white-space:nowrap}}\n#answer{{display:grid;gap:12px;\
+         grid-template-columns:minmax(0,1fr)}}\n#answer>section{{background:var(--card);\
+         border:1px solid var(--line);border-radius:8px;padding:12px 14px;min-width:0}}\n\
+         #answer td:last-child{{white-space:normal;min-width:18rem}}\n"
     );
     asset("text/css; charset=utf-8", text).await
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::host::attribute::{Misfit, wanted};
 use crate::host::lint::{Findings, Severity};
 use crate::host::nccl::xml::{Element, Place};
 use crate::host::place::{TreePath, at, at_mut, short, walk};
@@ -23,6 +24,7 @@ pub(super) fn file(root: &Element, fixed: &mut Element, findings: &mut Findings)
     let all = walk(root);
     outside_cpus(root, &all, findings);
     duplicates(&all, findings);
+    numbers(&all, findings);
     affinities(&all, fixed, findings);
     widths(&all, fixed, findings);
     ports(&all, findings);
@@ -129,6 +131,31 @@ fn note_twice(
     }
 }
 
+/// Attributes that are to be numbers, and are none or make no sense.
+fn numbers(all: &All, findings: &mut Findings) {
+    for (_, element) in all {
+        for (attr, text) in &element.attrs {
+            let Some(wanted) = wanted(&element.name, attr) else { continue };
+            let name = &element.name;
+            let what = match wanted.misfit(text) {
+                None => continue,
+                Some(Misfit::NoNumber) => format!(
+                    "{attr}={text:?} of <{name}> is no {}; NCCL reads as far as digits go, and 0 \
+                     where there are none",
+                    wanted.words()
+                ),
+                Some(Misfit::TooSmall) => format!(
+                    "{attr}={text:?} of <{name}> is no {}; NCCL reckons with it all the same",
+                    wanted.words()
+                ),
+            };
+            let advice = "write the number that the server has; `nvidia-smi topo -m`, lspci and \
+                          ibstat show it";
+            findings.add((Error, "number"), Some(element.place), what, advice);
+        }
+    }
+}
+
 /// Affinities are words of eight hexadecimal digits; people write lists of processors.
 fn affinities(all: &All, fixed: &mut Element, findings: &mut Findings) {
     for (path, element) in all.iter().filter(|it| it.1.name == "cpu") {
@@ -177,9 +204,10 @@ fn link(element: &Element) -> Option<(f32, bool)> {
     let speed = element.attr("link_speed")?;
     let number = speed.split_whitespace().next().unwrap_or_default().trim_end_matches(".0");
     let known = SPEEDS.iter().find(|(it, _)| *it == number).map(|it| it.1);
-    let width: i32 = element.attr("link_width")?.trim().parse().ok()?;
-    let lanes = if width <= 0 { 16 } else { width };
-    Some((lanes as f32 * known.unwrap_or(60.0) / 80.0, known.is_none() || width <= 0))
+    // A negative width is no guess, and no link either.
+    let width: u16 = element.attr("link_width")?.trim().parse().ok()?;
+    let lanes = if width == 0 { 16 } else { width };
+    Some((f32::from(lanes) * known.unwrap_or(60.0) / 80.0, known.is_none() || width == 0))
 }
 
 fn widths(all: &All, fixed: &mut Element, findings: &mut Findings) {

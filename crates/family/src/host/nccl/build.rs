@@ -278,6 +278,9 @@ impl Builder {
             };
             if let Some(node) = node {
                 let width = self.int(element, "link_width")?;
+                if width < 0 && self.graph.negative.is_none() {
+                    self.graph.negative = Some((element.place, width));
+                }
                 let lanes = if width == 0 { 16 } else { width };
                 let speed = self.profile.lane(self.text(element, "link_speed")?);
                 self.join(node, above, LinkKind::Pci, Width(lanes as f32 * speed / 80.0));

@@ -8,7 +8,6 @@
 use std::fmt::Write as _;
 
 use crate::host::nccl::search::{Found, GraphKind, Pattern};
-use crate::host::nccl::settings::Settings;
 use crate::host::nccl::view::View;
 
 /// Nobody.
@@ -70,31 +69,13 @@ pub enum RefusedConnect {
 /// # Errors
 /// If servers would not be equal, or there is no graph.
 pub fn connect(view: &View, found: &[Found]) -> Result<Connected, RefusedConnect> {
-    let (local, nodes) = (view.gpus().len(), view.ask.nodes as usize);
-    if local * nodes != view.n_ranks {
-        return Err(RefusedConnect::Parts { left: local, all: view.n_ranks / nodes.max(1) });
-    }
-    let mut ranks: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
-    ranks.sort_unstable();
-    if ranks.iter().enumerate().any(|(at, rank)| *rank != at as i32) {
-        return Err(RefusedConnect::Ranks { last: local - 1 });
-    }
-    let graph = |graph: GraphKind| {
-        let found = found.iter().find(|it| it.kind == graph && !it.channels.is_empty());
-        found.ok_or(RefusedConnect::NoGraph { graph })
-    };
-    let (ring, tree) = (graph(GraphKind::Ring)?, graph(GraphKind::Tree)?);
-    let profile = view.ask.profile;
-    let pairs = profile.has_hosts().then_some(if profile.has_c2c() { 2 } else { 1 });
-    let (old, limit) = (profile.is_seed(), profile.channels());
-    let job = Job { ring, tree, local, nodes, old, limit, pairs };
-    let searched = ring.channels.len().min(tree.channels.len());
+    let job = Job::of(view, found)?;
+    let searched = job.searched();
     let mut rings: Vec<_> = (0..searched).map(|it| job.ring(it)).collect();
     rings.extend_from_within(..);
     let mut trees: Vec<_> =
         (0..2 * searched).map(|it| job.tree(it % searched, it / searched)).collect();
-    let sm = view.gpus().iter().map(|it| view.graph.gpu(*it).sm).min().unwrap_or(0);
-    let count = n_channels(&view.ask.settings, &job, rings.len(), sm);
+    let count = n_channels(view, &job);
     for channels in [rings.len(), count] {
         rings.truncate(channels);
         trees.truncate(channels);
@@ -107,15 +88,23 @@ pub fn connect(view: &View, found: &[Found]) -> Result<Connected, RefusedConnect
     Ok(Connected { rings, trees, old_log: job.old })
 }
 
-/// How many channels there are, of `doubled` that the graphs give.
-fn n_channels(settings: &Settings, job: &Job<'_>, doubled: usize, sm: i32) -> usize {
+/// How many channels the job's collectives have.
+///
+/// # Errors
+/// As [`connect`].
+pub fn channels(view: &View, found: &[Found]) -> Result<usize, RefusedConnect> {
+    Ok(n_channels(view, &Job::of(view, found)?))
+}
+
+fn n_channels(view: &View, job: &Job<'_>) -> usize {
     let limit = job.limit;
-    let mut count = doubled.min(limit);
+    let mut count = (2 * job.searched()).min(limit);
+    let sm = view.gpus().iter().map(|it| view.graph.gpu(*it).sm).min().unwrap_or(0);
     // Few fast rings do not fill the way out of a server.
     if !job.old && sm >= 90 && job.nodes > 1 && job.ring.intra.0 > 45.0 && count < 16 {
         count *= 2;
     }
-    let (least, most) = settings.channels;
+    let (least, most) = view.ask.settings.channels;
     let most = most.map_or(limit, |it| (it.max(1) as usize).min(limit));
     let least = least.map_or(0, |it| (it.max(0) as usize).min(limit));
     count.min(most).max(least)
@@ -135,7 +124,33 @@ struct Job<'f> {
     pairs: Option<i32>,
 }
 
-impl Job<'_> {
+impl<'f> Job<'f> {
+    fn of(view: &View, found: &'f [Found]) -> Result<Job<'f>, RefusedConnect> {
+        let (local, nodes) = (view.gpus().len(), view.ask.nodes as usize);
+        if local * nodes != view.n_ranks {
+            return Err(RefusedConnect::Parts { left: local, all: view.n_ranks / nodes.max(1) });
+        }
+        let mut ranks: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
+        ranks.sort_unstable();
+        if ranks.iter().enumerate().any(|(at, rank)| *rank != at as i32) {
+            return Err(RefusedConnect::Ranks { last: local - 1 });
+        }
+        let graph = |graph: GraphKind| {
+            let found = found.iter().find(|it| it.kind == graph && !it.channels.is_empty());
+            found.ok_or(RefusedConnect::NoGraph { graph })
+        };
+        let (ring, tree) = (graph(GraphKind::Ring)?, graph(GraphKind::Tree)?);
+        let profile = view.ask.profile;
+        let pairs = profile.has_hosts().then_some(if profile.has_c2c() { 2 } else { 1 });
+        let (old, limit) = (profile.is_seed(), profile.channels());
+        Ok(Job { ring, tree, local, nodes, old, limit, pairs })
+    }
+
+    /// Channels that both graphs have.
+    fn searched(&self) -> usize {
+        self.ring.channels.len().min(self.tree.channels.len())
+    }
+
     fn rank(&self, node: usize, rank: i32) -> i32 {
         (node * self.local) as i32 + rank
     }

@@ -6,6 +6,7 @@
 
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::width::Width;
+use crate::host::nccl::xml::Place;
 
 /// A node's place in [`Graph`]; it never names another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -247,11 +248,13 @@ pub struct Graph {
     pub profile: Profile,
     nodes: Vec<Node>,
     kinds: [Vec<NodeIdx>; N_KINDS],
+    /// The first PCI link in the file whose width is negative, with its lanes.
+    pub(crate) negative: Option<(Place, i32)>,
 }
 
 impl Graph {
     pub(crate) fn new(profile: Profile) -> Graph {
-        Graph { profile, nodes: Vec::new(), kinds: Default::default() }
+        Graph { profile, nodes: Vec::new(), kinds: Default::default(), negative: None }
     }
 
     /// How many nodes there are, removed ones included.

@@ -36,7 +36,7 @@ impl View {
             2 => {
                 let c2c = self.ask.profile.has_c2c() && settings.pxn_c2c;
                 let limit = if c2c { PathKind::P2c } else { PathKind::Pxb };
-                let peer = self.gpu_for(theirs).map(|it| self.gpus()[it]);
+                let peer = self.local_gpus[self.graph.node(theirs).pos].map(|it| self.gpus()[it]);
                 let sends = |it: &NodeIdx| {
                     self.path(*it, gpu).kind <= PathKind::Nvl
                         && self.path(*it, theirs).kind <= limit

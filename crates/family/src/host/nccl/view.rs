@@ -12,7 +12,7 @@ use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::RefusedSearch;
 use crate::host::nccl::settings::{NetDevs, Settings};
 use crate::host::nccl::width::Width;
-use crate::host::nccl::xml::{Element, XmlError};
+use crate::host::nccl::xml::{Element, Place, XmlError};
 
 /// From where and under what conditions the server is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,19 @@ pub enum RefusedView {
     /// A GPU that no CPU can be reached from.
     #[error("GPU {gpu} reaches no CPU; put its <pci> below a <cpu>")]
     NoCpu {
+        /// NVML's number.
+        gpu: i32,
+    },
+    /// The same, in a file with a link of negative width, over which no way leads.
+    #[error(
+        "{place}: link_width=\"{lanes}\" is negative, so no way leads over this link and GPU {gpu} \
+         reaches no CPU; write the lanes that the link has, such as 16"
+    )]
+    NegativeLink {
+        /// Where the link stands.
+        place: Place,
+        /// Its width.
+        lanes: i32,
         /// NVML's number.
         gpu: i32,
     },
@@ -208,7 +221,10 @@ impl View {
                         self.paths.at_mut(p, NodeKind::Gpu, pos).count = 0;
                     }
                 } else if !self.can_p2p(p, g)? && !self.can_shm(p, g) {
-                    self.paths.at_mut(p, NodeKind::Gpu, pos).kind = PathKind::Net;
+                    // 2.18 cuts them off, later ones leave the network.
+                    let known = self.ask.profile.has_hosts();
+                    let apart = if known { PathKind::Net } else { PathKind::Dis };
+                    self.paths.at_mut(p, NodeKind::Gpu, pos).kind = apart;
                 }
             }
         }
@@ -446,7 +462,10 @@ impl View {
             }
         }
         let gpu = self.graph.gpu(gpu).dev;
-        best.map(|(cpu, _)| cpu).ok_or(RefusedView::NoCpu { gpu })
+        best.map(|(cpu, _)| cpu).ok_or(match self.graph.negative {
+            Some((place, lanes)) => RefusedView::NegativeLink { place, lanes, gpu },
+            None => RefusedView::NoCpu { gpu },
+        })
     }
 
     /// Of that kind the nodes that are widest and then nearest from `node`.
