@@ -13,10 +13,12 @@ mod render;
 
 mod cmd;
 
+use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 /// The self-finished edge that keeps a fabric from unravelling: one control plane for
 /// accelerator clusters.
@@ -54,7 +56,7 @@ pub(crate) struct Globals {
 }
 
 fn main() -> ExitCode {
-    let Selvedge { globals, verb } = Selvedge::parse();
+    let Selvedge { globals, verb } = parse();
     match cmd::run(verb, &globals) {
         Ok(answer) => answer.into(),
         // Whoever read our output has seen enough, as `| head` does.
@@ -63,5 +65,75 @@ fn main() -> ExitCode {
             failure.print();
             failure.exit_code()
         }
+    }
+}
+
+/// What was asked for.  A negative number is a value, not an option: whoever gives one where none can
+/// be is told what can.
+fn parse() -> Selvedge {
+    let mut command = numbers_are_values(Selvedge::command());
+    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(matches) => matches,
+        Err(error) => said_better(&mut command, error).exit(),
+    };
+    Selvedge::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+}
+
+/// The command with options that take what looks like a negative number for their value.
+fn numbers_are_values(command: clap::Command) -> clap::Command {
+    let lenient = |arg: clap::Arg| {
+        let takes_one = arg.get_action().takes_values() && !arg.is_positional();
+        if takes_one { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(lenient).mut_subcommands(numbers_are_values)
+}
+
+/// An error about a number, with what would be right in place of how its digits were read.
+fn said_better(command: &mut clap::Command, error: clap::Error) -> clap::Error {
+    let is_number = std::error::Error::source(&error).is_some_and(|it| it.is::<ParseIntError>());
+    let context = |kind| error.get(kind).map(ToString::to_string);
+    let (argument, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
+    match (argument, value) {
+        (Some(argument), Some(value)) if is_number => command.error(
+            ErrorKind::ValueValidation,
+            format!("invalid value '{value}' for '{argument}': write a whole number, 0 or more"),
+        ),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(line: &str) -> String {
+        let mut command = numbers_are_values(Selvedge::command());
+        let words = line.split_whitespace();
+        let error = command.try_get_matches_from_mut(words).unwrap_err();
+        said_better(&mut command, error).to_string()
+    }
+
+    #[test]
+    fn a_negative_number_is_told_what_would_be_right() {
+        let first = |line: &str| refusal(line).lines().next().unwrap().to_owned();
+        assert_eq!(
+            first("selvedge sim --seed -1"),
+            "error: invalid value '-1' for '--seed <N>': write a whole number, 0 or more"
+        );
+        assert_eq!(
+            first("selvedge sim --seed=x"),
+            "error: invalid value 'x' for '--seed <N>': write a whole number, 0 or more"
+        );
+        assert!(first("selvedge sim --load -2").contains("must be a number from 0.01 to 100"));
+        assert!(first("selvedge sim --until -5m").contains("write a time such as 90s"));
+        for line in ["sim --seed -1", "sim --cubes -3", "study pods --seed -1", "sim --load -2"] {
+            let said = refusal(&format!("selvedge {line}"));
+            assert!(!said.contains("-- -"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        numbers_are_values(Selvedge::command()).debug_assert();
     }
 }

@@ -162,7 +162,7 @@ fn taken<'a>(
             }
             let links_out = known.links_out.iter().any(|ends| hold.seats & ends == *ends);
             // A cable that leads directly to a part concerns only those who hold both and use it.
-            let is_unused = |it: &&Cut| !place.has_part(it.to) || place.without.contains(&it.port);
+            let is_unused = |it: &&Cut| !place.has_part(it.to) || place.is_without(it.port);
             let n_unused = known.cut.iter().filter(is_unused).count();
             let outer_out = whole && n_unused < usize::from(known.outer_out);
             if known.out & hold.seats != 0 || links_out || outer_out || fabric.part(part).retired {

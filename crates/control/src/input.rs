@@ -173,6 +173,12 @@ pub enum Ask {
         /// The new level.
         level: Level,
     },
+    /// Take back one's own drain of what has left the plant, so that it does not wait for it to come
+    /// again.
+    UndrainRetired {
+        /// Its name, as it was.
+        path: String,
+    },
 }
 
 /// What may be ordered of a job.

@@ -74,6 +74,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The longest from telling a running job to stop until it can run elsewhere: what a move costs
+    /// it.
+    pub fn move_max(&self) -> Span {
+        self.notice + self.grace + self.setup_max
+    }
+
     /// Builds a defect in, where there can be one.
     pub fn plant(&mut self, planted: Planted) {
         #[cfg(feature = "planted")]

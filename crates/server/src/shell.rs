@@ -16,6 +16,8 @@ mod shown;
 
 mod steps;
 
+mod told;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -41,6 +43,7 @@ use crate::planner::Planner;
 use crate::plant::{self, Nature, News, Opened, Parting, Remote, Tamper};
 use crate::runner::{Launch, Runner};
 use crate::shell::shown::Shown;
+use crate::shell::told::Told;
 use crate::slice;
 use crate::start::{Kept, encode};
 use crate::up::UpError;
@@ -142,6 +145,7 @@ pub(crate) struct Shell {
     /// What was said beside the loop and the core has not been told.
     heard: VecDeque<Input>,
     clock: Clock,
+    told: Told,
     /// How fast plant time runs while no real task does.
     speed: Speed,
     feed: Feed,
@@ -182,7 +186,12 @@ pub(crate) struct Parts {
 
 impl Shell {
     pub(crate) fn new(parts: Parts) -> Self {
+        let told = Told::of(&parts.data);
         let last = parts.core.state().now;
+        // A data directory without a journal begins at the beginning.
+        let last = if parts.saved == 0 { last } else { last.max(told.newest()) };
+        let mut clock = parts.clock;
+        clock.catch_up(last);
         Self {
             commit: Commit::new(parts.core, parts.saved + 1),
             journal: parts.journal,
@@ -193,8 +202,9 @@ impl Shell {
             runner: None,
             planner: None,
             heard: VecDeque::new(),
-            speed: parts.clock.speed(),
-            clock: parts.clock,
+            speed: clock.speed(),
+            clock,
+            told,
             feed: parts.feed,
             meter: parts.meter,
             unsaved: Vec::new(),
@@ -319,6 +329,7 @@ impl Shell {
         if self.journal_error.is_none() && self.save().is_ok() && self.snapshot_at < self.saved {
             self.take_snapshot();
         }
+        self.told.keep(self.plant_now(), self.commit.core().state().now);
         self.part(parting, requests);
     }
 
@@ -375,6 +386,9 @@ impl Shell {
             self.release();
         }
         self.step();
+        if !outcomes.is_empty() || !round.looks.is_empty() {
+            self.told.keep(self.plant_now(), self.commit.core().state().now);
+        }
         for (then, outcome) in outcomes {
             then(self, outcome);
         }

@@ -63,7 +63,7 @@ impl OrderKind {
             Ask::Job { order: JobOrder::Release, .. } => OrderKind::Release,
             Ask::Job { order: JobOrder::Requeue, .. } => OrderKind::Requeue,
             Ask::Drain { .. } => OrderKind::Drain,
-            Ask::Undrain { .. } => OrderKind::Undrain,
+            Ask::Undrain { .. } | Ask::UndrainRetired { .. } => OrderKind::Undrain,
             Ask::TakeRepair { .. } => OrderKind::TakeRepair,
             Ask::FinishRepair { .. } => OrderKind::FinishRepair,
             Ask::MovePort { .. } => OrderKind::MovePort,

@@ -70,6 +70,9 @@ pub struct Summary {
     /// Share of chip-time that jobs held, until the last one ended or, where some had not, until
     /// the run was ended.
     pub utilisation: f64,
+    /// The same until the last job arrived, or the run was ended before: what no single job that
+    /// stays long after the others changes.
+    pub utilisation_to_last_arrival: f64,
     /// How long jobs waited.
     pub wait_s: Waits,
     /// Share of jobs that ran and were interrupted by a fault.
@@ -104,6 +107,17 @@ pub struct Summary {
 }
 
 impl World {
+    /// Chip-seconds that jobs have held until `until`, before which nothing has changed since the
+    /// last event.
+    pub(crate) fn held_until(&self, until: Moment) -> f64 {
+        let core = self.core();
+        let jobs = core.state().jobs.pairs().map(|(job_id, job)| {
+            let holds = job.place.as_ref().map_or(Span::ZERO, |_| until.since(job.placed_at));
+            (job.allocated + holds).as_secs_f64() * f64::from(n_seats(core, job_id))
+        });
+        jobs.sum()
+    }
+
     /// What the run came to, as it stands now.
     pub fn summary(&self, seed: u64) -> Summary {
         let (core, tally, now) = (self.core(), self.tally(), self.now());
@@ -150,6 +164,10 @@ impl World {
             violations: self.rules().n_found(),
             violation_list: self.rules().list().iter().map(ToString::to_string).collect(),
             utilisation: ratio(held, chips * last_end.as_secs_f64()),
+            utilisation_to_last_arrival: {
+                let (until, held) = self.held_until_last_arrival();
+                ratio(held, chips * until.as_secs_f64())
+            },
             wait_s: waits_of(waits),
             interrupted: ratio(n_interrupted as f64, n_started as f64),
             goodput: ratio(kept, held),

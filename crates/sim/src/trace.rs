@@ -1,7 +1,7 @@
 //! Jobs to submit: from a trace, or drawn from the published mix.
 //!
 //! A trace is a table with the columns `#job id,arrival time (sec),topology,shape,size,duration
-//! (sec)`.  A job of a Clos cluster has a size only; it takes the shape with the fewest chips
+//! (sec)`; a first line that names them may stand without its `#`.  A job of a Clos cluster has a size only; it takes the shape with the fewest chips
 //! that hold it, and of several the one with the smallest diameter.
 
 pub mod mix;
@@ -34,7 +34,10 @@ pub struct TraceJob {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TraceError {
     /// A line without all its columns.
-    #[error("{file}, line {line}: {found} columns; there ought to be 6: {COLUMNS}")]
+    #[error(
+        "{file}, line {line}: {found} {}; there ought to be 6, with commas between them: {COLUMNS}",
+        if *found == 1 { "column" } else { "columns" }
+    )]
     Columns {
         /// Which file.
         file: String,
@@ -42,6 +45,23 @@ pub enum TraceError {
         line: usize,
         /// How many it has.
         found: usize,
+    },
+    /// A first line that names other columns, or these in another order.
+    #[error(
+        "{file}, line {line}: column {column} is called {found:?}; it ought to be {right:?}, and the \
+         columns these: {COLUMNS}"
+    )]
+    Header {
+        /// Which file.
+        file: String,
+        /// Which line.
+        line: usize,
+        /// Which column, from 1 on.
+        column: usize,
+        /// What it is called, cut short.
+        found: String,
+        /// What it ought to be called.
+        right: &'static str,
     },
     /// A column that is no number of its kind.
     #[error("{file}, line {line}: {column} is {value:?}; {right}")]
@@ -85,6 +105,12 @@ pub enum TraceError {
 
 const COLUMNS: &str = "job id,arrival time (sec),topology,shape,size,duration (sec)";
 
+/// What the names of the columns begin with.
+const NAMES: [&str; 6] = ["job id", "arrival time", "topology", "shape", "size", "duration"];
+
+/// How much of a value an error shows, in characters.
+const SHOWN_MAX: usize = 32;
+
 /// Reads a trace; `file` is its name for errors.  Jobs come back in the order of their arrival.
 ///
 /// # Errors
@@ -93,12 +119,19 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<TraceJob>, TraceError> {
     let mut jobs = Vec::new();
     let mut shapes = BTreeMap::new();
     let mut lines: BTreeMap<u64, usize> = BTreeMap::new();
+    // Spreadsheets put a mark in front that says how bytes are ordered.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut is_first = true;
     for (idx, line) in text.lines().enumerate() {
         if limits::TRACE_LINES_MAX < idx {
             return Err(TraceError::TooLong { file: file.to_owned() });
         }
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if std::mem::take(&mut is_first) && is_header(line) {
+            header(file, idx + 1, line)?;
             continue;
         }
         let job = job(file, idx + 1, line, &mut shapes)?;
@@ -116,6 +149,73 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<TraceJob>, TraceError> {
     Ok(jobs)
 }
 
+/// Whether a line names columns: nothing of it that a job has as a number is one.
+fn is_header(line: &str) -> bool {
+    let mut columns = line.split(',').map(str::trim);
+    let is_word = |it: &str| it.contains(char::is_alphabetic) && it.parse::<f64>().is_err();
+    columns.clone().count() == NAMES.len()
+        && columns.next().is_some_and(is_word)
+        && columns.next().is_some_and(is_word)
+        && columns.next_back().is_some_and(is_word)
+}
+
+/// Holds the names of the columns against those that are read.
+fn header(file: &str, line: usize, text: &str) -> Result<(), TraceError> {
+    for ((found, right), column) in text.split(',').map(str::trim).zip(NAMES).zip(1..) {
+        let plain = found.trim_matches('"').to_lowercase().replace(['_', '-'], " ");
+        // `job`, `arrival`, `duration_s` are the same words.
+        let first = right.split(' ').next().unwrap_or(right);
+        if !plain.starts_with(first) {
+            let found = found.chars().take(SHOWN_MAX).collect();
+            return Err(TraceError::Header { file: file.to_owned(), line, column, found, right });
+        }
+    }
+    Ok(())
+}
+
+/// Seconds as written: `90`, `60.5`, `1.5e3`, exactly; at most nine decimals of a second.
+fn seconds(text: &str) -> Option<Span> {
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let is_digits = |it: &str| it.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() && part.is_empty() || !is_digits(whole) || !is_digits(part) {
+        return None;
+    }
+    // Noughts at the end of the decimals say nothing.
+    let part = part.trim_end_matches('0');
+    let digits: u128 = match format!("{whole}{part}").trim_start_matches('0') {
+        "" => return Some(Span::ZERO),
+        digits => digits.parse().ok()?,
+    };
+    let shift = exponent.checked_sub(i32::try_from(part.len()).ok()?)?.checked_add(9)?;
+    let ten = 10u128.checked_pow(shift.unsigned_abs());
+    let nanos = if 0 <= shift {
+        digits.checked_mul(ten?)?
+    } else {
+        let ten = ten?;
+        (digits % ten == 0).then(|| digits / ten)?
+    };
+    u64::try_from(nanos).ok().map(Span::nanos)
+}
+
+/// A whole number as written: `7`, `7.0`, `1e3`.
+fn whole(text: &str) -> Option<u64> {
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let nanos = seconds(text)?.as_nanos();
+    (nanos % 1_000_000_000 == 0).then_some(nanos / 1_000_000_000)
+}
+
+/// Whether three sides are written, whatever fits them.
+fn has_sides(shape: &str) -> bool {
+    let sides: Vec<&str> = shape.split('x').collect();
+    sides.len() == 3 && sides.iter().all(|it| it.parse::<u16>().is_ok_and(|it| it != 0))
+}
+
 fn job(
     file: &str,
     line_no: usize,
@@ -131,13 +231,13 @@ fn job(
         file: file.to_owned(),
         line: line_no,
         column,
-        value: value.chars().take(32).collect(),
+        value: value.chars().take(SHOWN_MAX).collect(),
         right,
     };
     let seconds = |column, value: &str| {
-        Span::parse(value).ok().filter(|_| !value.ends_with(char::is_alphabetic)).ok_or_else(|| {
-            wrong(column, value, "write seconds, 0 or more, with at most nine decimals")
-        })
+        let right = "write seconds, such as 90, 60.5 or 1e3, from 0 to 18446744073 with at most nine \
+                     decimals";
+        seconds(value).ok_or_else(|| wrong(column, value, right))
     };
     let size_right = "write how many chips or GPUs, more than 0 and at most a million";
     let size_number: f64 = size.parse().map_err(|_| wrong("size", size, size_right))?;
@@ -151,6 +251,9 @@ fn job(
             let shape = shapes.entry(size_number).or_insert_with(|| holding(size_number));
             (shape.clone(), chips_of(shape, size_number))
         }
+        "T3D_NT" | "T3D_T" if !has_sides(shape) => {
+            return Err(wrong("shape", shape, "write three sides in chips, such as 4x4x8"));
+        }
         "T3D_NT" => (shape.to_owned(), chips_of(shape, size_number)),
         "T3D_T" => (format!("{shape}_twisted"), chips_of(shape, size_number)),
         _ => {
@@ -159,9 +262,8 @@ fn job(
         }
     };
     Ok(TraceJob {
-        number: number
-            .parse()
-            .map_err(|_| wrong("job id", number, "write a whole number, 0 or more"))?,
+        number: whole(number)
+            .ok_or_else(|| wrong("job id", number, "write a whole number, 0 or more"))?,
         at: seconds("arrival time", arrival)?,
         shape,
         n_chips,
@@ -315,19 +417,19 @@ mod tests {
         check(
             "1,2,CLOS,4,4\n",
             expect![
-                "a.csv, line 1: 5 columns; there ought to be 6: job id,arrival time (sec),topology,shape,size,duration (sec)"
+                "a.csv, line 1: 5 columns; there ought to be 6, with commas between them: job id,arrival time (sec),topology,shape,size,duration (sec)"
             ],
         );
         check(
             "#\n1,-2,CLOS,4,4,5\n",
             expect![[
-                r#"a.csv, line 2: arrival time is "-2"; write seconds, 0 or more, with at most nine decimals"#
+                r#"a.csv, line 2: arrival time is "-2"; write seconds, such as 90, 60.5 or 1e3, from 0 to 18446744073 with at most nine decimals"#
             ]],
         );
         check(
             "1,2h,CLOS,4,4,5\n",
             expect![[
-                r#"a.csv, line 1: arrival time is "2h"; write seconds, 0 or more, with at most nine decimals"#
+                r#"a.csv, line 1: arrival time is "2h"; write seconds, such as 90, 60.5 or 1e3, from 0 to 18446744073 with at most nine decimals"#
             ]],
         );
         check(
@@ -349,6 +451,67 @@ mod tests {
         check(
             "x,2,CLOS,4,4,5\n",
             expect![[r#"a.csv, line 1: job id is "x"; write a whole number, 0 or more"#]],
+        );
+    }
+
+    #[test]
+    fn what_spreadsheets_and_programs_write_is_read() {
+        check(
+            "\u{feff}job_id,Arrival Time (sec),topology,shape,size,duration_s\r\n\
+             1,1.5e3,CLOS,4,4,1e3\r\n2.0,2e3,CLOS,4,1e1,2.50E+2\r\n3,2000.5,T3D_T,4x4x8,0128,6000e-1\r\n",
+            expect![[r#"
+                1 25m 2x2x1 4 1000s
+                2 2000s 2x2x4 16 250s
+                3 2000.500s 4x4x8_twisted 128 10m
+            "#]],
+        );
+        for (text, span) in [
+            ("0", 0),
+            ("1e-9", 1),
+            ("0.000000001", 1),
+            ("1.2300000000000", 1_230_000_000),
+            ("18446744073", 18_446_744_073_000_000_000),
+        ] {
+            assert_eq!(seconds(text), Some(Span::nanos(span)), "{text}");
+        }
+        for text in
+            ["", ".", "e3", "1e", "1e-10", "-1", "+1", "1e99", "18446744074", "1_000", "NaN"]
+        {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_bad_line_is_named_with_its_column() {
+        check(
+            "job id,duration (sec),topology,shape,size,arrival time (sec)\n",
+            expect![[
+                r#"a.csv, line 1: column 2 is called "duration (sec)"; it ought to be "arrival time", and the columns these: job id,arrival time (sec),topology,shape,size,duration (sec)"#
+            ]],
+        );
+        check(
+            "1,0,CLOS,4,4,5\njob id,arrival time (sec),topology,shape,size,duration (sec)\n",
+            expect![[
+                r#"a.csv, line 2: size is "size"; write how many chips or GPUs, more than 0 and at most a million"#
+            ]],
+        );
+        check(
+            "1,0,CLOS,4,4,5\n2;3;CLOS;4;4;5\n",
+            expect![
+                "a.csv, line 2: 1 column; there ought to be 6, with commas between them: job id,arrival time (sec),topology,shape,size,duration (sec)"
+            ],
+        );
+        check(
+            "1,0,T3D_NT,4x4,16,5\n",
+            expect![[
+                r#"a.csv, line 1: shape is "4x4"; write three sides in chips, such as 4x4x8"#
+            ]],
+        );
+        check(
+            "1,0,CLOS,4,4,1e400\n",
+            expect![[
+                r#"a.csv, line 1: duration is "1e400"; write seconds, such as 90, 60.5 or 1e3, from 0 to 18446744073 with at most nine decimals"#
+            ]],
         );
     }
 

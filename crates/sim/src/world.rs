@@ -225,6 +225,8 @@ pub struct World {
     asked: bool,
     /// Versions of the plant file that the hardware has followed.
     n_plants: usize,
+    /// When the last job that is to come arrives, and the chip-seconds held until then once it has.
+    last_arrival: (Moment, Option<f64>),
 }
 
 /// Records between two snapshots where the journal is kept.
@@ -267,8 +269,10 @@ impl World {
             check_in: setup.check_every,
             asked: false,
             n_plants: 1,
+            last_arrival: (Moment::START, None),
             setup,
         };
+        world.last_arrival.0 = world.last_arrival();
         world.begin()?;
         Ok(world)
     }
@@ -333,6 +337,11 @@ impl World {
             return Ok(asked);
         };
         self.tally.pass(at, self.commit.core());
+        if let (last, None) = self.last_arrival
+            && last <= at
+        {
+            self.last_arrival.1 = Some(self.held_until(last));
+        }
         self.now = at;
         self.asked = false;
         let mut heard = std::mem::take(&mut self.heard);
@@ -391,6 +400,15 @@ impl World {
         let submits = |it: &&(Moment, Happening)| matches!(it.1, Happening::Submit(_));
         let all = self.setup.happenings.iter();
         all.filter(submits).map(|it| it.0).max().unwrap_or(Moment::START)
+    }
+
+    /// When the last job arrived, or now where some are still to come, and the chip-seconds that
+    /// jobs had held until then.
+    pub(crate) fn held_until_last_arrival(&self) -> (Moment, f64) {
+        match self.last_arrival {
+            (last, Some(held)) => (last, held),
+            (_, None) => (self.now, self.held_until(self.now)),
+        }
     }
 
     /// Adds a finding of who drives this world.

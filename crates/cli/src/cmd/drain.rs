@@ -38,6 +38,8 @@ pub(crate) struct DrainRow {
     why: String,
     since_s: f64,
     leaving: Vec<u32>,
+    #[serde(default)]
+    retired: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,6 +110,11 @@ impl DrainRow {
             (Some(case), Some("returned")) => {
                 format!("{}: given back; case {case} tests it before it is used again", self.target)
             }
+            _ if self.retired => format!(
+                "{}: retired, and out of use when it comes again {}",
+                self.target,
+                self.text()
+            ),
             _ => format!("{}: out of use {}", self.target, self.text()),
         }
     }

@@ -79,6 +79,10 @@ pub(crate) struct Sim {
     /// Run with backfill, preemption and defragmentation each on and off.
     #[arg(long, conflicts_with_all = ["no_backfill", "no_preempt", "no_defragment", "svg"])]
     compare: bool,
+    /// With --compare, repeat it with so many seeds, from --seed on, and print mean and spread.
+    #[arg(long, value_name = "N", requires = "compare",
+          value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: Option<u64>,
     /// Draw who uses which cube at the end (see --until) into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -131,7 +135,7 @@ pub(crate) fn run(args: &Sim, globals: &Globals) -> Outcome {
         return draw(&scenario, file);
     }
     if args.compare {
-        return compare(&scenario, globals);
+        return compare(&scenario, args.seeds.unwrap_or(1), globals);
     }
     let (summary, wall) = timed(&scenario, &scenario.name)?;
     let wall_s = wall.as_secs_f64();
@@ -167,20 +171,25 @@ fn far(what: &str, at: &Progress) -> String {
     )
 }
 
-fn compare(scenario: &Scenario, globals: &Globals) -> Outcome {
+fn compare(scenario: &Scenario, n_seeds: u64, globals: &Globals) -> Outcome {
     let mut runs = Vec::new();
     for bits in 0..8u8 {
         let [defragment, preempt, backfill] = [bits & 1 == 0, bits & 2 == 0, bits & 4 == 0];
-        let mut scenario = scenario.clone();
-        scenario.settings.means = Means { backfill, preempt, defragment };
-        let (summary, _) = timed(&scenario, &format!("{} of 8", bits + 1))?;
-        runs.push(Compared { backfill, preempt, defragment, summary });
+        for seed in scenario.seed..scenario.seed.saturating_add(n_seeds) {
+            let mut scenario = scenario.clone();
+            scenario.settings.means = Means { backfill, preempt, defragment };
+            scenario.seed = seed;
+            let number = runs.len() + 1;
+            let (summary, _) = timed(&scenario, &format!("{number} of {}", 8 * n_seeds))?;
+            runs.push(Compared { backfill, preempt, defragment, summary });
+        }
     }
     let is_clean = runs.iter().all(|it| it.summary.violations == 0);
     if globals.json {
-        render::print_json(&json!({"seed": scenario.seed, "runs": runs}))?;
+        let seed = scenario.seed;
+        render::print_json(&json!({"seed": seed, "seeds": n_seeds, "runs": runs}))?;
     } else {
-        render::print(&page::comparison(&scenario.name, scenario.seed, &runs))?;
+        render::print(&page::comparison(&scenario.name, scenario.seed, n_seeds, &runs))?;
     }
     Ok(verdict(is_clean))
 }

@@ -47,7 +47,7 @@ pub fn tables(fabric: &Fabric, job: JobId, place: &Place, claim: &Claim<'_>) -> 
     for &chip in claim.chips {
         // The cables that the place does without carry nothing.
         let links = fabric.links_from(chip).map(|link| fabric.link(link));
-        let links = links.filter(|link| !place.without.contains(&link.source));
+        let links = links.filter(|link| !place.is_without(link.source));
         let far = links.map(|link| fabric.node_of_port(link.target));
         let mut to: Vec<u32> = far.filter_map(|it| numbers.get(&it).copied()).collect();
         to.sort_unstable();

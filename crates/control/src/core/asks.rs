@@ -27,6 +27,7 @@ impl Core {
             Ask::Job { job, order } => self.order(by, job, order),
             Ask::Drain { target, why } => self.drain(by, target, why),
             Ask::Undrain { target } => self.undrain(by, target),
+            Ask::UndrainRetired { path } => self.undrain_retired(by, path),
             Ask::TakeRepair { case } => self.take_repair(by, case),
             Ask::FinishRepair { case } => self.finish_repair(by, case),
             Ask::MovePort { from, to } => self.move_port(from, to),
@@ -253,6 +254,30 @@ impl Core {
             }
         }
         self.put_back(target, &owner);
+        Ok(Accepted::Done)
+    }
+
+    /// What has left the plant under this name, a cable or not, with whoever has drained it.
+    pub fn set_aside_as<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Drain> + 'a {
+        let named = self.state.set_aside.iter().filter(move |(it, _)| it.0 == path);
+        named.flat_map(|(_, drains)| drains)
+    }
+
+    fn undrain_retired(&mut self, by: String, path: String) -> Result<Accepted, Refused> {
+        let owner = Owner::Person(by.clone());
+        if !self.set_aside_as(&path).any(|it| it.by == owner) {
+            let names = self.set_aside_as(&path).filter_map(|it| match &it.by {
+                Owner::Person(name) => Some(name.as_str()),
+                Owner::Case(_) => None,
+            });
+            let holders = names.collect::<Vec<_>>().join(", ");
+            let holders = if holders.is_empty() { "nobody".to_owned() } else { holders };
+            return Err(Refused::NotYours { name: path, by, holders });
+        }
+        for (_, drains) in self.state.set_aside.iter_mut().filter(|(it, _)| it.0 == path) {
+            drains.retain(|it| it.by != owner);
+        }
+        self.state.set_aside.retain(|_, it| !it.is_empty());
         Ok(Accepted::Done)
     }
 

@@ -187,7 +187,7 @@ impl Core {
             return None;
         }
         let head = self.head.as_ref()?;
-        let soon = self.state.now + settings.notice + settings.grace + settings.setup_max;
+        let soon = self.state.now + settings.move_max();
         let waits = head.promise.as_ref().is_none_or(|it| soon < it.at);
         let is_moving = self.state.active.iter().any(|&it| self.state.jobs[it].next.is_some());
         let claims = self.state.jobs[head.job].claims;
@@ -204,7 +204,7 @@ impl Core {
     /// All that is read to plan moves for `head`.
     fn asked(&self, number: u64, head: JobId, worth: Span) -> Question {
         let settings = &self.state.settings;
-        let loss = settings.notice + settings.grace + settings.setup_max;
+        let loss = settings.move_max();
         let running = self.state.active.iter().map(|&it| (it, &self.state.jobs[it]));
         let movable = running
             .filter(|(_, it)| matches!(it.state, JobState::Running { .. }) && it.spec.preemptible)
@@ -289,7 +289,7 @@ impl Core {
             return false;
         }
         let settings = &self.state.settings;
-        let loss = settings.notice + settings.grace + settings.setup_max;
+        let loss = settings.move_max();
         let (now, window) = (self.state.now, settings.moves_window);
         self.note(Note::MovesAdopted { plan: proposal.id, job: proposal.job });
         self.claim(proposal.job);

@@ -159,6 +159,7 @@ fn order(shell: &Shell, ask: &Ask, jobs: &[JobId]) -> String {
         }
         Ask::Job { job, order } => format!("{} {job}", job_order(*order)),
         Ask::Drain { target, .. } => format!("drain {}", words::path(fabric, *target)),
+        Ask::UndrainRetired { path } => format!("undrain {path}, which has left the plant"),
         Ask::Undrain { target } => format!("undrain {}", words::path(fabric, *target)),
         Ask::TakeRepair { case } => format!("take the repair of {case}"),
         Ask::FinishRepair { case } => format!("say that the repair of {case} is done"),

@@ -156,6 +156,9 @@ pub struct DrainView {
     pub evicts: bool,
     /// Those that have to and have not left.
     pub leaving: Vec<u32>,
+    /// Whether it has left the plant: it is drained as soon as it comes again.
+    #[serde(default)]
+    pub retired: bool,
 }
 
 /// Everything out of use.
@@ -304,8 +307,13 @@ pub(crate) async fn links(
 #[utoipa::path(get, path = "/v1/drains", tag = "hardware",
     responses((status = 200, body = DrainList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn drains(State(house): State<House>) -> Result<Answer<DrainList>, ApiError> {
-    let drains = house.look(|shell| drain_views(shell, |_| true)).await?;
-    Ok(Answer(DrainList { drains }))
+    let drains = house.look(|shell| {
+        let retired = shell.core().state().set_aside.iter();
+        let retired =
+            retired.flat_map(|((path, _), it)| it.iter().map(|it| retired_view(path, it)));
+        drain_views(shell, |_| true).into_iter().chain(retired).collect()
+    });
+    Ok(Answer(DrainList { drains: drains.await? }))
 }
 
 /// Takes a thing out of use; running jobs leave it after a notice.
@@ -329,6 +337,17 @@ pub(crate) async fn undrain(
     by: By,
     Json(form): Json<UndrainForm>,
 ) -> Result<Answer<DrainAnswer>, ApiError> {
+    let path = form.target.clone();
+    let has_left = move |shell: &Shell| shell.core().set_aside_as(&path).next().is_some();
+    if house.look(has_left).await? {
+        let path = form.target;
+        let what = Ask::UndrainRetired { path: path.clone() };
+        let view = move |shell: &Shell, _| DrainAnswer {
+            drains: shell.core().set_aside_as(&path).map(|it| retired_view(&path, it)).collect(),
+            target: path,
+        };
+        return house.ask(by, what, view).await.map(Answer);
+    }
     let target = house.find(form.target).await?;
     let what = Ask::Undrain { target };
     house.ask(by, what, move |shell, _| drain_answer(shell, target)).await.map(Answer)
@@ -666,8 +685,24 @@ pub(crate) fn drain_views(shell: &Shell, keep: impl Fn(Target) -> bool) -> Vec<D
         since_s: drain.since.as_secs_f64(),
         evicts: drain.evicts,
         leaving: if drain.evicts { leaving(shell, target) } else { Vec::new() },
+        retired: false,
     };
     kept.flat_map(|(target, drains)| drains.iter().map(|it| view(*target, it))).collect()
+}
+
+/// A person's drain of what has left the plant.
+fn retired_view(path: &str, drain: &selvedge_control::state::Drain) -> DrainView {
+    DrainView {
+        target: path.to_owned(),
+        by: words::owner(&drain.by),
+        case: None,
+        symptom: None,
+        why: drain.why.clone(),
+        since_s: drain.since.as_secs_f64(),
+        evicts: drain.evicts,
+        leaving: Vec::new(),
+        retired: true,
+    }
 }
 
 /// Jobs that hold what is drained and have not left it.

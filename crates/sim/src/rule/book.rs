@@ -41,6 +41,7 @@ impl Deed {
         match what {
             &Ask::Drain { target, .. } => Some(Deed::Drained { path: path(target), by }),
             &Ask::Undrain { target } => Some(Deed::Undrained { path: path(target), by }),
+            Ask::UndrainRetired { path } => Some(Deed::Undrained { path: path.clone(), by }),
             &Ask::Job { job, order: JobOrder::Hold } => Some(Deed::Held(job)),
             &Ask::Job { job, order: JobOrder::Release } => Some(Deed::Released(job)),
             &Ask::Job { job, order: JobOrder::Cancel } => Some(Deed::Cancelled(job)),

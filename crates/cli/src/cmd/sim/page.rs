@@ -19,9 +19,13 @@ pub(super) fn summary(title: &str, run: &Summary, wall_s: f64) -> String {
         "wait",
         format!("{mean} on average, half up to {half}, 99 of 100 up to {most}{least}"),
     );
-    let [utilisation, goodput, hit] =
-        [run.utilisation, run.goodput, run.interrupted].map(number::share);
-    facts.add("utilisation", format!("{utilisation} of chip-time held by jobs"));
+    let [utilisation, arriving, goodput, hit] =
+        [run.utilisation, run.utilisation_to_last_arrival, run.goodput, run.interrupted]
+            .map(number::share);
+    facts.add(
+        "utilisation",
+        format!("{utilisation} of chip-time held by jobs, {arriving} until the last one arrived"),
+    );
     facts.add("goodput", format!("{goodput} of that kept as work"));
     facts.add("interrupted", format!("{hit} of the jobs that ran, by faults (published: ~1 %)"));
     let preemptions = number::counted(run.preemptions, "preemption");
@@ -70,8 +74,9 @@ fn jobs(run: &Summary) -> String {
     format!("{} submitted: {}", number::grouped(jobs.submitted), ends.join(", "))
 }
 
-/// The same jobs with backfill, preemption and defragmentation each on and off.
-pub(super) fn comparison(title: &str, seed: u64, runs: &[Compared]) -> String {
+/// The same jobs with backfill, preemption and defragmentation each on and off, with each of the
+/// seeds from `seed` on: means, and where there are several seeds the least and the most.
+pub(super) fn comparison(title: &str, seed: u64, n_seeds: u64, runs: &[Compared]) -> String {
     let mut table = Table::new(&[
         "backfill",
         "preempt",
@@ -80,29 +85,56 @@ pub(super) fn comparison(title: &str, seed: u64, runs: &[Compared]) -> String {
         ">half wait up to",
         ">99 of 100 up to",
         ">utilisation",
+        ">to last arrival",
         ">preemptions",
         ">moves",
         ">violations",
     ]);
-    for Compared { backfill, preempt, defragment, summary: run } in runs {
+    let n_seeds = usize::try_from(n_seeds).unwrap_or(usize::MAX).max(1);
+    for same in runs.chunks(n_seeds) {
+        let Some(Compared { backfill, preempt, defragment, .. }) = same.first() else { continue };
         let on = |it: &bool| match it {
             true => Cell::styled("on", style::GOOD),
             false => Cell::styled("off", style::FAINT),
         };
-        let colour = if run.violations == 0 { style::PLAIN } else { style::BAD };
+        let each = |get: fn(&Summary) -> f64, show: fn(f64) -> String| {
+            spread(same.iter().map(|it| get(&it.summary)).collect(), show)
+        };
+        let count = |it: f64| number::grouped(it.round() as u64);
+        let n_violations: u64 = same.iter().map(|it| it.summary.violations).sum();
+        let colour = if n_violations == 0 { style::PLAIN } else { style::BAD };
         table.row([
             on(backfill),
             on(preempt),
             on(defragment),
-            number::seconds(run.wait_s.mean).into(),
-            number::seconds(run.wait_s.p50).into(),
-            number::seconds(run.wait_s.p99).into(),
-            number::share(run.utilisation).into(),
-            number::grouped(run.preemptions).into(),
-            number::grouped(run.moves).into(),
-            Cell::styled(number::grouped(run.violations), colour),
+            each(|it| it.wait_s.mean, number::seconds).into(),
+            each(|it| it.wait_s.p50, number::seconds).into(),
+            each(|it| it.wait_s.p99, number::seconds).into(),
+            each(|it| it.utilisation, number::share).into(),
+            each(|it| it.utilisation_to_last_arrival, number::share).into(),
+            each(|it| it.preemptions as f64, count).into(),
+            each(|it| it.moves as f64, count).into(),
+            Cell::styled(number::grouped(n_violations), colour),
         ]);
     }
     let bold = style::TITLE;
-    format!("{bold}{title}{bold:#}, seed {seed}\n\n{table}")
+    let seeds = match n_seeds {
+        1 => format!("seed {seed}; --seeds 5 shows how much hangs on it"),
+        n => {
+            let last = seed.saturating_add(n as u64 - 1);
+            format!("seeds {seed} to {last}: mean (least to most)")
+        }
+    };
+    format!("{bold}{title}{bold:#}, {seeds}\n\n{table}")
+}
+
+/// The mean of a figure over several runs, with the least and the most; one run's alone.
+fn spread(values: Vec<f64>, show: fn(f64) -> String) -> String {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let least = values.iter().copied().min_by(f64::total_cmp).unwrap_or(mean);
+    let most = values.iter().copied().max_by(f64::total_cmp).unwrap_or(mean);
+    match values.len() {
+        0 | 1 => show(mean),
+        _ => format!("{} ({} to {})", show(mean), show(least), show(most)),
+    }
 }

@@ -5,6 +5,8 @@ use selvedge_model::spec::Plant;
 use selvedge_model::unit::Ppm;
 
 use super::world::{World, pods};
+use crate::input::Ask;
+use crate::note::Owner;
 use crate::settings::Settings;
 
 fn check_on(plant: &str, script: &str, expect: Expect) {
@@ -399,5 +401,34 @@ fn a_fibre_moved_there_and_back_leaves_the_plant_as_it_was() {
     // Its place is taken by another fibre, and free again.
     world.play("move x3/n66 x3/n1\n move x3/n1 x3/n0\n move x3/n65 x3/n1\n run 1m");
     assert_eq!(parsed(plants(&world).last().unwrap()), parsed(&text));
+    world.replay_all();
+}
+
+/// Goal: what has left is still one's own to give back.  Method: two people have drained a cube that is
+/// retired; one takes it back meanwhile.
+#[test]
+fn a_drain_of_what_has_left_the_plant_is_taken_back_by_whoever_made_it() {
+    let mut world = World::new(&with_deployed("0-2"), Settings::simulated());
+    world.play("drain ann cube2\n drain bob cube2");
+    world.apply(&with_deployed("0-1"), 1);
+    let by = |world: &World| {
+        let drains = world.core.set_aside_as("cube2").map(|it| format!("{:?}", it.by));
+        drains.collect::<Vec<_>>()
+    };
+    assert_eq!(by(&world), ["Person(\"ann\")", "Person(\"bob\")"]);
+    let retired = || Ask::UndrainRetired { path: "cube2".to_owned() };
+    world.ask("ann", retired());
+    world.ask("ann", retired());
+    assert!(
+        world.lines.ends_with("  refused: cube2 is not drained by ann; it is drained by bob\n")
+    );
+    world.apply(&with_deployed("0-2"), 2);
+    world.ask("bob", retired());
+    assert!(
+        world.lines.ends_with("  refused: cube2 is not drained by bob; it is drained by nobody\n")
+    );
+    let cube = world.find("cube2");
+    let drains = &world.core.state().drains[&cube];
+    assert_eq!(drains.iter().filter(|it| matches!(it.by, Owner::Person(_))).count(), 1);
     world.replay_all();
 }
