@@ -68,8 +68,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was asked for.  A negative number is a value, not an option: whoever gives one where none can
-/// be is told what can.
+/// What was asked for.  A negative number is a value, not an option: whoever gives one where none
+/// can be is told what can.
 fn parse() -> Selvedge {
     let mut command = numbers_are_values(Selvedge::command());
     let matches = match command.try_get_matches_from_mut(std::env::args_os()) {

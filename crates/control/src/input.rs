@@ -173,8 +173,8 @@ pub enum Ask {
         /// The new level.
         level: Level,
     },
-    /// Take back one's own drain of what has left the plant, so that it does not wait for it to come
-    /// again.
+    /// Take back one's own drain of what has left the plant, so that it does not wait for it to
+    /// come again.
     UndrainRetired {
         /// Its name, as it was.
         path: String,

@@ -1,8 +1,9 @@
 //! Jobs to submit: from a trace, or drawn from the published mix.
 //!
-//! A trace is a table with the columns `#job id,arrival time (sec),topology,shape,size,duration
-//! (sec)`; a first line that names them may stand without its `#`.  A job of a Clos cluster has a size only; it takes the shape with the fewest chips
-//! that hold it, and of several the one with the smallest diameter.
+//! A trace is a table of job id, arrival time (sec), topology, shape, size, duration (sec); a first
+//! line that names the columns may stand with or without a `#`.  A job of a Clos cluster has a size
+//! only; it takes the shape with the fewest chips that hold it, and of several the one with the
+//! smallest diameter.
 
 pub mod mix;
 
@@ -196,7 +197,7 @@ fn seconds(text: &str) -> Option<Span> {
         digits.checked_mul(ten?)?
     } else {
         let ten = ten?;
-        (digits % ten == 0).then(|| digits / ten)?
+        digits.is_multiple_of(ten).then(|| digits / ten)?
     };
     u64::try_from(nanos).ok().map(Span::nanos)
 }
@@ -207,7 +208,7 @@ fn whole(text: &str) -> Option<u64> {
         return Some(number);
     }
     let nanos = seconds(text)?.as_nanos();
-    (nanos % 1_000_000_000 == 0).then_some(nanos / 1_000_000_000)
+    nanos.is_multiple_of(1_000_000_000).then_some(nanos / 1_000_000_000)
 }
 
 /// Whether three sides are written, whatever fits them.
