@@ -24,6 +24,8 @@ struct Program {
     /// Numbers on lines that hold one of these are times.
     clocks: &'static [&'static str],
     is_quick: bool,
+    /// Files that it leaves, which are those of a plain run to the last byte.
+    leaves: &'static [&'static str],
 }
 
 const LAMMPS_CLOCKS: &[&str] =
@@ -41,6 +43,16 @@ const LAMMPS: [(&str, &str); 6] = [
 const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "MFLOPS", "PASSED"];
 
 const SCALAPACK: [&str; 8] = ["xdlu", "xdqr", "xdllt", "xdinv", "xdls", "xdsep", "xdbrd", "xddblu"];
+
+/// Intel's benchmarks, which come with its MPI: each measures all that it can, in few turns.
+const IMB: [(&str, &[&str]); 2] = [
+    ("IMB-MPI1", &["-npmin", "4", "-iter", "3", "-msglog", "2:12"]),
+    ("IMB-NBC", &["-npmin", "4", "-iter", "3", "-msglog", "2:8"]),
+];
+
+/// A step's own file, those of the end of both runs, and what was written on the way.
+const RESTART_FILES: &[&str] =
+    &["step.20.restart", "step.40.restart", "end.restart", "again.restart", "dump.melt"];
 
 fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
     let words = |row: &[&str]| row.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
@@ -62,6 +74,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
                 words: vec![path.to_str().unwrap().to_owned()],
                 clocks: &[],
                 is_quick: true,
+                leaves: &[],
             }),
             _ => println!("not run: {name}, for want of a working {compiler} (gfortran)"),
         }
@@ -73,6 +86,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         words: words(&[&python, exchange.to_str().unwrap()]),
         clocks: &[],
         is_quick: true,
+        leaves: &[],
     }));
     // Debian's LAMMPS is linked with Open MPI.
     for (name, input) in LAMMPS.into_iter().filter(|_| mpi.name == "openmpi") {
@@ -82,8 +96,10 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
             words: words(&["/usr/bin/lmp", "-in", input, "-log", "none"]),
             clocks: LAMMPS_CLOCKS,
             is_quick: name == "melt",
+            leaves: &[],
         });
     }
+    programs.extend(programs_with_files(mpi));
     let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack").join(mpi.name.clone() + "-tests");
     for name in SCALAPACK.into_iter().filter(|_| tests.is_dir()) {
         programs.push(Program {
@@ -92,6 +108,37 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
             words: vec![tests.join(name).to_str().unwrap().to_owned()],
             clocks: SCALAPACK_CLOCKS,
             is_quick: name == "xddblu",
+            leaves: &[],
+        });
+    }
+    programs
+}
+
+/// A run of LAMMPS that goes on from a restart file, and Intel's benchmarks.
+fn programs_with_files(mpi: &Mpi) -> Vec<Program> {
+    let words = |row: &[&str]| row.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let mut programs = Vec::new();
+    if mpi.name == "openmpi" {
+        let input = mpi::sources().join("in.restart");
+        let input = input.to_str().unwrap();
+        programs.push(Program {
+            name: "restart",
+            files: None,
+            words: words(&["/usr/bin/lmp", "-in", input, "-log", "log.restart"]),
+            clocks: LAMMPS_CLOCKS,
+            is_quick: true,
+            leaves: RESTART_FILES,
+        });
+    }
+    for (name, options) in IMB {
+        let Some(path) = mpi.beside(name) else { continue };
+        programs.push(Program {
+            name,
+            files: None,
+            words: [vec![path.to_str().unwrap().to_owned()], words(options)].concat(),
+            clocks: &[" "],
+            is_quick: false,
+            leaves: &[],
         });
     }
     programs
@@ -111,8 +158,8 @@ impl Program {
     }
 
     /// A folder with its inputs, of which each run has its own.
-    fn prepare(&self, folder: &Path) -> PathBuf {
-        let scratch = folder.join("run");
+    fn prepare(&self, folder: &Path, run: &str) -> PathBuf {
+        let scratch = folder.join(run);
         let _ = fs::remove_dir_all(&scratch);
         fs::create_dir(&scratch).unwrap();
         for entry in self.files.iter().flat_map(|it| fs::read_dir(it).unwrap().flatten()) {
@@ -149,13 +196,15 @@ impl Program {
     /// What it came to.
     fn run(&self, mpi: &Mpi, folder: &Path) -> Result<String, String> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let plain = mpi.plain_command(&words).current_dir(self.prepare(folder)).output().unwrap();
+        let mut plain = mpi.plain_command(&words);
+        plain.current_dir(self.prepare(folder, "plain"));
+        let plain = plain.output().unwrap();
         if !plain.status.success() {
             return Err(format!("plain: {}", mpi::told(&plain)));
         }
         let summary = folder.join("summary.json");
         let mut command = mpi.tripled(&summary, &words);
-        let out = command.current_dir(self.prepare(folder)).output().unwrap();
+        let out = command.current_dir(self.prepare(folder, "run")).output().unwrap();
         if !out.status.success() {
             return Err(mpi::told(&out));
         }
@@ -166,6 +215,14 @@ impl Program {
         }
         if wanted.len() != got.len() {
             return Err(format!("{} lines plain, {} in replicas", wanted.len(), got.len()));
+        }
+        for name in self.leaves {
+            let read = |run: &str| fs::read(folder.join(run).join(name)).unwrap_or_default();
+            let (wanted, got) = (read("plain"), read("run"));
+            if wanted.is_empty() || wanted != got {
+                let (n, m) = (wanted.len(), got.len());
+                return Err(format!("{name} differs: {n} bytes plain, {m} bytes in replicas"));
+            }
         }
         for count in ["marks", "restarts", "deaths"] {
             if mpi::count(&summary, count) != 0 {

@@ -22,6 +22,8 @@ mod program;
 
 mod replica;
 
+mod signals;
+
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -221,6 +223,7 @@ enum Event {
     Printed(Channel, Rank, SetId, Vec<u8>),
     Closed(Channel, Rank, SetId),
     LauncherEnded(i32),
+    Signalled(i32),
 }
 
 /// Standard output or standard error.
@@ -294,6 +297,7 @@ struct Attempt<'a> {
     early: Vec<(Rank, SetId, Instant)>,
     /// A person may be asked something.
     is_interactive: bool,
+    signals: signals::Signals,
 }
 
 #[derive(Default)]
@@ -327,6 +331,7 @@ impl Attempt<'_> {
             .map_err(io_error("make a socket for the replicas"))?;
         let (sender, events) = mpsc::channel();
         listen(listener, sender.clone());
+        signals::listen(sender.clone())?;
         let mut outputs = Vec::new();
         for rank in 0..options.ranks {
             for set in SetId::all(options.replicas) {
@@ -366,6 +371,7 @@ impl Attempt<'_> {
             deaths: 0,
             early: Vec::new(),
             is_interactive: io::stdin().is_terminal(),
+            signals: signals::Signals::new(options.ranks, options.replicas),
         })
     }
 
@@ -430,6 +436,14 @@ impl Attempt<'_> {
                 self.printing(channel, rank).output.end(set);
                 return Ok(self.print(channel, rank));
             }
+            Event::Signalled(signal) => {
+                let mut pids = self.processes.iter().flatten().map(|it| it.pid);
+                let ends = !pids.any(|it| it != 0 && signals::is_handled(it, signal));
+                if ends || !self.signals.sent(signal) {
+                    return Ok(Some(Ended::With(128 + signal)));
+                }
+                self.tell(None, &format!("signal {signal}"));
+            }
             Event::LauncherEnded(code) => {
                 self.launchers_ended += 1;
                 if self.processes.iter().flatten().any(|it| it.pid == 0) {
@@ -468,6 +482,12 @@ impl Attempt<'_> {
                 // Each replica of a cluster notes the same.
                 if !self.notes.iter().any(|it| it == rest) {
                     self.notes.push(rest.to_owned());
+                }
+            }
+            "signal" => {
+                let signal = code();
+                if self.signals.came(rank, set, signal) {
+                    self.tell_cluster(rank, &format!("signal {signal}"));
                 }
             }
             "ending" => self.job.ending(rank, set),
@@ -523,6 +543,13 @@ impl Attempt<'_> {
                     let _ = writeln!(link, "{line}");
                 }
             }
+        }
+    }
+
+    /// Tells a line to all replicas of a process.
+    fn tell_cluster(&mut self, rank: Rank, line: &str) {
+        for link in self.processes[rank.0 as usize].iter_mut().filter_map(|it| it.link.as_mut()) {
+            let _ = writeln!(link, "{line}");
         }
     }
 

@@ -77,7 +77,7 @@ fn is_kernels(at: usize) -> bool {
 }
 
 /// The C library's own sigaction.
-fn native_action(
+pub(crate) fn native_action(
     signal: c_int,
     new: Option<&libc::sigaction>,
     old: Option<&mut libc::sigaction>,
@@ -162,25 +162,20 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     }
 }
 
-/// See sigaction(2): a handler of the program's for bad accesses comes after the trap.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaction(
-    signal: c_int,
-    new: *const libc::sigaction,
-    old: *mut libc::sigaction,
-) -> c_int {
-    let (new, old) = unsafe { (new.as_ref(), old.as_mut()) };
-    if signal == libc::SIGSEGV && WANTED.load(Ordering::Relaxed) {
-        let mut programs = PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
-        if let (Some(old), Some(programs)) = (old, *programs) {
-            *old = programs;
-        }
-        if let Some(new) = new {
-            *programs = Some(*new);
-        }
-        return 0;
+/// Whether a handler of the program's for bad accesses comes after the trap.
+pub(crate) fn is_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed)
+}
+
+/// Keeps such a handler, and gives the one before.
+pub(crate) fn keep_programs(new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) {
+    let mut programs = PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
+    if let (Some(old), Some(programs)) = (old, *programs) {
+        *old = programs;
     }
-    if native_action(signal, new, old) { 0 } else { -1 }
+    if let Some(new) = new {
+        *programs = Some(*new);
+    }
 }
 
 /// Does what starts a program, without the trap.

@@ -12,10 +12,10 @@
 //! communicators (`comm`), those that MPI does not know (`made`), contents in the order of their
 //! types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests (`request`),
 //! collectives (`collective`), calls with counts of 64 bits (`large`), what the C library is asked
-//! for that differs between replicas (`clock`), the cycle counter (`cycles`), and what it is asked
-//! to change in the world: files (`files`) and their descriptors (`descriptors`), those that are
-//! none (`devices`), their names (`names`), the C library's own way of writing them (`streams`),
-//! and MPI's (`mpi_files`).
+//! for that differs between replicas (`clock`), the cycle counter (`cycles`), signals (`signals`),
+//! and what it is asked to change in the world: files (`files`) and their descriptors
+//! (`descriptors`), those that are none (`devices`), their names (`names`), the C library's own way
+//! of writing them (`streams`), and MPI's (`mpi_files`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -60,6 +60,8 @@ mod clock;
 
 mod cycles;
 
+mod signals;
+
 mod files;
 
 mod descriptors;
@@ -103,7 +105,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     if !state::is_replica() || real::is_inside() {
         return real::call(call, args);
     }
-    let _inside = real::Inside::enter();
+    let inside = real::Inside::enter();
     let mut row = [0; ARGS_MAX];
     let row = &mut row[..args.len()];
     row.copy_from_slice(args);
@@ -111,11 +113,14 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     for (_, it) in row.iter_mut().enumerate().filter(|it| communicators & 1 << it.0 != 0) {
         *it = abi::cut(*it);
     }
-    state::with(|state| {
+    let answer = state::with(|state| {
         state.shape = state.shape.after(&[call.0 as u64]);
         state.doing = call.name();
         make(state, call, row)
-    })
+    });
+    drop(inside);
+    signals::deliver();
+    answer
 }
 
 /// Does what calls.txt says.

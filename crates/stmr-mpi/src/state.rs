@@ -207,6 +207,9 @@ pub(crate) struct State {
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
+    /// Signals that the launcher told of, and how many of them are due.
+    pub(crate) signals: Vec<i32>,
+    pub(crate) n_signals_due: usize,
     /// Names of files that are another in each replica.
     pub(crate) own_names: std::collections::BTreeSet<std::ffi::CString>,
     log: Option<std::fs::File>,
@@ -262,6 +265,8 @@ impl State {
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
             mpi_files: Vec::new(),
+            signals: Vec::new(),
+            n_signals_due: 0,
             own_names: std::collections::BTreeSet::new(),
             log: open_log(told),
             doing: "MPI_Init",
@@ -322,6 +327,7 @@ impl State {
         bytes: &[u8],
         may_differ: bool,
     ) -> Result<(Option<Vec<u8>>, Digest), Double> {
+        self.tell_signals();
         let digest = Digest::of(bytes);
         self.write_log(digest, bytes.len());
         self.counts.compares += 1;
@@ -340,6 +346,7 @@ impl State {
                 None => self.wait_for_siblings(|it| it.replica.late()),
                 Some(Passed::Go) => {
                     self.send_out();
+                    self.take_signals();
                     self.check_contents(call, bytes, bytes);
                     self.spare.take_back();
                     return Ok((None, digest));
@@ -347,11 +354,13 @@ impl State {
                 Some(Passed::Serve(wrong)) => {
                     self.replica.serve(&wrong, bytes);
                     self.send_out();
+                    self.take_signals();
                     self.check_contents(call, bytes, bytes);
                     return Ok((None, digest));
                 }
                 Some(Passed::Replace(right)) => {
                     self.send_out();
+                    self.take_signals();
                     self.check_contents(call, bytes, &right);
                     let digest = Digest::of(&right);
                     return Ok((Some(right), digest));
@@ -512,7 +521,7 @@ impl State {
     }
 
     /// Waits until the launcher ends this process.
-    fn wait_for_the_end(&mut self) -> ! {
+    pub(crate) fn wait_for_the_end(&mut self) -> ! {
         loop {
             self.launcher.flush();
             let mut fd = [self.launcher.poll_for()];

@@ -317,6 +317,9 @@ impl State {
             match line.as_str() {
                 "leave" => self.replica.handle(Input::SetBroken),
                 "go" => self.gone_on = true,
+                other if let Some(Ok(it)) = other.strip_prefix("signal ").map(str::parse) => {
+                    self.hear_signal(it);
+                }
                 _ => real::fail(&format!("the launcher said `{line}`, which is nothing it says")),
             }
         }

@@ -208,7 +208,9 @@ fn read_set(number: u8) -> Option<SetId> {
 const OFFER_LENGTH: usize = 48;
 
 fn write_offer(offer: &Offer, out: &mut Vec<u8>) {
-    for word in [offer.call, offer.event, offer.shape.0, offer.length] {
+    // No contents are as long as 2^40 bytes, and nobody sends 2^24 signals.
+    let length = offer.length | u64::from(offer.signals) << 40;
+    for word in [offer.call, offer.event, offer.shape.0, length] {
         out.extend(word.to_le_bytes());
     }
     out.extend(offer.digest.0.to_le_bytes());
@@ -224,7 +226,8 @@ fn read_offer(bytes: &[u8; OFFER_LENGTH]) -> Offer {
         call: word(0),
         event: word(1),
         shape: Shape(word(2)),
-        length: word(3),
+        length: word(3) & ((1 << 40) - 1),
+        signals: (word(3) >> 40) as u32,
         digest: Digest(digest),
     }
 }
@@ -234,8 +237,8 @@ mod tests {
     use super::*;
 
     fn samples() -> Vec<Message> {
-        let offer =
-            Offer { call: 3, event: 4, shape: Shape(5), digest: Digest(6 << 70 | 7), length: 8 };
+        let (shape, digest) = (Shape(5), Digest(6 << 70 | 7));
+        let offer = Offer { call: 3, event: 4, shape, digest, length: 8, signals: 9 };
         let event = |kind| Event { number: 9, kind, shape: Shape(10), bytes: vec![1, 2, 3].into() };
         vec![
             Message::Offer(offer),

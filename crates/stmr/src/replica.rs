@@ -127,6 +127,9 @@ pub struct Replica {
     call: u64,
     event: u64,
     offered: Option<Offer>,
+    /// How many signals this replica has heard of, and how many are due in all.
+    signals_heard: u32,
+    signals: u32,
     /// The agreed digest of contents that a sibling owes this replica.
     owed: Option<(u64, Digest)>,
     /// Contents that siblings sent for this compare, maybe before this replica knew its verdict.
@@ -151,6 +154,8 @@ impl Replica {
             call: 0,
             event: 0,
             offered: None,
+            signals_heard: 0,
+            signals: 0,
             owed: None,
             bytes: Vec::new(),
             log: Vec::new(),
@@ -208,6 +213,18 @@ impl Replica {
         self.call
     }
 
+    /// This replica has heard of so many signals in all.
+    pub fn hear_signals(&mut self, n: u32) {
+        self.signals_heard = n;
+    }
+
+    /// How many signals are due since the last compare: the most that one of those that came to it
+    /// had heard of.  All replicas have the same after the same compare.
+    #[must_use]
+    pub fn signals(&self) -> u32 {
+        self.signals
+    }
+
     /// Who is late: siblings without an offer for this compare while another has one.
     #[must_use]
     pub fn late(&self) -> Vec<SetId> {
@@ -231,7 +248,8 @@ impl Replica {
     /// If the last compare is not over.
     pub fn offer(&mut self, shape: Shape, digest: Digest, length: u64) {
         assert!(self.offered.is_none(), "a compare begins after the one before is over");
-        let offer = Offer { call: self.call, event: self.event, shape, digest, length };
+        let signals = self.signals_heard;
+        let offer = Offer { call: self.call, event: self.event, shape, digest, length, signals };
         self.offered = Some(offer);
         self.cluster[self.own.idx()].offers.insert(self.call, offer);
         self.tell_all(&Message::Offer(offer));
@@ -533,6 +551,9 @@ impl Replica {
 
     /// What this replica does after a verdict, or nothing if siblings owe it contents.
     fn agree(&mut self, offer: &Offer, wrong: &[SetId], strayed: &[SetId]) -> Option<Passed> {
+        let heard =
+            self.cluster.iter().filter_map(|it| it.offers.get(&self.call)).map(|it| it.signals);
+        self.signals = heard.max().unwrap_or(0).max(self.signals);
         for set in SetId::all(self.cluster.len()) {
             let it = &mut self.cluster[set.idx()];
             if wrong.contains(&set) {
@@ -625,7 +646,7 @@ impl Replica {
         let offer = |it: SetId| self.cluster[it.idx()].offers.get(&self.call);
         let offers: Vec<&Offer> = self.siblings().filter_map(offer).collect();
         if let [one, other] = offers[..]
-            && one == other
+            && one.agrees(other)
         {
             return Some(Step::Leave);
         }

@@ -60,9 +60,17 @@ pub struct Offer {
     pub digest: Digest,
     /// Their length in bytes.
     pub length: u64,
+    /// How many signals this replica has heard of; it is no part of what is compared.
+    pub signals: u32,
 }
 
 impl Offer {
+    /// Whether both are the same contents from the same place of the same program.
+    #[must_use]
+    pub fn agrees(&self, other: &Self) -> bool {
+        self.is_same_call(other) && self.digest == other.digest
+    }
+
     /// Whether both come from the same place of the same program.
     #[must_use]
     pub fn is_same_call(&self, other: &Self) -> bool {
@@ -120,7 +128,7 @@ pub fn judge(offers: &[Option<Offer>], replicas: usize) -> Verdict {
     let needed = replicas.min(2);
     let majority = there
         .iter()
-        .find(|(_, offer)| there.iter().filter(|(_, other)| other == offer).count() >= needed);
+        .find(|(_, offer)| there.iter().filter(|it| it.1.agrees(offer)).count() >= needed);
     let Some(&(_, &offer)) = majority else {
         let same_call = there.windows(2).all(|it| it[0].1.is_same_call(it[1].1));
         return Verdict::Restart(match there.len() {
@@ -129,7 +137,7 @@ pub fn judge(offers: &[Option<Offer>], replicas: usize) -> Verdict {
             _ => Double::NoMajority,
         });
     };
-    let others = || there.iter().filter(|(_, other)| **other != offer);
+    let others = || there.iter().filter(|it| !it.1.agrees(&offer));
     let is_same = |it: &&(SetId, &Offer)| it.1.is_same_call(&offer);
     Verdict::Agreed {
         offer,
@@ -150,6 +158,8 @@ mod tests {
                 shape: Shape(shape),
                 digest: Digest(digest),
                 length: 4,
+                // Who heard of more has not erred.
+                signals: digest as u32,
             })
         });
         let told = match judge(&offers, 3) {
@@ -177,7 +187,8 @@ mod tests {
 
     #[test]
     fn one_replica_alone_is_always_agreed() {
-        let offer = Offer { call: 0, event: 0, shape: Shape(1), digest: Digest(1), length: 0 };
+        let (shape, digest) = (Shape(1), Digest(1));
+        let offer = Offer { call: 0, event: 0, shape, digest, length: 0, signals: 0 };
         assert!(matches!(judge(&[Some(offer)], 1), Verdict::Agreed { .. }));
     }
 }

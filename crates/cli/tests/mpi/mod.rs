@@ -184,6 +184,11 @@ impl Mpi {
         command
     }
 
+    /// A program that comes with it.
+    pub(crate) fn beside(&self, name: &str) -> Option<PathBuf> {
+        self.home.as_ref().map(|it| it.join("bin").join(name)).filter(|it| it.is_file())
+    }
+
     /// Its launcher.
     pub(crate) fn launcher(&self) -> &str {
         &self.launcher

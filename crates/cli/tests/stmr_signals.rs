@@ -1,0 +1,58 @@
+//! Signals to MPI programs in replicas.
+//!
+//! Goal: a signal arrives at the same call in all replicas, whoever it is sent to, and only once.
+//! Method: a program counts signals and sends what it counted at each turn, so that replicas which
+//! heard of one at different calls would be marked; signals are sent to the launcher, to one
+//! replica, and to all replicas of a process.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "signals are sent one after the other in real time")]
+
+mod mpi;
+
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
+
+use mpi::{Mpi, count, lines, replica, told};
+
+fn send(signal: &str, pid: &str) {
+    mpi::succeed(Command::new("kill").args([signal, pid]));
+    thread::sleep(Duration::from_millis(300));
+}
+
+#[test]
+fn a_signal_arrives_once_and_at_the_same_call_in_all_replicas() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("signals", folder.path());
+        let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut text = vec![0; 6];
+        child.stdout.as_mut().unwrap().read_exact(&mut text).unwrap();
+        // The child is timeout, whose child is the program under test.
+        let timeout = child.id();
+        let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
+        let selvedge = children.unwrap().trim().to_owned();
+        let pid =
+            |set, rank| replica(&program, set, rank).expect("it runs until it is asked to end");
+        send("-USR1", &selvedge);
+        send("-USR1", &pid(1, 2));
+        for set in 0..3 {
+            mpi::succeed(Command::new("kill").args(["-USR1", &pid(set, 3)]));
+        }
+        thread::sleep(Duration::from_millis(300));
+        send("-TERM", &selvedge);
+        let out = child.wait_with_output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        let wanted = "rank 0: 1 signals\nrank 1: 1 signals\nrank 2: 2 signals\nrank 3: 2 signals";
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+        for what in ["marks", "deaths", "restarts"] {
+            assert_eq!(count(&summary, what), 0, "{what}: {said}");
+        }
+    }
+}

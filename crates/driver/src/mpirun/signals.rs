@@ -1,0 +1,88 @@
+//! Signals to a program in replicas: one that is sent to `selvedge mpirun` goes to all its
+//! processes, one that is sent to a process, or to each of its replicas, to all of these once.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::{fs, thread};
+
+use selvedge_stmr::job::Rank;
+use selvedge_stmr::verdict::SetId;
+use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
+
+use super::{Event, MpirunError, io_error};
+
+/// What the launcher passes on.  An interrupt from a terminal comes to all processes by itself, and
+/// who is to outlive its terminal ignores that one's end.
+const PASSED_ON: [i32; 3] = [SIGTERM, SIGUSR1, SIGUSR2];
+
+/// How many signals of each kind came to the replicas of each process.
+pub(super) struct Signals {
+    replicas: usize,
+    /// By rank and signal: how many each replica told of, and how many all were told of.
+    counts: Vec<BTreeMap<i32, (Vec<u32>, u32)>>,
+    has_terminated: bool,
+}
+
+impl Signals {
+    pub(super) fn new(ranks: usize, replicas: usize) -> Self {
+        Self { replicas, counts: vec![BTreeMap::new(); ranks], has_terminated: false }
+    }
+
+    /// A replica has one; whether it is new to its cluster.
+    pub(super) fn came(&mut self, rank: Rank, set: SetId, signal: i32) -> bool {
+        let replicas = self.replicas;
+        let row = self.counts[rank.0 as usize].entry(signal);
+        let (counts, told) = row.or_insert_with(|| (vec![0; replicas], 0));
+        counts[set.idx()] += 1;
+        let is_new = *told < counts[set.idx()];
+        *told += u32::from(is_new);
+        is_new
+    }
+
+    /// One was sent to the launcher; whether it is passed on: who asks twice wants an end.
+    pub(super) fn sent(&mut self, signal: i32) -> bool {
+        let again = signal == SIGTERM && self.has_terminated;
+        self.has_terminated |= signal == SIGTERM;
+        !again
+    }
+}
+
+/// Whether a process does something else at a signal than to end, as the kernel says.
+pub(super) fn is_handled(pid: i32, signal: i32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = |name: &str| {
+        let line = text.lines().find_map(|it| it.strip_prefix(name));
+        line.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0)
+    };
+    (mask("SigCgt:") | mask("SigIgn:")) & 1 << (signal - 1) != 0
+}
+
+/// Tells of signals to this process from here on.
+pub(super) fn listen(sender: Sender<Event>) -> Result<(), MpirunError> {
+    let mut signals =
+        signal_hook::iterator::Signals::new(PASSED_ON).map_err(io_error("listen for signals"))?;
+    thread::spawn(move || {
+        for signal in &mut signals {
+            // An attempt that is over has the next one's listener beside it.
+            if sender.send(Event::Signalled(signal)).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_signal_to_all_replicas_is_one_and_two_to_one_of_them_are_two() {
+        let mut signals = Signals::new(2, 3);
+        let mut came = |set| signals.came(Rank(1), SetId::new(set), SIGUSR1);
+        assert_eq!([0, 1, 2].map(&mut came), [true, false, false]);
+        assert_eq!([2, 2, 0, 1].map(&mut came), [true, true, false, false]);
+        assert!(signals.came(Rank(0), SetId::new(1), SIGUSR1), "another process");
+        assert_eq!([SIGTERM, SIGUSR1, SIGTERM].map(|it| signals.sent(it)), [true, true, false]);
+    }
+}

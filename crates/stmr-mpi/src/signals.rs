@@ -1,0 +1,181 @@
+//! Signals that the program handles arrive at the same call in all replicas.
+//!
+//! ```text
+//! a signal ──► this library's handler ──► the launcher is told ──► it tells all replicas, numbered
+//! compare: each offers how many it has heard of ──► after it, all have the most that one has
+//! the end of that call ──► the program's handler
+//! ```
+//! So a signal comes to the program at the end of a call of MPI, the next in which its cluster
+//! compares something.  One that is sent to all replicas of a process is one signal.  What the
+//! program does not handle does at once what it does without replicas.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::ffi::{c_int, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::cycles;
+use crate::state::{self, State};
+
+/// Those that wait for a compare.
+const DEFERRED: [c_int; 6] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGTERM];
+
+const N_SIGNALS: usize = 32;
+
+/// What the program wants done, as it said it.
+static PROGRAMS: Mutex<[Option<libc::sigaction>; N_SIGNALS]> = Mutex::new([None; N_SIGNALS]);
+
+/// The same, for a handler, which may not take a lock: the address of the program's.
+static HANDLERS: [std::sync::atomic::AtomicUsize; N_SIGNALS] =
+    [const { std::sync::atomic::AtomicUsize::new(0) }; N_SIGNALS];
+
+/// How many came that the launcher is not told of.
+static CAME: [AtomicU32; N_SIGNALS] = [const { AtomicU32::new(0) }; N_SIGNALS];
+
+/// How many are to be given to the program's handler.
+static DUE: [AtomicU32; N_SIGNALS] = [const { AtomicU32::new(0) }; N_SIGNALS];
+
+static ANY_CAME: AtomicBool = AtomicBool::new(false);
+
+static ANY_DUE: AtomicBool = AtomicBool::new(false);
+
+fn is_deferred(signal: c_int) -> bool {
+    DEFERRED.contains(&signal)
+}
+
+/// Whether the program has a handler for it, or ignores it.
+fn is_handled(signal: c_int) -> bool {
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    cycles::native_action(signal, None, Some(&mut now)) && now.sa_sigaction != libc::SIG_DFL
+}
+
+unsafe extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let idx = signal as usize;
+    let is_due =
+        DUE[idx].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_ok();
+    if !is_due && state::is_replica() {
+        CAME[idx].fetch_add(1, Ordering::Relaxed);
+        ANY_CAME.store(true, Ordering::Relaxed);
+        return;
+    }
+    let handler = HANDLERS[idx].load(Ordering::Relaxed);
+    if handler != 0 {
+        type Function = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+        // One that takes the signal alone does not look at the rest.
+        let handler = unsafe { std::mem::transmute::<usize, Function>(handler) };
+        unsafe { handler(signal, info, context) };
+    }
+}
+
+impl State {
+    /// Tells the launcher which signals came to this process alone.
+    pub(crate) fn tell_signals(&mut self) {
+        if !ANY_CAME.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        for signal in DEFERRED {
+            for _ in 0..CAME[signal as usize].swap(0, Ordering::Relaxed) {
+                self.say(&format!("signal {signal}"));
+            }
+        }
+    }
+
+    /// The launcher tells of a signal to all replicas of this process.
+    pub(crate) fn hear_signal(&mut self, signal: c_int) {
+        if !is_handled(signal) {
+            // It ends the program, wherever it is.
+            self.say(&format!("abort {}", 128 + signal));
+            self.wait_for_the_end();
+        }
+        self.signals.push(signal);
+        self.replica.hear_signals(self.signals.len() as u32);
+    }
+
+    /// After a compare: what one of the replicas had heard of is due in all.
+    pub(crate) fn take_signals(&mut self) {
+        while self.n_signals_due < self.replica.signals() as usize {
+            // The launcher has told the others, so it has told this one.
+            while self.signals.len() <= self.n_signals_due {
+                self.pump();
+                unsafe { libc::usleep(200) };
+            }
+            let signal = self.signals[self.n_signals_due];
+            self.n_signals_due += 1;
+            DUE[signal as usize].fetch_add(1, Ordering::Relaxed);
+            ANY_DUE.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// At the end of a call: what is due comes to the program.
+pub(crate) fn deliver() {
+    if !ANY_DUE.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    for signal in DEFERRED {
+        let due = &DUE[signal as usize];
+        for _ in 0..due.load(Ordering::Relaxed) {
+            if !is_handled(signal) {
+                due.store(0, Ordering::Relaxed);
+            }
+            unsafe {
+                let (process, thread) = (libc::syscall(libc::SYS_getpid), libc::gettid());
+                libc::syscall(libc::SYS_tgkill, process, thread, signal);
+            }
+        }
+    }
+}
+
+/// See sigaction(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    let (new, old) = unsafe { (new.as_ref(), old.as_mut()) };
+    if signal == libc::SIGSEGV && cycles::is_wanted() {
+        cycles::keep_programs(new, old);
+        return 0;
+    }
+    // MPI's own handlers are its own affair.
+    if !is_deferred(signal) || !state::is_replica() || crate::real::is_inside() {
+        return if cycles::native_action(signal, new, old) { 0 } else { -1 };
+    }
+    let idx = signal as usize;
+    let mut programs = PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
+    let known = programs[idx];
+    let mut ours = new.copied();
+    if let (Some(ours), Some(new)) = (&mut ours, new) {
+        let is_handler = ![libc::SIG_DFL, libc::SIG_IGN].contains(&new.sa_sigaction);
+        programs[idx] = is_handler.then_some(*new);
+        HANDLERS[idx].store(if is_handler { new.sa_sigaction } else { 0 }, Ordering::Relaxed);
+        if is_handler {
+            ours.sa_sigaction = on_signal as *const () as usize;
+            ours.sa_flags = (ours.sa_flags | libc::SA_SIGINFO) & !libc::SA_RESETHAND;
+        }
+    }
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    if !cycles::native_action(signal, ours.as_ref(), Some(&mut before)) {
+        return -1;
+    }
+    if let Some(old) = old {
+        *old = known.unwrap_or(before);
+    }
+    0
+}
+
+/// See signal(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
+    let mut new: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
+    new.sa_sigaction = handler;
+    new.sa_flags = libc::SA_RESTART;
+    match unsafe { sigaction(signal, &raw const new, &raw mut old) } {
+        0 => old.sa_sigaction,
+        _ => libc::SIG_ERR,
+    }
+}
