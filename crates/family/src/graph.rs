@@ -1,8 +1,16 @@
 //! Chips and the links between them as an undirected graph, and its measures.  Knows no family.
 
+pub(crate) mod circuit;
+
 pub mod drawn;
 
 pub mod forward;
+
+pub(crate) mod frontier;
+
+pub mod halves;
+
+pub(crate) mod sets;
 
 use selvedge_model::fabric::{Fabric, LinkAttrs, NodeKind};
 use selvedge_model::id::{NodeId, PortId};
@@ -130,6 +138,43 @@ impl Graph {
     pub fn cut(&self, is_inside: impl Fn(usize) -> bool) -> usize {
         let crosses = |&&[a, b]: &&[u32; 2]| is_inside(a as usize) != is_inside(b as usize);
         self.links.iter().filter(crosses).count()
+    }
+}
+
+impl Graph {
+    /// A node without which the others are not joined, of a graph that is joined (Hopcroft and
+    /// Tarjan 1973).  Linear.
+    pub(crate) fn cut_node(&self) -> Option<u32> {
+        let n = self.n_nodes();
+        // When each node was come to, counted from 1, and the earliest that can be reached from
+        // it and what was come to after it, by one link back.
+        let (mut come, mut low) = (vec![0u32; n], vec![0u32; n]);
+        let mut way: Vec<(u32, usize)> = vec![(0, 0)];
+        let (mut n_come, mut n_from_root) = (1, 0);
+        (come[0], low[0]) = (1, 1);
+        while let Some((node, nth)) = way.last_mut() {
+            let at = *node;
+            if let Some(&next) = self.neighbours(at as usize).get(*nth) {
+                *nth += 1;
+                if come[next as usize] == 0 {
+                    n_come += 1;
+                    (come[next as usize], low[next as usize]) = (n_come, n_come);
+                    way.push((next, 0));
+                } else {
+                    low[at as usize] = low[at as usize].min(come[next as usize]);
+                }
+                continue;
+            }
+            way.pop();
+            let Some(&(from, _)) = way.last() else { break };
+            low[from as usize] = low[from as usize].min(low[at as usize]);
+            if from == 0 {
+                n_from_root += 1;
+            } else if come[from as usize] <= low[at as usize] {
+                return Some(from);
+            }
+        }
+        (1 < n_from_root).then_some(0)
     }
 }
 

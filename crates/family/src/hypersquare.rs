@@ -17,7 +17,11 @@ pub mod bisection;
 
 pub mod ring;
 
+mod rounds;
+
 mod tree;
+
+mod damaged;
 
 #[cfg(test)]
 mod tests;

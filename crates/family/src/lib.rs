@@ -21,6 +21,8 @@ pub mod hypersquare;
 
 mod build;
 
+mod bisection;
+
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::{NodeId, PartId, PortId};
 
@@ -83,5 +85,6 @@ pub fn chip_memory_gib(fabric: &Fabric, part: PartId) -> Option<u32> {
     Some(board::hardware::memory_gib(chip))
 }
 
+pub use bisection::{Bisection, bisection};
 pub use build::warning::{Warning, warnings};
 pub use build::{BuildError, build, extend};

@@ -1,6 +1,7 @@
 //! Which hosts lie within two hops of each other.
 
 use crate::cluster::hosts::Hosts;
+use crate::graph::sets::Sets;
 
 /// Of those around one switch or host, so many on either side count as near: enough to choose from,
 /// and a switch of thousands of ports costs no more than one of sixty-four.
@@ -19,7 +20,7 @@ impl Near {
     /// Looks from every host and across every switch.
     pub(super) fn of(hosts: &Hosts) -> Self {
         let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
-        let mut sets = Sets((0..hosts.n() as u32).collect());
+        let mut sets = Sets::single(hosts.n());
         for middle in 0..hosts.graph.n_nodes() {
             let mut around: Vec<u32> = hosts.graph.neighbours(middle).to_vec();
             around.retain(|it| hosts.is_host(*it));
@@ -31,7 +32,9 @@ impl Near {
             }
             let Some(&first) = around.first() else { continue };
             let joined = around.iter().copied().chain(is_host.then_some(middle as u32));
-            joined.for_each(|it| sets.join(first, it));
+            joined.for_each(|it| {
+                sets.join(first, it);
+            });
             let n = around.len();
             for (place, &a) in around.iter().enumerate() {
                 for step in 1..=AROUND.min(n.saturating_sub(1) / 2 + 1) {
@@ -92,24 +95,5 @@ impl Near {
             (_, Some(_)) => Some(5),
             (_, None) => Some(6),
         }
-    }
-}
-
-/// Sets of hosts, put together one after the other.
-struct Sets(Vec<u32>);
-
-impl Sets {
-    fn of(&mut self, host: u32) -> u32 {
-        let mut root = host;
-        while self.0[root as usize] != root {
-            self.0[root as usize] = self.0[self.0[root as usize] as usize];
-            root = self.0[root as usize];
-        }
-        root
-    }
-
-    fn join(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.of(a), self.of(b));
-        self.0[a.max(b) as usize] = a.min(b);
     }
 }

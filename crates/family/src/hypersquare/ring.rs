@@ -2,9 +2,11 @@
 //! any connected set of groups.
 
 use crate::grid::Grid;
+use crate::hypersquare::damaged::{self, Crossing, Hopeless};
 use crate::hypersquare::group::{Chip, Group, Letter};
 use crate::hypersquare::machine::{cell, grid};
-use crate::hypersquare::tree::{Crowded, Edge, Joint, sided_tree};
+use crate::hypersquare::rounds::{Rounds, SIDES};
+use crate::hypersquare::tree::{Crowded, Joint, sided_forest, sided_tree};
 
 /// The ring of one half of the row of groups `row` from column `first` to `last`, both included:
 /// eastward over one chip of each group and back over the other (seed 004, claims 4 and 5).
@@ -104,17 +106,82 @@ pub enum RingError {
         /// Each piece, the largest first.
         pieces: Vec<Vec<Group>>,
     },
-    /// None of the trees that were tried fits into the cables that are left.  A ring may exist.
+    /// A chip that every way between two groups passes.
     #[error(
-        "group {group} cannot open a side of its own toward each of its \
-             neighbours; the rings looked for cross between two groups by the two cables of one \
-             side (A-B, B-D, D-C or C-A), and too many of them are out of use there; repair one, or \
-             leave a group out"
+        "there is none: group {beyond} hangs on chip {chip} alone, and a ring passes a chip once; \
+         mend another cable to what lies beyond it, or leave that out"
     )]
-    Crowded {
+    OneChip {
+        /// The chip.
+        chip: Chip,
+        /// A group that can be reached by it alone.
+        beyond: Group,
+    },
+    /// A group whose cables lead from two chips that are no neighbours.
+    #[error(
+        "there is none: the cables left of group {group} are of its chips {letters} alone; a ring \
+         comes and goes by {letters} as often as by the other two; mend a cable of those, or leave \
+         it out"
+    )]
+    OneColour {
         /// The group.
         group: Group,
+        /// The chips.
+        letters: &'static str,
     },
+    /// Groups joined by cables of two chips that are no neighbours, and by no way round.
+    #[error(
+        "there is none: the cables left between groups {} and {} are of chips {letters} alone, and \
+         nothing else joins what lies beyond; a ring comes and goes by {letters} as often as by the \
+         other two; mend a cable of those", .groups[0], .groups[1]
+    )]
+    OneSeam {
+        /// The groups.
+        groups: [Group; 2],
+        /// The chips.
+        letters: &'static str,
+    },
+    /// A search through all ways found none.
+    #[error(
+        "there is none: a search through every way was over after {n_steps} steps; mend a cable, \
+         or leave a group out, such as {group}"
+    )]
+    RuledOut {
+        /// Steps of the search.
+        n_steps: u64,
+        /// A group that is hard to join.
+        group: Group,
+    },
+    /// Neither a ring nor a proof.
+    #[error(
+        "none was found within {n_steps} steps, which is no proof that there is none; mend a \
+         cable, or leave a group out, such as {group}"
+    )]
+    NotFound {
+        /// Steps of the search.
+        n_steps: u64,
+        /// A group that is hard to join.
+        group: Group,
+    },
+}
+
+impl RingError {
+    /// Whether it is an answer about groups that there are and that hang together: whether it is
+    /// proved that they have no ring, or not known.
+    pub fn is_proof(&self) -> Option<bool> {
+        match self {
+            RingError::NoGroup
+            | RingError::Outside { .. }
+            | RingError::NoBoard { .. }
+            | RingError::Twice { .. }
+            | RingError::Apart { .. } => None,
+            RingError::OneChip { .. }
+            | RingError::OneColour { .. }
+            | RingError::OneSeam { .. }
+            | RingError::RuledOut { .. } => Some(true),
+            RingError::NotFound { .. } => Some(false),
+        }
+    }
 }
 
 /// Groups of a piece that a message names.
@@ -145,8 +212,9 @@ pub const ALL_LETTERS: u8 = 0b1111;
 /// that side of both its groups and joins them by the two cables there.  No side is opened twice,
 /// so one ring is left.  (Batagelj and Pisanski 1982: the product of a tree of degree at most n
 /// with a ring of n is Hamiltonian.)  Where cables are out, an edge has the sides only whose two
-/// cables are left, and the tree and its colours are chosen so that they fit (`tree`).
-/// Linear in the cells of the machine.
+/// cables are left, and the tree and its colours are chosen so that they fit (`tree`); where none
+/// does, rings of any kind are looked for, or a proof that there is none (`damaged`).
+/// Linear in the cells of the machine but for that search, whose steps are counted.
 ///
 /// # Errors
 /// [`RingError`]; `live` says between which letters of two neighbours there is a cable.
@@ -156,29 +224,44 @@ pub fn through_all(
     live: impl Fn(Group, Group) -> u8,
 ) -> Result<Vec<Chip>, RingError> {
     let places = Places::of(groups, set)?;
-    let (joints, pieces) = survey(&places, set, live);
+    let (crossings, pieces) = survey(&places, set, live);
     if 1 < pieces.len() {
         return Err(RingError::Apart { pieces });
     }
-    let tree = sided_tree(set.len(), &joints)
-        .map_err(|Crowded { idx }| RingError::Crowded { group: set[idx] })?;
-    let mut sides = Sides::of(set.len());
-    for edge in &tree {
-        sides.join(edge);
-    }
-    let ring = sides.walk();
+    let chip = |it: u32| set[it as usize / 4].chip(Letter::ALL[it as usize % 4]);
+    let joint = |it: &Crossing| Joint { ends: it.ends, open: open(it.letters) };
+    let joints: Vec<Joint> = crossings.iter().map(joint).collect();
+    let ring = match sided_tree(set.len(), &joints) {
+        Ok(tree) => Rounds::of(set.len(), &tree).ring(),
+        Err(Crowded { idx }) => {
+            let forest = Rounds::of(set.len(), &sided_forest(set.len(), &joints));
+            let group = set[idx];
+            damaged::ring(&crossings, forest).map_err(|it| match it {
+                Hopeless::OneChip { chip: it, beyond } => {
+                    RingError::OneChip { chip: chip(it), beyond: set[beyond] }
+                }
+                Hopeless::OneColour { idx, letters } => {
+                    RingError::OneColour { group: set[idx], letters }
+                }
+                Hopeless::OneSeam { ends, letters } => {
+                    RingError::OneSeam { groups: ends.map(|it| set[it]), letters }
+                }
+                Hopeless::RuledOut { n_steps } => RingError::RuledOut { n_steps, group },
+                Hopeless::TooLong { n_steps } => RingError::NotFound { n_steps, group },
+            })?
+        }
+    };
     assert_eq!(ring.len(), 4 * set.len(), "one ring is left");
-    Ok(ring.into_iter().map(|(idx, letter)| set[idx].chip(letter)).collect())
+    Ok(ring.into_iter().map(chip).collect())
 }
 
-/// The joints of a set with the sides that each may open, and the pieces into which it falls by
-/// its cables, the largest first.
+/// The cables of a set, and the pieces into which it falls by them, the largest first.
 fn survey(
     places: &Places,
     set: &[Group],
     live: impl Fn(Group, Group) -> u8,
-) -> (Vec<Joint>, Vec<Vec<Group>>) {
-    let (mut joints, mut pieces) = (Vec::with_capacity(2 * set.len()), Vec::new());
+) -> (Vec<Crossing>, Vec<Vec<Group>>) {
+    let (mut crossings, mut pieces) = (Vec::with_capacity(2 * set.len()), Vec::new());
     let mut found = vec![false; set.len()];
     for start in 0..set.len() {
         if std::mem::replace(&mut found[start], true) {
@@ -194,7 +277,7 @@ fn survey(
                     continue;
                 }
                 if at < beside {
-                    joints.push(Joint { ends: [at, beside], open: open(letters) });
+                    crossings.push(Crossing { ends: [at, beside], letters });
                 }
                 if !std::mem::replace(&mut found[beside], true) {
                     piece.push(beside);
@@ -204,7 +287,7 @@ fn survey(
         pieces.push(piece.into_iter().map(|it| set[it]).collect::<Vec<Group>>());
     }
     pieces.sort_by_key(|it| std::cmp::Reverse(it.len()));
-    (joints, pieces)
+    (crossings, pieces)
 }
 
 /// The sides, by colour, both of whose letters are among `letters`.
@@ -253,59 +336,5 @@ impl Places {
             let idx = self.at[cell];
             (idx != NOT_IN).then_some(idx as usize)
         })
-    }
-}
-
-/// The sides of a group's own ring A B D C, by colour.
-const SIDES: [[Letter; 2]; 4] = [
-    [Letter::A, Letter::B],
-    [Letter::B, Letter::D],
-    [Letter::D, Letter::C],
-    [Letter::C, Letter::A],
-];
-
-/// Which sides of each group are open, and to which group they lead.
-struct Sides {
-    /// For each group and colour the group on the other end, itself where the side is closed.
-    leads_to: Vec<[usize; 4]>,
-}
-
-impl Sides {
-    fn of(n_groups: usize) -> Self {
-        Self { leads_to: (0..n_groups).map(|it| [it; 4]).collect() }
-    }
-
-    fn join(&mut self, edge: &Edge) {
-        let [a, b] = edge.ends;
-        for (from, to) in [(a, b), (b, a)] {
-            assert!(self.leads_to[from][edge.colour] == from, "a side is opened once");
-            self.leads_to[from][edge.colour] = to;
-        }
-    }
-
-    /// The ring from chip A of the first group on: along an open side's cable to the same letter
-    /// of the other group, along a closed side to its other letter, and each step leaves by the
-    /// side that the one before did not come by.
-    fn walk(&self) -> Vec<(usize, Letter)> {
-        let mut ring = Vec::with_capacity(4 * self.leads_to.len());
-        let start = (0, Letter::A);
-        let (mut at, mut colour) = (start, 0);
-        loop {
-            ring.push(at);
-            let (idx, letter) = at;
-            let to = self.leads_to[idx][colour];
-            let [one, other] = SIDES[colour];
-            let next = match to == idx {
-                true => (idx, if letter == one { other } else { one }),
-                false => (to, letter),
-            };
-            // Each letter lies on two sides; the ring comes by one and leaves by the other.
-            let is_other = |it: &usize| *it != colour && SIDES[*it].contains(&next.1);
-            colour = (0..4).find(is_other).expect("each letter lies on two sides");
-            at = next;
-            if at == start {
-                return ring;
-            }
-        }
     }
 }

@@ -9,6 +9,8 @@
 //! not, so many times; which tree is best of all is as hard as the intersection of three matroids.
 //! Linear in the joints where all are whole, and but for a sort where some are not.
 
+use crate::graph::sets::Sets;
+
 /// Two groups beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Joint {
@@ -72,28 +74,37 @@ pub(super) fn sided_tree(n_groups: usize, joints: &[Joint]) -> Result<Vec<Edge>,
 
 /// The joints of a spanning tree, those first in `order` preferred (Kruskal 1956).
 fn spanning(n_groups: usize, joints: &[Joint], order: &[usize]) -> Result<Vec<usize>, Crowded> {
-    let mut roots: Vec<usize> = (0..n_groups).collect();
+    let mut sets = Sets::single(n_groups);
     let mut tree = Vec::with_capacity(n_groups);
     for &joint in order.iter().filter(|it| joints[**it].open != 0) {
-        let [a, b] = joints[joint].ends.map(|it| root(&mut roots, it));
-        if a != b {
-            roots[a.max(b)] = a.min(b);
+        let [a, b] = joints[joint].ends.map(|it| it as u32);
+        if sets.join(a, b) {
             tree.push(joint);
         }
     }
-    match (0..n_groups).find(|it| root(&mut roots, *it) != 0) {
+    match (0..n_groups).find(|it| sets.of(*it as u32) != 0) {
         Some(idx) => Err(Crowded { idx }),
         None => Ok(tree),
     }
 }
 
-fn root(roots: &mut [usize], at: usize) -> usize {
-    let mut at = at;
-    while roots[at] != at {
-        roots[at] = roots[roots[at]];
-        at = roots[at];
+/// As many edges with sides of their own as are found at once, the narrow joints first; no ring of
+/// them, so that what they join are trees.
+pub(super) fn sided_forest(n_groups: usize, joints: &[Joint]) -> Vec<Edge> {
+    let mut order: Vec<&Joint> = joints.iter().filter(|it| it.open != 0).collect();
+    order.sort_by_key(|it| it.open.count_ones());
+    let (mut sets, mut taken) = (Sets::single(n_groups), vec![0u8; n_groups]);
+    let mut edges = Vec::with_capacity(n_groups);
+    for Joint { ends, open } in order {
+        let [a, b] = *ends;
+        let free = open & !taken[a] & !taken[b];
+        if free != 0 && sets.join(a as u32, b as u32) {
+            let colour = free.trailing_zeros() as usize;
+            ends.iter().for_each(|it| taken[*it] |= 1 << colour);
+            edges.push(Edge { ends: *ends, colour });
+        }
     }
-    at
+    edges
 }
 
 /// A tree as it hangs from its first group.
