@@ -2,6 +2,8 @@
 
 pub(crate) mod style;
 
+pub(crate) mod chart;
+
 pub(crate) mod facts;
 
 pub(crate) mod number;

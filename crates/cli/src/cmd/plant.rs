@@ -113,6 +113,9 @@ struct Show {
     /// Draw the hyper-square machine, and what it is compared with, into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Which pod of the plant is compared or drawn [default: its only hyper-square machine].
+    #[arg(long, value_name = "N")]
+    pod: Option<usize>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -301,11 +304,13 @@ fn check_page(name: &str, checked: &Checked) -> String {
 fn show(args: &Show, globals: &Globals) -> Outcome {
     let (plant, fabric) = load(&args.file)?;
     let mut shown = show::Shown::of(&plant, &fabric);
-    if !args.compare.is_empty() || args.svg.is_some() {
-        let machine = ring::machine(&plant, &fabric, ring::only_machine(&plant)?)?;
-        let rows = compare::rows(&machine, &args.compare);
+    if !args.compare.is_empty() || args.svg.is_some() || args.pod.is_some() {
+        let pod = args.pod.map_or_else(|| ring::only_machine(&plant), Ok)?;
+        let machine = ring::machine(&plant, &fabric, pod)?;
+        let known = selvedge_family::bisection(&plant, &fabric, pod);
+        let rows = compare::rows(&machine, known, &args.compare);
         if let Some(path) = &args.svg {
-            let written = fs::write(path, compare::svg(&rows));
+            let written = fs::write(path, compare::svg(&rows, &machine.spec));
             written.within(|| format!("cannot write {}", path.display()))?;
         }
         shown.compare = rows;

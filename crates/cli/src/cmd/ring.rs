@@ -14,8 +14,9 @@ use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::{self, number, style};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Any set of groups that cables join has such a ring; docs/hypersquare.md \
-                        says why.")]
+#[command(after_help = "Any set of groups that sound cables join has such a ring; \
+                        docs/hypersquare.md says why.  Exit status: 0 here it is, 1 there is none, \
+                        which is proved, or none was found, 2 the groups cannot have one.")]
 pub(crate) struct Ring {
     /// The plant file.
     #[arg(long, value_name = "FILE")]
@@ -33,8 +34,13 @@ pub(crate) struct Ring {
 struct Found {
     pod: String,
     n_groups: usize,
-    /// Each as `row,column,letter`, in the order of the ring.
+    /// Each as `row,column,letter`, in the order of the ring; none where there is no ring.
     nodes: Vec<String>,
+    /// Whether there is a ring; not known where the search was too long.
+    exists: Option<bool>,
+    /// Why no ring is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
 pub(crate) fn run(args: &Ring, globals: &Globals) -> Outcome {
@@ -43,17 +49,28 @@ pub(crate) fn run(args: &Ring, globals: &Globals) -> Outcome {
     let machine = machine(&plant, &fabric, pod)?;
     let groups = if args.groups.is_empty() { machine.groups() } else { args.groups.clone() };
     let [rows, columns] = machine.spec.groups;
-    let ring = machine
-        .ring(&groups)
-        .within(|| format!("no ring found in pod{pod}, a machine of {rows}x{columns} groups"))?;
-    let nodes = ring.iter().map(ToString::to_string).collect();
-    let found = Found { pod: format!("pod{pod}"), n_groups: groups.len(), nodes };
+    let (pod_name, n_groups) = (format!("pod{pod}"), groups.len());
+    let found = match machine.ring(&groups) {
+        Ok(ring) => {
+            let nodes = ring.iter().map(ToString::to_string).collect();
+            Found { pod: pod_name, n_groups, nodes, exists: Some(true), why: None }
+        }
+        Err(error) => {
+            let Some(is_proved) = error.is_proof() else {
+                let no =
+                    || format!("no ring found in pod{pod}, a machine of {rows}x{columns} groups");
+                return Err(error).within(no);
+            };
+            let (exists, why) = (is_proved.then_some(false), Some(error.to_string()));
+            Found { pod: pod_name, n_groups, nodes: Vec::new(), exists, why }
+        }
+    };
     if globals.json {
         render::print_json(&found)?;
     } else {
         render::print(&page(&found))?;
     }
-    Ok(Answer::Yes)
+    Ok(if found.exists == Some(true) { Answer::Yes } else { Answer::No })
 }
 
 /// The hyper-square machine that pod number `pod` is.
@@ -84,6 +101,9 @@ fn page(found: &Found) -> String {
     let title = style::TITLE;
     let n_chips = number::counted(found.nodes.len() as u64, "chip");
     let n_groups = number::counted(found.n_groups as u64, "group");
+    if let Some(why) = &found.why {
+        return format!("{title}{}{title:#}: no ring through {n_groups}: {why}\n", found.pod);
+    }
     let mut page = format!("{title}{}{title:#}: a ring of {n_chips} in {n_groups}\n\n", found.pod);
     for nodes in found.nodes.chunks(8) {
         page.push_str(&format!("{}\n", nodes.join("  ")));

@@ -7,6 +7,8 @@ mod pods;
 mod redundancy;
 
 use clap::Subcommand;
+use nix::time::{ClockId, clock_gettime};
+use selvedge_model::unit::Span;
 
 use crate::Globals;
 use crate::failure::Outcome;
@@ -33,5 +35,16 @@ pub(crate) fn run(args: &Study, globals: &Globals) -> Outcome {
         StudyVerb::Allocation(args) => allocation::run(args, globals),
         StudyVerb::Pods(args) => pods::run(args, globals),
         StudyVerb::Redundancy(args) => redundancy::run(args, globals),
+    }
+}
+
+/// The processor time that this thread has used, as a clock: what else runs on the machine does not
+/// count.
+fn thread_time() -> impl FnMut() -> Span {
+    || {
+        let used = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let used = used.expect("a thread can always ask for its own time");
+        let part = |it: i64| u64::try_from(it).expect("a thread's time is not negative");
+        Span::nanos(1_000_000_000 * part(used.tv_sec()) + part(used.tv_nsec()))
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Cell {
 /// Rows under a head, each column as wide as its widest field.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(String, Align)>,
     /// Each as long as `columns`.
     rows: Vec<Vec<Cell>>,
 }
@@ -46,10 +46,10 @@ impl<T: ToString> From<T> for Cell {
 
 impl Table {
     /// A table without rows.  A name that starts with `>` stands over numbers.
-    pub(crate) fn new(names: &[&'static str]) -> Self {
-        let column = |name: &&'static str| match name.strip_prefix('>') {
-            Some(name) => (name, Align::Right),
-            None => (*name, Align::Left),
+    pub(crate) fn new(names: &[&str]) -> Self {
+        let column = |name: &&str| match name.strip_prefix('>') {
+            Some(name) => (name.to_owned(), Align::Right),
+            None => ((*name).to_owned(), Align::Left),
         };
         Self { columns: names.iter().map(column).collect(), rows: Vec::new() }
     }
@@ -59,8 +59,16 @@ impl Table {
     /// # Panics
     /// If it does not have as many fields as there are columns.
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
-        assert_eq!(N, self.columns.len(), "fields of a row");
-        self.rows.push(cells.into());
+        self.row_of(cells.into());
+    }
+
+    /// The same for a table whose width is known only when it is made.
+    ///
+    /// # Panics
+    /// As [`Table::row`].
+    pub(crate) fn row_of(&mut self, cells: Vec<Cell>) {
+        assert_eq!(cells.len(), self.columns.len(), "fields of a row");
+        self.rows.push(cells);
     }
 }
 

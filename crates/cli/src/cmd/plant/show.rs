@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use selvedge_family::graph::{ChipGraph, drawn};
-use selvedge_family::hypersquare::bisection;
-use selvedge_family::{Warning, warnings};
+use selvedge_family::graph::ChipGraph;
+use selvedge_family::{Bisection, Warning, bisection, warnings};
 use selvedge_model::fabric::{DomainKind, Fabric, LinkKind, NodeKind, Role};
 use selvedge_model::hardware::Thresholds;
-use selvedge_model::id::PartId;
+use selvedge_model::id::{NodeId, PartId};
 use selvedge_model::spec::plant::{Control, Family};
 use selvedge_model::spec::{Plant, threshold_values};
 use serde::Serialize;
@@ -26,7 +25,8 @@ pub(super) struct Shown {
     domains: BTreeMap<&'static str, usize>,
     thresholds: Vec<ShownThreshold>,
     shares: Vec<Share>,
-    /// Over chips and the links from chip to chip alone; none where those do not hang together.
+    /// Over chips and the links from chip to chip alone, of the whole plant; none where optical
+    /// switches or hosts join them.
     #[serde(flatten)]
     measures: Option<Measures>,
     /// What `topo lint` finds in the topology files of hosts.
@@ -37,38 +37,63 @@ pub(super) struct Shown {
 }
 
 /// What the graph of chips comes to.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Measures {
     degree: [usize; 2],
-    diameter: u32,
-    mean_distance: f64,
-    /// Known for whole machines of one pod.
+    /// None where the chips do not hang together, or are so many that nobody would wait.
+    diameter: Option<u32>,
+    mean_distance: Option<f64>,
+    /// None where it is known between two bounds only.
     bisection: Option<u32>,
+    bisection_bounds: Option<Bounds>,
+}
+
+/// What is proved of a bisection, and what was found.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Bounds {
+    pub(super) at_least: u32,
+    pub(super) at_most: u32,
+}
+
+impl From<Bisection> for Bounds {
+    fn from(it: Bisection) -> Self {
+        Self { at_least: it.at_least, at_most: it.at_most }
+    }
 }
 
 impl Measures {
-    fn of(plant: &Plant, fabric: &Fabric) -> Option<Self> {
-        let graph = ChipGraph::of(fabric).graph;
-        let spread = graph.spread()?;
-        Some(Self {
+    /// Of the `chips`, which are those of pod number `pod` if they are of one.
+    fn of(
+        plant: &Plant,
+        fabric: &Fabric,
+        chips: impl Iterator<Item = NodeId>,
+        pod: Option<usize>,
+    ) -> Self {
+        let graph = ChipGraph::of_chips(fabric, chips).graph;
+        let spread = graph.spread();
+        let known = pod.and_then(|it| bisection(plant, fabric, it));
+        Self {
             degree: graph.degrees(),
-            diameter: spread.diameter,
-            mean_distance: rounded(spread.mean(), 1e6),
-            bisection: bisection_of(plant),
-        })
+            diameter: spread.map(|it| it.diameter),
+            mean_distance: spread.map(|it| rounded(it.mean(), 1e6)),
+            bisection: known.filter(|it| it.at_least == it.at_most).map(|it| it.at_most),
+            bisection_bounds: known.map(Bounds::from),
+        }
+    }
+
+    fn said(&self) -> Option<String> {
+        match (self.bisection, self.bisection_bounds) {
+            (Some(it), _) => Some(it.to_string()),
+            (None, Some(it)) => Some(format!("{} to {}", it.at_least, it.at_most)),
+            (None, None) => None,
+        }
     }
 }
 
-fn bisection_of(plant: &Plant) -> Option<u32> {
-    let is_plain = plant.missing.is_empty() && plant.cables.is_empty() && plant.parts.is_empty();
-    match &plant.pods[..] {
-        [pod] if is_plain => match &pod.family {
-            Family::Grid { sides, wraps, .. } => Some(drawn::bisection(*sides, *wraps)),
-            Family::HyperSquare(it) => Some(bisection::bisection(it.groups)),
-            Family::Tpuv4 { .. } | Family::Hosts { .. } => None,
-        },
-        [..] => None,
-    }
+/// The chips of these parts.
+fn chips(fabric: &Fabric, parts: &[PartId]) -> impl Iterator<Item = NodeId> {
+    let nodes = parts.iter().flat_map(|it| fabric.nodes_of(*it));
+    nodes.filter(|it| fabric.node(*it).kind == NodeKind::Chip)
 }
 
 /// How many there are of everything.
@@ -97,6 +122,9 @@ struct ShownPod {
     control: String,
     shape: String,
     chips: usize,
+    /// The same of the pod alone.
+    #[serde(flatten)]
+    measures: Option<Measures>,
 }
 
 #[derive(Debug, Serialize)]
@@ -187,13 +215,17 @@ impl Shown {
         for domain in fabric.domains().iter() {
             *domains.entry(domain_word(domain.kind)).or_default() += 1;
         }
+        let live = || fabric.parts().pairs().filter(|(_, it)| !it.retired).map(|it| it.0);
         let pods = plant.pods.iter().enumerate();
         let pods = pods.map(|(idx, pod)| {
             let name = format!("pod{idx}");
             let is_in = |it: &PartId| {
                 fabric.part(*it).pool.is_some_and(|pool| fabric.pools()[pool] == name)
             };
-            let counts = Counts::of_parts(fabric, fabric.parts().ids().filter(is_in));
+            let parts: Vec<PartId> = live().filter(is_in).collect();
+            let counts = Counts::of_parts(fabric, parts.iter().copied());
+            let measures = is_fixed(&pod.family)
+                .then(|| Measures::of(plant, fabric, chips(fabric, &parts), Some(idx)));
             let shape = match &pod.family {
                 Family::Tpuv4 { cubes, deployed } => format!("{} of {cubes} cubes", deployed.len()),
                 Family::Grid { sides: [x, y], wraps, .. } => match wraps {
@@ -213,16 +245,28 @@ impl Shown {
                 Control::Address(address) => address.clone(),
             };
             let chips = counts.chips;
-            ShownPod { pod: name, family: pod.family.word(), control, shape, chips }
+            ShownPod { pod: name, family: pod.family.word(), control, shape, chips, measures }
         });
+        let pods: Vec<ShownPod> = pods.collect();
+        let counts = Counts::of(fabric);
+        let measures = match &pods[..] {
+            // What stands beside the pod by hand belongs to the plant too.
+            [only] if only.chips == counts.chips => only.measures.clone(),
+            [..] => {
+                let all: Vec<PartId> = live().collect();
+                let measures = || Measures::of(plant, fabric, chips(fabric, &all), None);
+                let is_any_fixed = plant.pods.iter().any(|it| is_fixed(&it.family));
+                (is_any_fixed || pods.is_empty()).then(measures)
+            }
+        };
         Self {
             name: plant.name.clone(),
-            counts: Counts::of(fabric),
-            pods: pods.collect(),
+            counts,
+            pods,
             domains,
             thresholds: thresholds(plant),
             shares: shares(plant),
-            measures: Measures::of(plant, fabric),
+            measures,
             topology_findings: topology_findings(plant, fabric),
             compare: Vec::new(),
         }
@@ -260,16 +304,13 @@ impl Shown {
             table.row([name.into(), grouped(n as u64).into()]);
         }
         page.push_str(&format!("\n{table}"));
-        if let Some(it) = &self.measures {
-            let mut table = Table::new(&["over chips", ">value"]);
-            let [least, most] = it.degree;
-            table.row(["links of a chip".into(), format!("{least}..{most}").into()]);
-            table.row(["diameter".into(), it.diameter.into()]);
-            table.row(["mean distance".into(), format!("{:.3}", it.mean_distance).into()]);
-            if let Some(bisection) = it.bisection {
-                table.row(["bisection".into(), bisection.into()]);
-            }
-            page.push_str(&format!("\n{table}"));
+        let of_pods =
+            self.pods.iter().filter_map(|it| Some((it.pod.as_str(), it.measures.as_ref()?)));
+        let of_pods: Vec<(&str, &Measures)> = of_pods.collect();
+        match (&of_pods[..], &self.measures) {
+            ([] | [_], Some(it)) => page.push_str(&measures_page(&[("value", it)])),
+            ([], None) => {}
+            (several, _) => page.push_str(&measures_page(several)),
         }
         let mut table = Table::new(&["threshold", ">value", "source"]);
         for it in &self.thresholds {
@@ -292,6 +333,37 @@ impl Shown {
         }
         page
     }
+}
+
+/// Whether chips of the family are joined with nothing between that could be turned.
+fn is_fixed(family: &Family) -> bool {
+    match family {
+        Family::Grid { .. } | Family::HyperSquare(_) => true,
+        Family::Tpuv4 { .. } | Family::Hosts { .. } => false,
+    }
+}
+
+/// What graphs of chips come to, side by side.
+fn measures_page(graphs: &[(&str, &Measures)]) -> String {
+    let heads: Vec<String> = graphs.iter().map(|it| format!(">{}", it.0)).collect();
+    let heads: Vec<&str> =
+        std::iter::once("over chips").chain(heads.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&heads);
+    type Line = (&'static str, fn(&Measures) -> Option<String>);
+    let lines: [Line; 4] = [
+        ("links of a chip", |it| Some(format!("{}..{}", it.degree[0], it.degree[1]))),
+        ("diameter", |it| it.diameter.map(|it| it.to_string())),
+        ("mean distance", |it| it.mean_distance.map(|it| format!("{it:.3}"))),
+        ("bisection", Measures::said),
+    ];
+    for (name, of) in lines {
+        let values: Vec<Option<String>> = graphs.iter().map(|it| of(it.1)).collect();
+        if values.iter().any(Option::is_some) {
+            let values = values.into_iter().map(|it| it.unwrap_or_else(|| "-".to_owned()).into());
+            table.row_of(std::iter::once(name.into()).chain(values).collect());
+        }
+    }
+    format!("\n{table}")
 }
 
 fn topology_findings(plant: &Plant, fabric: &Fabric) -> Vec<String> {

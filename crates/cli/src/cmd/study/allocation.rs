@@ -4,11 +4,10 @@ mod picture;
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use selvedge_family::grid::policy::Policy;
 use selvedge_model::spec::hypersquare::groups_of;
-use selvedge_model::unit::{Ppm, Span};
+use selvedge_model::unit::Ppm;
 use selvedge_sim::study::allocation::{self, Queue, Setup};
 use selvedge_sim::study::workload::{self, Workload};
 use selvedge_sim::trace;
@@ -16,6 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::Globals;
+use crate::cmd::study::thread_time;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::progress::Progress;
 use crate::render::table::Table;
@@ -314,9 +314,7 @@ fn setup(args: &Allocation, policy: Policy, communication: f64, seed: u64) -> Ou
     })
 }
 
-#[allow(clippy::disallowed_methods, reason = "how long a decision really took is told to a person")]
 fn timed(setup: &Setup) -> Outcome<allocation::Study> {
-    let since = Instant::now();
-    let mut clock = || Span::nanos(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let mut clock = thread_time();
     allocation::run(setup, &mut clock).within(|| "cannot run the study".to_owned())
 }

@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Instant;
 
-use selvedge_model::unit::{Ppm, Span};
-use selvedge_sim::study::pods::{self, Ask, Pod, Run};
+use selvedge_model::unit::Ppm;
+use selvedge_sim::study::pods::{self, Ask, Largest, Pod, Run};
 use selvedge_sim::trace::mix::{self, Mix};
 use selvedge_sim::trace::{self, Scaled, TraceJob};
 use serde_json::json;
 
 use crate::Globals;
 use crate::cmd::study::allocation::policies;
+use crate::cmd::study::thread_time;
 use crate::failure::{Answer, Outcome, Within as _};
+use crate::render::chart::{Axis, BELOW, BESIDE, Chart, LEGEND_ROW, escaped, sheet};
 use crate::render::table::Table;
 use crate::render::{self, number};
 
@@ -52,14 +53,14 @@ pub(crate) fn run(args: &Pods, globals: &Globals) -> Outcome {
     let pods = std::iter::once(Pod::Switched).chain(fixed);
     let runs: Vec<Run> = pods.map(|pod| timed(pod, &jobs, ask)).collect();
     let arriving = pods::while_cubes_arrive(args.seed);
-    if let Some(file) = &args.svg {
-        fs::write(file, draw(&runs, &arriving))
-            .within(|| format!("cannot write {}", file.display()))?;
-    }
     let source = args.trace.as_ref().map_or_else(
         || format!("{JOBS} jobs of the tpuv4 mix at load 0.85, seed {}", args.seed),
         |it| it.display().to_string(),
     );
+    if let Some(file) = &args.svg {
+        fs::write(file, draw(&source, &runs, &arriving))
+            .within(|| format!("cannot write {}", file.display()))?;
+    }
     if globals.json {
         let arriving = arriving.iter().map(|[a, b]| json!({"switched": a, "static": b}));
         let arriving: Vec<_> = arriving.collect();
@@ -95,8 +96,8 @@ fn page(source: &str, n_watched: usize, runs: &[Run], arriving: &[[u32; 2]]) -> 
     let nearly = arriving.len().saturating_sub(2);
     format!(
         "{source}, strict order, no set-up time; queue and done: means over the first {n_watched} \
-         jobs\n{table}largest: the slice that could have been placed, mean over time; passes: real \
-         time of the scheduler\nwhile cubes arrive: with {} of {} there, {} chips can be used \
+         jobs\n{table}largest: the slice that could have been placed, mean over time; passes: \
+         processor time of the scheduler\nwhile cubes arrive: with {} of {} there, {} chips can be used \
          together on a switched pod and {} on a static one\n",
         nearly + 1,
         arriving.len(),
@@ -115,76 +116,58 @@ fn jobs(args: &Pods) -> Outcome<Vec<TraceJob>> {
     Ok(trace::parse(&path.display().to_string(), &text)?)
 }
 
-#[allow(clippy::disallowed_methods, reason = "how long a run really took is told to a person")]
 fn timed(pod: Pod, jobs: &[TraceJob], ask: Ask) -> Run {
-    let since = Instant::now();
-    let mut clock = || Span::nanos(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let mut clock = thread_time();
     pods::run(pod, jobs, ask, &mut clock)
 }
 
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 220.0;
-const COLOURS: [&str; 8] =
-    ["#2166ac", "#b2182b", "#d6604d", "#f4a582", "#1b7837", "#762a83", "#8c510a", "#4d4d4d"];
+const WIDTH: f64 = 880.0;
+const HEIGHT: f64 = 240.0;
+/// Above a chart.
+const ABOVE: f64 = 40.0;
 /// Names in a row of the legend.
 const PER_ROW: usize = 4;
 
-fn draw(runs: &[Run], arriving: &[[u32; 2]]) -> String {
+fn draw(source: &str, runs: &[Run], arriving: &[[u32; 2]]) -> String {
     let end = runs.iter().filter_map(|it| it.largest.last()).map(|it| it.at).max();
-    let end = end.map_or(1.0, |it| it.as_secs_f64()).max(1e-9);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0} {:.0}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" \
-         fill=\"white\"/>\n",
-        WIDTH + 60.0,
-        2.0 * HEIGHT + 160.0
-    );
-    let frame = |svg: &mut String, top: f64, title: &str| {
-        let _ = writeln!(
-            svg,
-            "<text x=\"30\" y=\"{:.0}\" font-size=\"15\">{title}</text>\n<rect x=\"30\" \
-             y=\"{top:.0}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#888\"/>",
-            top - 8.0
-        );
+    let (time, unit) = Axis::time(end.map_or(1.0, |it| it.as_secs_f64()));
+    let chips = || Axis { name: "chips".to_owned(), high: CHIPS as f64 };
+    let high = HEIGHT + BELOW + LEGEND_ROW * runs.len().div_ceil(PER_ROW) as f64 + ABOVE;
+    let title = format!("a switched and a static pod: {source}");
+    let mut svg = sheet(WIDTH + BESIDE + 24.0, 2.0 * high + 60.0, &title);
+    let _ = writeln!(svg, "<text class=\"h\" x=\"{BESIDE}\" y=\"26\">{}</text>", escaped(&title));
+    let size = [WIDTH, HEIGHT];
+    let chart = Chart {
+        title: "largest slice that could be placed".to_owned(),
+        at: [BESIDE, 40.0 + ABOVE],
+        size,
+        x: time,
+        y: chips(),
     };
-    let y = |top: f64, chips: u32| top + HEIGHT * (1.0 - f64::from(chips) / CHIPS as f64);
-    frame(&mut svg, 40.0, "chips of the largest slice that could be placed, over time");
+    chart.frame(&mut svg);
     for (nth, run) in runs.iter().enumerate() {
-        let (mut points, mut before) = (String::new(), None);
-        for it in &run.largest {
-            let x = 30.0 + WIDTH * it.at.as_secs_f64() / end;
-            if let Some(before) = before {
-                let _ = write!(points, "{x:.1},{before:.1} ");
-            }
-            let at = y(40.0, it.chips);
-            let _ = write!(points, "{x:.1},{at:.1} ");
-            before = Some(at);
-        }
-        line(&mut svg, points.trim_end(), COLOURS[nth % COLOURS.len()]);
-        legend(&mut svg, nth, 40.0, &run.outcome.pod);
+        let at = |it: &Largest| (it.at.as_secs_f64() / unit, f64::from(it.chips));
+        let points: Vec<(f64, f64)> = run.largest.iter().map(at).collect();
+        chart.steps(&mut svg, &points, nth);
     }
-    let top = HEIGHT + 110.0;
-    frame(&mut svg, top, "chips that can be used together while cubes arrive");
-    for (nth, name) in ["switched", "static"].into_iter().enumerate() {
-        let mut points = String::new();
-        for (idx, it) in arriving.iter().enumerate() {
-            let x = 30.0 + WIDTH * (idx + 1) as f64 / arriving.len() as f64;
-            let _ = write!(points, "{x:.1},{:.1} ", y(top, it[nth]));
-        }
-        line(&mut svg, points.trim_end(), COLOURS[nth]);
-        legend(&mut svg, nth, top, name);
+    let names: Vec<String> = runs.iter().map(|it| it.outcome.pod.clone()).collect();
+    chart.legend(&mut svg, &names, PER_ROW);
+    let n_cubes = arriving.len();
+    let chart = Chart {
+        title: "chips that can be used together while cubes arrive one by one".to_owned(),
+        at: [BESIDE, 40.0 + ABOVE + high],
+        size,
+        x: Axis { name: "cubes that are there".to_owned(), high: n_cubes as f64 },
+        y: chips(),
+    };
+    chart.frame(&mut svg);
+    for nth in 0..2 {
+        let at = |(it, n): (&[u32; 2], u32)| (f64::from(n), f64::from(it[nth]));
+        let points: Vec<(f64, f64)> =
+            std::iter::once((0.0, 0.0)).chain(arriving.iter().zip(1..).map(at)).collect();
+        chart.steps(&mut svg, &points, nth);
     }
+    chart.legend(&mut svg, &["switched", "static"].map(str::to_owned), PER_ROW);
     svg.push_str("</svg>\n");
     svg
-}
-
-fn line(svg: &mut String, points: &str, colour: &str) {
-    let _ = writeln!(svg, "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\"/>");
-}
-
-fn legend(svg: &mut String, nth: usize, top: f64, name: &str) {
-    let (column, row) = (nth % PER_ROW, nth / PER_ROW);
-    let (x, y) = (30.0 + 200.0 * column as f64, top + HEIGHT + 18.0 * (row + 1) as f64);
-    let colour = COLOURS[nth % COLOURS.len()];
-    let _ = writeln!(svg, "<text x=\"{x:.0}\" y=\"{y:.0}\" fill=\"{colour}\">{name}</text>");
 }

@@ -4,100 +4,148 @@ use std::fmt::Write as _;
 
 use selvedge_sim::study::allocation::{Sample, Study};
 
+use crate::render::chart::{Axis, BELOW, BESIDE, Chart, LEGEND_ROW, escaped, sheet};
 use crate::render::number;
 
 /// Pictures of the machine side by side.
 const COLUMNS: usize = 4;
 /// The side of one of them, in pixels.
 const SIDE: f64 = 200.0;
-const GAP: f64 = 24.0;
-const TOP: f64 = 56.0;
-const CURVES: f64 = 180.0;
+/// Left of each, for the numbers of its rows, and between it and the next.
+const GAP: f64 = 34.0;
+/// Above each, for its moment and the numbers of its columns.
+const HEAD: f64 = 28.0;
+const TOP: f64 = 84.0;
+const CURVES: f64 = 200.0;
+/// Room above the curves.
+const ABOVE: f64 = 44.0;
 
 /// A document of its own.
 pub(super) fn draw(title: &str, groups: [u16; 2], study: &Study) -> String {
     let n_rows = study.frames.len().div_ceil(COLUMNS).max(1);
     let width = COLUMNS as f64 * (SIDE + GAP) + GAP;
-    let below = TOP + n_rows as f64 * (SIDE + GAP + 14.0);
-    let height = below + CURVES + 2.0 * GAP;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" \
-         fill=\"white\"/>\n<text x=\"{GAP}\" y=\"24\" font-size=\"16\">{title}</text>\n\
-         <text x=\"{GAP}\" y=\"42\" fill=\"#555\">a colour is a task, white is free, black is dead; \
-         used {}</text>\n",
+    let below = TOP + n_rows as f64 * (SIDE + HEAD + 12.0) + ABOVE;
+    let height = below + CURVES + BELOW + 2.0 * LEGEND_ROW;
+    let mut svg = sheet(width, height, title);
+    let _ = writeln!(
+        svg,
+        "<text class=\"h\" x=\"{GAP}\" y=\"26\">{}</text>\n<text class=\"s\" x=\"{GAP}\" \
+         y=\"46\">boards by row and column; of the sound ones {} are used</text>",
+        escaped(title),
         number::share(study.outcome.utilisation)
     );
+    key(&mut svg);
     let (rows, columns) = (usize::from(groups[0]), usize::from(groups[1]));
     let cell = SIDE / rows.max(columns) as f64;
     for (idx, frame) in study.frames.iter().enumerate() {
         let left = GAP + (idx % COLUMNS) as f64 * (SIDE + GAP);
-        let top = TOP + (idx / COLUMNS) as f64 * (SIDE + GAP + 14.0);
+        let top = TOP + (idx / COLUMNS) as f64 * (SIDE + HEAD + 12.0) + HEAD;
         let at = number::seconds(frame.at.as_secs_f64());
-        let _ = writeln!(svg, "<text x=\"{left:.1}\" y=\"{:.1}\">{at}</text>", top + 10.0);
+        let _ = writeln!(
+            svg,
+            "<text class=\"b\" x=\"{left:.1}\" y=\"{:.1}\">after {at}</text>",
+            top - 16.0
+        );
+        numbers(&mut svg, [left, top], cell, [rows, columns]);
         for (nth, holder) in frame.holders.iter().enumerate() {
-            let (x, y) = (nth % columns, nth / columns);
-            let fill = match (holder, study.dead[nth]) {
-                (_, true) => "#000".to_owned(),
-                (None, false) => "#fff".to_owned(),
-                // Golden angle: tasks that follow one another differ.
-                (Some(task), false) => {
-                    format!("hsl({} 60% {}%)", u64::from(*task) * 137 % 360, 55 + task % 3 * 12)
-                }
-            };
-            let _ = writeln!(
-                svg,
-                "<rect x=\"{:.2}\" y=\"{:.2}\" width=\"{cell:.2}\" height=\"{cell:.2}\" \
-                 fill=\"{fill}\" stroke=\"#bbb\" stroke-width=\"0.4\"/>",
-                left + x as f64 * cell,
-                top + 14.0 + y as f64 * cell
-            );
+            let (x, y) =
+                (left + (nth % columns) as f64 * cell, top + (nth / columns) as f64 * cell);
+            square(&mut svg, [x, y], cell, *holder, study.dead[nth]);
         }
     }
-    curves(&mut svg, study, (width, below));
+    curves(&mut svg, study, width, below);
     svg.push_str("</svg>\n");
     svg
 }
 
-/// From one curve's name to the next.
-const LEGEND: f64 = 310.0;
+/// What the squares mean.
+fn key(svg: &mut String) {
+    let mut x = GAP;
+    for (nth, name) in ["free", "held, one colour for each task", "dead"].into_iter().enumerate() {
+        square(svg, [x, 56.0], 12.0, (nth == 1).then_some(1), nth == 2);
+        let _ = writeln!(svg, "<text x=\"{:.0}\" y=\"66\">{name}</text>", x + 18.0);
+        x += 40.0 + 6.6 * name.len() as f64;
+    }
+}
 
-/// How much of the sound machine is used, and what its largest free set and box are.
-fn curves(svg: &mut String, study: &Study, (width, top): (f64, f64)) {
-    let (left, wide) = (GAP, width - 2.0 * GAP);
-    let end = study.samples.last().map_or(1.0, |it| it.at.as_secs_f64()).max(1e-9);
-    let all = f64::from(study.outcome.live_boards.max(1));
-    let _ = writeln!(
+fn square(svg: &mut String, [x, y]: [f64; 2], side: f64, task: Option<u32>, is_dead: bool) {
+    let _ = write!(
         svg,
-        "<rect x=\"{left}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{CURVES}\" fill=\"none\" \
-         stroke=\"#888\"/>"
+        "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{side:.2}\" height=\"{side:.2}\" \
+         stroke-width=\"0.4\" "
     );
-    type Curve = (&'static str, &'static str, fn(&Sample) -> u32);
-    let lines: [Curve; 3] = [
-        ("used", "#1b7837", |it| it.useful),
-        ("largest free connected set", "#2166ac", |it| it.largest_set),
-        ("largest free box", "#b2182b", |it| it.largest_box),
-    ];
-    for (nth, (name, colour, get)) in lines.into_iter().enumerate() {
-        let mut points = String::new();
-        let mut before: Option<f64> = None;
-        for it in &study.samples {
-            let x = left + wide * it.at.as_secs_f64() / end;
-            let y = top + CURVES * (1.0 - f64::from(get(it)) / all);
-            // It stays as it is until something happens.
-            if let Some(before) = before.filter(|it| (it - y).abs() > 0.05) {
-                let _ = write!(points, "{x:.1},{before:.1} ");
-            }
-            let _ = write!(points, "{x:.1},{y:.1} ");
-            before = Some(y);
-        }
+    let _ = match task.filter(|_| !is_dead) {
+        None => writeln!(svg, "class=\"free\"/>"),
+        // Golden angle: tasks that follow one another differ.
+        Some(task) => writeln!(
+            svg,
+            "class=\"task\" fill=\"hsl({},60%,{}%)\"/>",
+            u64::from(task) * 137 % 360,
+            50 + task % 3 * 11
+        ),
+    };
+    if is_dead {
+        let (near, far) = (0.2 * side, 0.8 * side);
         let _ = writeln!(
             svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\"/>\n<text x=\"{:.1}\" \
-             y=\"{:.1}\" fill=\"{colour}\">{name}, boards of {all}</text>",
-            points.trim_end(),
-            left + nth as f64 * LEGEND,
-            top + CURVES + 18.0
+            "<path class=\"dead\" d=\"M{:.2} {:.2}L{:.2} {:.2}M{:.2} {:.2}L{:.2} {:.2}\"/>",
+            x + near,
+            y + near,
+            x + far,
+            y + far,
+            x + far,
+            y + near,
+            x + near,
+            y + far
         );
     }
+}
+
+/// The numbers of some rows and columns.
+fn numbers(svg: &mut String, [left, top]: [f64; 2], cell: f64, [rows, columns]: [usize; 2]) {
+    // Four numbers or so along the longer side.
+    let step = (rows.max(columns) / 4).max(1).next_power_of_two();
+    for column in (0..columns).step_by(step) {
+        let x = left + (column as f64 + 0.5) * cell;
+        let _ = writeln!(
+            svg,
+            "<text class=\"s m\" font-size=\"9\" x=\"{x:.1}\" y=\"{:.1}\">{column}</text>",
+            top - 4.0
+        );
+    }
+    for row in (0..rows).step_by(step) {
+        let y = top + (row as f64 + 0.5) * cell + 3.0;
+        let _ = writeln!(
+            svg,
+            "<text class=\"s e\" font-size=\"9\" x=\"{:.1}\" y=\"{y:.1}\">{row}</text>",
+            left - 4.0
+        );
+    }
+}
+
+/// How much of the sound machine is used, and what its largest free set and box are.
+fn curves(svg: &mut String, study: &Study, width: f64, top: f64) {
+    let end = study.samples.last().map_or(1.0, |it| it.at.as_secs_f64());
+    let (x, unit) = Axis::time(end);
+    let n_live = study.outcome.live_boards.max(1);
+    let chart = Chart {
+        title: format!("boards over time, of {n_live} sound ones"),
+        at: [BESIDE, top],
+        size: [width - BESIDE - GAP, CURVES],
+        x,
+        y: Axis { name: "boards".to_owned(), high: f64::from(n_live) },
+    };
+    chart.frame(svg);
+    type Curve = (&'static str, fn(&Sample) -> u32);
+    let lines: [Curve; 3] = [
+        ("used", |it| it.useful),
+        ("largest free connected set", |it| it.largest_set),
+        ("largest free box", |it| it.largest_box),
+    ];
+    for (nth, (_, get)) in lines.iter().enumerate() {
+        let at = |it: &Sample| (it.at.as_secs_f64() / unit, f64::from(get(it)));
+        let points: Vec<(f64, f64)> = study.samples.iter().map(at).collect();
+        chart.steps(svg, &points, nth);
+    }
+    chart.legend(svg, &lines.map(|it| it.0.to_owned()), lines.len());
 }
