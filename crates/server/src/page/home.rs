@@ -6,7 +6,7 @@ use crate::page::events::{Events, Filter};
 use crate::page::grid::Grid;
 use crate::page::health::cases_part;
 use crate::page::panel::Panel;
-use crate::page::pod::Map;
+use crate::page::pod::{Map, hatching};
 use crate::page::queue::Queue;
 use crate::page::sheet::{Part, Sheet};
 use crate::shell::Shell;
@@ -25,9 +25,11 @@ pub(super) struct Home {
 impl Home {
     /// The page of now.
     pub(super) fn of(shell: &Shell) -> Self {
+        let mut map = Map::of(shell);
+        let grids = Grid::all(shell, &mut map);
         Self {
-            map: Map::of(shell),
-            grids: Grid::all(shell),
+            map,
+            grids,
             panel: Panel::of(shell),
             queue: Queue::of(shell),
             cases: case::views(shell, true),
@@ -37,15 +39,14 @@ impl Home {
 
     /// The page.
     pub(super) fn sheet(&self) -> Sheet {
-        let mut parts = vec![
-            Part::new("map", "Pod map", self.map.draw()),
-            self.queue.active(),
-            self.queue.waiting(),
-        ];
-        if !self.grids.is_empty() {
-            let grids = maud::html! { @for grid in &self.grids { (grid.draw()) } };
-            parts.push(Part::new("grids", "Boards by partition", grids));
-        }
+        let is_map = !self.map.pods.is_empty() || self.grids.is_empty();
+        let map = maud::html! {
+            (hatching())
+            @for grid in &self.grids { (grid.draw()) }
+            @if is_map { (self.map.draw()) }
+        };
+        let mut parts =
+            vec![Part::new("map", "Pod map", map), self.queue.active(), self.queue.waiting()];
         if !self.panel.strips.is_empty() {
             parts.push(Part::with("panel", self.panel.heading(), self.panel.draw()));
         }

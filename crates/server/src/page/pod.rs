@@ -39,7 +39,7 @@ pub(super) struct Spot {
 
 impl Spot {
     /// Whether it, or something in it, is drained.
-    fn has_drain(&self) -> bool {
+    pub(super) fn has_drain(&self) -> bool {
         let is_in = self.machines.iter().any(|it| it.drained);
         self.view.drained || is_in || 0 < self.view.links_drained
     }
@@ -97,17 +97,15 @@ impl Map {
         Self { pods, names: names.collect() }
     }
 
+    /// Takes the pod called `name` off the map.
+    pub(super) fn take(&mut self, name: &str) -> Option<Plan> {
+        let idx = self.pods.iter().position(|it| it.name == name)?;
+        Some(self.pods.remove(idx))
+    }
+
     /// The map and its legend.
     pub(super) fn draw(&self) -> Markup {
         html! {
-            svg.defs width="0" height="0" aria-hidden="true" {
-                defs {
-                    pattern #hatch width="7" height="7" patternUnits="userSpaceOnUse"
-                        patternTransform="rotate(45)" {
-                        rect width="2.4" height="7" {}
-                    }
-                }
-            }
             div.pods {
                 @for pod in &self.pods {
                     figure {
@@ -212,7 +210,7 @@ impl Map {
                     }
                 }
             }
-            (more(pod.spots.len(), pod.spots.iter().filter(is_ill).count(), "selvedge cube list"))
+            (more(pod.spots.len(), pod.spots.iter().filter(is_ill).count(), "selvedge cube show"))
         }
     }
 
@@ -221,7 +219,7 @@ impl Map {
     }
 
     /// A part in words.
-    fn label(&self, spot: &Spot) -> String {
+    pub(super) fn label(&self, spot: &Spot) -> String {
         let cube = &spot.view;
         let mut label = format!("{}: {}", cube.name, cube.health);
         for job in cube.jobs.iter().take(4) {
@@ -245,6 +243,20 @@ impl Map {
             write!(label, ", case {case}").expect("a string takes it");
         }
         label
+    }
+}
+
+/// What drained parts are hatched with.
+pub(super) fn hatching() -> Markup {
+    html! {
+        svg.defs width="0" height="0" aria-hidden="true" {
+            defs {
+                pattern #hatch width="7" height="7" patternUnits="userSpaceOnUse"
+                    patternTransform="rotate(45)" {
+                    rect width="2.4" height="7" {}
+                }
+            }
+        }
     }
 }
 

@@ -33,8 +33,11 @@ async fn the_largest_free_box_stands_on_the_dashboard_and_in_why_pending() {
     assert!(page.contains("the largest connected set 3"));
     // One outline, four boards of the job, one board crossed out.
     assert_eq!(page.matches("data-room=\"pod0\"").count(), 1);
-    assert_eq!(page.matches("class=\"board\"").count(), 7);
-    assert_eq!(page.matches("class=\"board out\"").count(), 1);
+    assert_eq!(page.matches("data-cube=\"board").count(), 8, "each board once");
+    assert_eq!(page.matches("class=\"dead\"").count(), 1);
+    assert_eq!(page.matches("data-drained").count(), 1);
+    let outline = format!("data-bounds=\"{held}\"");
+    assert_eq!(page.matches(&outline).count(), 1);
     stand.down();
 }
 
