@@ -3,7 +3,7 @@
 use selvedge_control::planted::Defect;
 use selvedge_control::settings::{Level, Settings};
 use selvedge_family::torus::shape::Shape;
-use selvedge_model::job::{Demand, JobSpec, Work};
+use selvedge_model::job::{Collective, Demand, JobSpec, Load, Work};
 use selvedge_model::unit::{Moment, Ppm, Span};
 
 use crate::device::Dials;
@@ -64,14 +64,15 @@ impl Drawn {
         let planning = planning(&mut Dice::new(seed, "planning times"));
         let mut dials = dials(dice);
         dials.deaf = trial.planted.has(Defect::GenerationIgnored);
-        let Size { n_pods, n_cubes, n_jobs, end, .. } = size;
+        let Size { kind, n_pods, n_cubes, n_jobs, end, .. } = size;
         let text = format!(
-            "{n_pods} pods of {n_cubes} cubes, {n_jobs} jobs until {end}, {:?}, {syncs:?}, \
+            "{n_pods} pods of {n_cubes} {}, {n_jobs} jobs until {end}, {:?}, {syncs:?}, \
              {dials:?}, {planning:?}",
+            kind.parts(),
             settings.level
         );
         let setup = Setup {
-            plant: pods(n_pods, n_cubes, dice),
+            plant: pods(&size, dice),
             settings,
             seed,
             rates: Rates::NONE,
@@ -100,14 +101,23 @@ impl Drawn {
     }
 }
 
-/// Pods whose cubes stand on slots with some room beside them, so that others may come.
-fn pods(n_pods: usize, n_cubes: usize, dice: &mut Dice) -> String {
+/// Pods whose cubes stand on slots with some room beside them, so that others may come; or machines
+/// of boards.
+fn pods(size: &Size, dice: &mut Dice) -> String {
+    let (n_cubes, n_pods) = (size.n_cubes, size.n_pods);
     let n_slots = n_cubes + dice.index(3);
-    let pod = format!(
-        "\n[[pod]]\nfamily = \"tpuv4\"\ncubes = {n_slots}\ndeployed = \"0-{}\"\n",
-        n_cubes - 1
-    );
-    format!("format = 1\nname = \"judged\"\n{}", pod.repeat(n_pods))
+    let family = match size.kind {
+        Kind::Cubes => {
+            format!("family = \"tpuv4\"\ncubes = {n_slots}\ndeployed = \"0-{}\"", n_cubes - 1)
+        }
+        Kind::Groups([rows, columns]) => {
+            format!("family = \"hypersquare\"\ngroups = \"{rows}x{columns}\"")
+        }
+        Kind::Boards([width, height]) => {
+            format!("family = \"tpuv2\"\ngrid = \"{}x{}\"", 2 * width, 2 * height)
+        }
+    };
+    format!("format = 1\nname = \"judged\"\n{}", format!("\n[[pod]]\n{family}\n").repeat(n_pods))
 }
 
 fn dials(dice: &mut Dice) -> Dials {
@@ -140,9 +150,42 @@ fn planning(dice: &mut Dice) -> Planning {
     }
 }
 
+/// What the pods of a seed's world are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Cubes on optical switches.
+    Cubes,
+    /// Rows and columns of groups of a hyper-square machine.
+    Groups([usize; 2]),
+    /// Boards of a static grid of chips, along x and y.
+    Boards([usize; 2]),
+}
+
+impl Kind {
+    /// One seed of ten has boards, in turn of either kind.
+    fn draw(seed: u64) -> Self {
+        let dice = &mut Dice::new(seed, "families");
+        let sides = [2 + dice.index(2), 2 + dice.index(4)];
+        match seed % 20 {
+            7 => Kind::Groups(sides),
+            17 => Kind::Boards(sides),
+            _ => Kind::Cubes,
+        }
+    }
+
+    const fn parts(self) -> &'static str {
+        match self {
+            Kind::Cubes => "cubes",
+            Kind::Groups(_) => "hyper-square boards",
+            Kind::Boards(_) => "boards of a grid",
+        }
+    }
+}
+
 /// How large a seed's world is, and how crowded.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
+    pub(super) kind: Kind,
     /// The power fails at every sync.
     pub(super) always: bool,
     /// Jobs are moved only once a person has looked at who goes where; such worlds are crowded,
@@ -156,17 +199,21 @@ pub(super) struct Size {
 
 impl Size {
     fn draw(seed: u64, dice: &mut Dice) -> Self {
+        let kind = Kind::draw(seed);
         let always = seed.is_multiple_of(ALWAYS_EVERY);
-        let reviews = !always && dice.below(2) == 0;
+        let reviews = !always && dice.below(2) == 0 && kind == Kind::Cubes;
         let n_pods = if reviews || dice.below(5) == 0 { 2 } else { 1 };
         let (most, n_jobs, n_hours) = match (always, reviews) {
             (true, _) => (2, 16, 72),
             (false, true) => (5, 200 + dice.index(100), 36),
             (false, false) => (15 / n_pods, 60 + dice.index(50), 72),
         };
-        let n_cubes = 2 + dice.index(most);
+        let n_cubes = match (kind, 2 + dice.index(most)) {
+            (Kind::Cubes, n) => n,
+            (Kind::Groups([a, b]) | Kind::Boards([a, b]), _) => a * b,
+        };
         let end = Moment::START + Span::hours(24 + dice.below(n_hours));
-        Self { always, reviews, n_pods, n_cubes, n_jobs, end }
+        Self { kind, always, reviews, n_pods, n_cubes, n_jobs, end }
     }
 }
 
@@ -228,7 +275,10 @@ fn jobs(dice: &mut Dice, size: &Size) -> Vec<(Moment, Happening)> {
                 name: format!("job-{number}"),
                 owner: format!("owner{}", dice.below(4)),
                 project: "judge".to_owned(),
-                demand: Demand::Shape(shapes[dice.index(shapes.len())].to_string()),
+                demand: match size.kind {
+                    Kind::Cubes => Demand::Shape(shapes[dice.index(shapes.len())].to_string()),
+                    Kind::Groups(sides) | Kind::Boards(sides) => partition(dice, sides),
+                },
                 priority: u8::try_from(dice.below(10)).expect("below 10"),
                 preemptible: dice.chance(preemptible_share),
                 limit,
@@ -243,4 +293,20 @@ fn jobs(dice: &mut Dice, size: &Size) -> Vec<(Moment, Happening)> {
             (at, Happening::Submit(spec))
         })
         .collect()
+}
+
+/// A box of boards, or so many chips in any connected set, of a machine of `sides`.
+fn partition(dice: &mut Dice, sides: [usize; 2]) -> Demand {
+    let [rows, columns] = sides.map(|it| 1 + dice.index(it));
+    if dice.below(2) == 0 {
+        return Demand::Shape(format!("{rows}x{columns}"));
+    }
+    let collectives = [Collective::AllReduce, Collective::AllGather];
+    Demand::Load(Box::new(Load {
+        chips: u32::try_from(1 + dice.index(4 * rows * columns)).expect("some dozens"),
+        memory_gib: 0,
+        communication: Ppm::new(250_000 * u32::try_from(dice.below(5)).expect("below 5")),
+        collective: collectives[dice.index(2)],
+        boards: None,
+    }))
 }

@@ -16,7 +16,7 @@ use selvedge_model::unit::{Moment, Span};
 
 use crate::crew::CREW;
 use crate::dice::Dice;
-use crate::judge::draw::Size;
+use crate::judge::draw::{Kind, Size};
 use crate::world::World;
 
 /// Those who ask.
@@ -76,7 +76,7 @@ pub(super) fn draw(seed: u64, size: &Size) -> Vec<Wished> {
         }
     }
     for _ in 0..dice.index(10) {
-        let path = some_path(dice, n_cubes);
+        let path = some_path(dice, size.kind, n_cubes);
         add(dice, Wish::Drain { path: path.clone() });
         add(dice, Wish::Undrain { path });
     }
@@ -112,13 +112,23 @@ pub(super) fn draw(seed: u64, size: &Size) -> Vec<Wished> {
     wishes
 }
 
-fn some_path(dice: &mut Dice, n_cubes: usize) -> String {
+fn some_path(dice: &mut Dice, kind: Kind, n_cubes: usize) -> String {
     let cube = dice.index(n_cubes);
-    match dice.below(4) {
-        0 => format!("cube{cube}"),
-        1 => format!("cube{cube}/m{:02}", dice.below(16)),
-        2 => format!("cube{cube}/chip{}.{}.{}", dice.below(4), dice.below(4), dice.below(4)),
-        _ => format!("cube{cube}/x/out/{}", dice.below(16)),
+    let board = |[a, b]: [usize; 2]| format!("board{}.{}", cube / b % a, cube % b);
+    let nth = dice.below(4);
+    match (kind, nth) {
+        (Kind::Cubes, 0) => format!("cube{cube}"),
+        (Kind::Cubes, 1) => format!("cube{cube}/m{:02}", dice.below(16)),
+        (Kind::Cubes, 2) => {
+            format!("cube{cube}/chip{}.{}.{}", dice.below(4), dice.below(4), dice.below(4))
+        }
+        (Kind::Cubes, _) => format!("cube{cube}/x/out/{}", dice.below(16)),
+        (Kind::Groups(sides) | Kind::Boards(sides), 0) => board(sides),
+        (Kind::Groups(sides) | Kind::Boards(sides), 1) => format!("{}/m0", board(sides)),
+        (Kind::Groups(sides), 2) => format!("{}/B", board(sides)),
+        (Kind::Groups(sides), _) => format!("{}/C/east", board(sides)),
+        (Kind::Boards(sides), 2) => format!("{}/chip1.0", board(sides)),
+        (Kind::Boards(sides), _) => format!("{}/chip1.0/+x", board(sides)),
     }
 }
 
@@ -177,6 +187,9 @@ fn move_port(world: &mut World, dice: &mut Dice, by: &str) {
 fn two_ports(world: &World, dice: &mut Dice) -> Option<(PortId, PortId)> {
     let fabric = world.core().fabric();
     let switches: Vec<PartId> = world.core().state().switches.keys().copied().collect();
+    if switches.is_empty() {
+        return None;
+    }
     let switch = switches[dice.index(switches.len())];
     let side = [Side::North, Side::South][dice.index(2)];
     let ports: Vec<PortId> = fabric

@@ -100,7 +100,7 @@ pub struct Outcome {
     pub makespan_s: f64,
     /// Decisions of the scheduler: a task that started or was found not to fit.
     pub decisions: u64,
-    /// Real time of a decision, on average.
+    /// Time of a decision by the clock that was given, on average.
     pub us_per_decision: f64,
     /// Of a hundred decisions, one takes longer.
     pub us_p99: f64,

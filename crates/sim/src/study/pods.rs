@@ -63,7 +63,7 @@ pub struct Outcome {
     pub utilisation: f64,
     /// Chips of the largest slice that could have been placed, on average over that time.
     pub largest_mean: f64,
-    /// Real time of all passes.
+    /// Time of all passes by the clock that was given.
     pub passes_s: f64,
 }
 
