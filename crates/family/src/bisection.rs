@@ -23,11 +23,11 @@ pub struct Bisection {
 /// The bisection of pod number `pod`; `None` for pods whose chips optical switches or hosts join.
 ///
 /// A machine with nothing missing has a formula.  Else it is counted, where that is short
-/// ([`halves::exact`]); else the halves that are found bound it from above, and from below the whole
-/// machine's: halves of what is left, with the missing chips shared out, are halves of the whole, so
-/// they have as many links between them as the whole's bisection at least, but for those that are
-/// missing.  Of the links between missing and present chips half need be taken off: if all missing
-/// chips change sides, just those cross that did not before.
+/// ([`halves::exact`]); else the halves that are found bound it from above, and from below the
+/// whole machine's: halves of what is left, with the missing chips shared out, are halves of the
+/// whole, so they have as many links between them as the whole's bisection at least, but for those
+/// that are missing.  Of the links between missing and present chips half need be taken off: if all
+/// missing chips change sides, just those cross that did not before.
 pub fn bisection(plant: &Plant, fabric: &Fabric, pod: usize) -> Option<Bisection> {
     let spec = plant.pods.get(pod)?;
     let formula = match &spec.family {

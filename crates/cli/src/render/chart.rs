@@ -1,5 +1,5 @@
-//! What the pictures of studies share: a sheet that is readable on light and on dark, and frames with
-//! scales, curves and a legend.
+//! What the pictures of studies share: a sheet that is readable on light and on dark, and frames
+//! with scales, curves and a legend.
 
 use std::fmt::Write as _;
 

@@ -91,9 +91,9 @@ impl Dice {
     }
 }
 
-/// Method: connected sets of 2 to 20 boards that grow by drawn neighbours, on a sound machine and on
-/// machines with a twentieth of their cables dead, against the strength of their graphs.  The timed
-/// bound is never above it; what it misses are cuts around several boards.
+/// Method: connected sets of 2 to 20 boards that grow by drawn neighbours, on a sound machine and
+/// on machines with a twentieth of their cables dead, against the strength of their graphs.  The
+/// timed bound is never above it; what it misses are cuts around several boards.
 #[test]
 fn the_timed_bound_is_below_the_exact_one_by_little() {
     let mut dice = Dice(0x5eed_0009);

@@ -6,8 +6,8 @@
 //! then which node is the other end of its path, or two.  Decisions that agree in that are one
 //! state (Knuth, The Art of Computer Programming 4A, 7.1.4, exercise 225, "simpath").  A state in
 //! which a node can no longer get its two links is dropped, and so is one that closes a ring too
-//! early; when none is left, there is no ring.  Exponential in the frontier and linear in the nodes;
-//! states are counted, and the search ends when there were too many.
+//! early; when none is left, there is no ring.  Exponential in the frontier and linear in the
+//! nodes; states are counted, and the search ends when there were too many.
 
 use crate::graph::Graph;
 use crate::graph::frontier::narrow_order;

@@ -3,8 +3,8 @@
 /// Nodes from which orders are tried.
 const STARTS_MAX: usize = 16;
 
-/// The nodes in an order in which few of those that have come have neighbours that have not: of a few
-/// orders the one whose frontier is narrowest.  `beside` are the neighbours of each.
+/// The nodes in an order in which few of those that have come have neighbours that have not: of a
+/// few orders the one whose frontier is narrowest.  `beside` are the neighbours of each.
 pub(crate) fn narrow_order(beside: &[Vec<u32>]) -> Vec<u32> {
     let n = beside.len();
     let step = n.div_ceil(STARTS_MAX);

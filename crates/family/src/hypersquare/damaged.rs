@@ -3,9 +3,10 @@
 //! there is none.
 //!
 //! 1. Proofs that take linear time: a chip that all ways to a group pass; a group whose cables, or
-//!    two groups that nothing else joins whose cables, are all of one colour.  (The graph has two colours, A D and B C, changing places from
-//!    group to group.  A ring passes groups in paths that meet as many chips of one colour as of the
-//!    other, so as many of their ends are of one as of the other.)
+//!    two groups that nothing else joins whose cables, are all of one colour.  (The graph has two
+//!    colours, A D and B C, changing places from group to group.  A ring passes groups in paths
+//!    that meet as many chips of one colour as of the other, so as many of their ends are of one as
+//!    of the other.)
 //! 2. Up to [`EXACT_GROUPS_MAX`] groups, the exact search (`graph::circuit`).
 //! 3. Beyond, rings of as many trees as fit, patched together: where two rings touch, some groups
 //!    are taken out, what is left of the rings becomes paths, and the exact search leads one ring

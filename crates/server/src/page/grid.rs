@@ -1,6 +1,6 @@
-//! The boards of a grid, which are its pod map: each partition in its job's colour and outlined, what
-//! is out of use or drained marked, and the most that could be placed now: the largest box of free
-//! boards, outlined, and the largest connected set, told.
+//! The boards of a grid, which are its pod map: each partition in its job's colour and outlined,
+//! what is out of use or drained marked, and the most that could be placed now: the largest box of
+//! free boards, outlined, and the largest connected set, told.
 
 use std::fmt::Write as _;
 
@@ -101,10 +101,13 @@ impl Grid {
             figure {
                 figcaption { (self.name) ": " (rows) " rows and " (columns) " columns of boards" }
                 svg.pod.grid viewBox=(format!("0 0 {width} {height}")) role="group"
-                    data-keys=(columns) aria-label=(format!("boards of {} by partition", self.name)) {
+                    data-keys=(columns)
+                    aria-label=(format!("boards of {} by partition", self.name)) {
                     (self.numbers())
                     g transform=(format!("translate({LEFT} {ABOVE})")) {
-                        @for board in &self.boards { (board.draw(n <= LINKS_MAX || !board.is_well())) }
+                        @for board in &self.boards {
+                            (board.draw(n <= LINKS_MAX || !board.is_well()))
+                        }
                         @for (job, line) in self.outlines() {
                             path.bounds d=(line) data-bounds=(job) {}
                         }

@@ -251,7 +251,11 @@ fn two_groups_with_cables_of_both_colours_have_a_ring() {
     }
     assert!(matches!(ring(0), Err(RingError::Apart { .. })));
     let error = ring(0b1001).unwrap_err().to_string();
-    expect!["there is none: the cables left of group 0,0 are of its chips A and D alone; a ring comes and goes by A and D as often as by the other two; mend a cable of those, or leave it out"].assert_eq(&error);
+    expect![
+        "there is none: the cables left of group 0,0 are of its chips A and D alone; a ring comes \
+         and goes by A and D as often as by the other two; mend a cable of those, or leave it out"
+    ]
+    .assert_eq(&error);
 }
 
 /// Whether a path that has met `met` can be led on round to chip 0, by trying all.
@@ -327,10 +331,18 @@ fn a_set_that_hangs_on_one_chip_has_no_ring() {
     };
     let error = through_all([2, 3], &set, live).unwrap_err();
     assert_eq!(error.is_proof(), Some(true));
-    expect!["there is none: group 0,2 hangs on chip 0,1,A alone, and a ring passes a chip once; mend another cable to what lies beyond it, or leave that out"].assert_eq(&error.to_string());
+    expect![
+        "there is none: group 0,2 hangs on chip 0,1,A alone, and a ring passes a chip once; mend \
+         another cable to what lies beyond it, or leave that out"
+    ]
+    .assert_eq(&error.to_string());
     let narrow = |a: Group, b: Group| if a.column + b.column == 1 { 0b1001 } else { ALL_LETTERS };
     let error = through_all([1, 3], &set[..3], narrow).unwrap_err();
-    expect!["there is none: the cables left of group 0,0 are of its chips A and D alone; a ring comes and goes by A and D as often as by the other two; mend a cable of those, or leave it out"].assert_eq(&error.to_string());
+    expect![
+        "there is none: the cables left of group 0,0 are of its chips A and D alone; a ring comes \
+         and goes by A and D as often as by the other two; mend a cable of those, or leave it out"
+    ]
+    .assert_eq(&error.to_string());
 }
 
 /// Machines of 16x16 groups with a tenth, a fifth and a third of their cables dead.
