@@ -288,6 +288,23 @@ fn hostile_and_broken_files_have_findings() {
                 write version="1"; a file of RCCL's with xgmi links wants more than that (--fix does it)
         "#]],
     );
+    let other = "<topology version=\"2.0\">\n<object type=\"Machine\"/>\n</topology>\n";
+    check(
+        other,
+        expect![[r#"
+        1:1: error[refused]: <topology> is no topology of NCCL, whose outermost element is <system version="1">
+            `selvedge topo read --hwloc FILE` makes one from what lstopo wrote
+        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+    "#]],
+    );
+    check(
+        &two("", "").replace("system", "server"),
+        expect![[r#"
+        1:1: error[refused]: <server> is no topology of NCCL, whose outermost element is <system version="1">
+            `selvedge topo read --hwloc FILE` makes one from what lstopo wrote
+    "#]],
+    );
     let list = two("", "").replace("numaid=\"0\"", "numaid=\"0\" affinity=\"0-63\"");
     check(
         &list,

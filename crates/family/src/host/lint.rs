@@ -170,6 +170,7 @@ fn server(root: &Element, profile: Profile, findings: &mut Findings) {
                 return;
             }
             match topo {
+                Some(TopoError::NoSystem { .. }) if told("refused") => return,
                 Some(TopoError::Version { .. }) if told("version") => return,
                 Some(TopoError::OneWay { .. }) if told("one-way") => return,
                 _ => {}

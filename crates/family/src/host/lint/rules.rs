@@ -35,7 +35,16 @@ pub(super) fn file(root: &Element, fixed: &mut Element, findings: &mut Findings)
 type All<'e> = [(TreePath, &'e Element)];
 
 fn version(root: &Element, fixed: &mut Element, findings: &mut Findings) {
-    if root.name != "system" || root.attr("version") == Some("1") {
+    if root.name != "system" {
+        let what = format!(
+            "<{}> is no topology of NCCL, whose outermost element is <system version=\"1\">",
+            root.name
+        );
+        let advice = "`selvedge topo read --hwloc FILE` makes one from what lstopo wrote";
+        findings.add((Error, "refused"), Some(root.place), what, advice);
+        return;
+    }
+    if root.attr("version") == Some("1") {
         return;
     }
     let found = root.attr("version").unwrap_or("none");
