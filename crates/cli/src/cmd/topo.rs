@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
         Some(TopoVerb::Vm(args)) => make::run_vm(args, globals),
         Some(TopoVerb::WhatIf(args)) => what_if::run(args, globals),
         Some(TopoVerb::Graph(args)) => graph::run(args, globals),
-        Some(TopoVerb::Rack(args)) => graph::run_rack(args),
+        Some(TopoVerb::Rack(args)) => graph::run_rack(args, globals),
         Some(TopoVerb::UpgradeDiff(args)) => what_if::run_upgrade(args, globals),
         None => show::run(&args.show, globals),
     }

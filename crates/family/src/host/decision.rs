@@ -44,13 +44,9 @@ pub enum Subject {
     ServerOf(PortKey),
     /// How many channels there are.
     Channels,
-    /// How a GPU sends to one of another server, on the first channel.
-    Outlet {
-        /// Who sends.
-        from: i32,
-        /// The GPU that sits here where the other one sits there.
-        to: i32,
-    },
+    /// By which port and by whom a GPU's data leave for each place on another server, on the first
+    /// channel.
+    Outlets(i32),
     /// Whether a GPU waits until what a port wrote has arrived.
     Flush {
         /// The GPU.
@@ -241,7 +237,7 @@ impl Subject {
             Subject::PortsOf(_) => 6,
             Subject::ServerOf(_) => 7,
             Subject::Channels => DETAILS,
-            Subject::Outlet { .. } => DETAILS + 1,
+            Subject::Outlets(_) => DETAILS + 1,
             Subject::Flush { .. } => DETAILS + 2,
         }
     }
@@ -262,7 +258,7 @@ impl fmt::Display for Subject {
             Subject::PortsOf(gpu) => write!(f, "ports of GPU{gpu}"),
             Subject::ServerOf(net) => write!(f, "GPU of {net}"),
             Subject::Channels => f.write_str("channels"),
-            Subject::Outlet { from, to } => write!(f, "GPU{from} to a server's GPU{to}"),
+            Subject::Outlets(gpu) => write!(f, "GPU{gpu} to other servers"),
             Subject::Flush { gpu, net } => write!(f, "flush of {net} into GPU{gpu}"),
         }
     }
@@ -298,15 +294,27 @@ fn transfers(view: &View, ports: &[(NodeIdx, PortKey)], lines: &mut BTreeMap<Sub
         if view.graph.profile.is_seed() || !view.inter {
             continue;
         }
+        let mut outlets: Vec<(String, Vec<String>)> = Vec::new();
         for &twin in view.gpus() {
             let Some(outlet) = view.outlet(gpu, twin, 0) else { continue };
             let Some((_, key)) = ports.iter().find(|it| it.0 == outlet.net) else { continue };
-            let mut line = format!("by {key}");
+            let mut way = key.to_string();
             if outlet.proxy != gpu {
-                line.push_str(&format!(", GPU{} sends", rank(outlet.proxy)));
+                way.push_str(&format!(" by GPU{}", rank(outlet.proxy)));
             }
-            lines.insert(Subject::Outlet { from: rank(gpu), to: rank(twin) }, line);
+            let place = format!("GPU{}", rank(twin));
+            match outlets.iter_mut().find(|it| it.0 == way) {
+                Some((_, places)) => places.push(place),
+                None => outlets.push((way, vec![place])),
+            }
         }
+        let to = |(way, places): &(String, Vec<String>)| format!("{way} to {}", places.join(" "));
+        let line = match outlets.as_slice() {
+            [] => continue,
+            [(way, _)] => way.clone(),
+            _ => outlets.iter().map(to).collect::<Vec<_>>().join(" | "),
+        };
+        lines.insert(Subject::Outlets(rank(gpu)), line);
     }
 }
 

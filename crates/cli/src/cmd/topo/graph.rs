@@ -10,7 +10,7 @@ use selvedge_family::host::nccl::view::View;
 use selvedge_family::host::nccl::xml;
 
 use crate::Globals;
-use crate::cmd::topo::{Server, name, read, root_of, unanswered};
+use crate::cmd::topo::{Server, name, read, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -50,7 +50,14 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
     let view = View::of(&question.root, ask)
         .map_err(|refused| unanswered(refused.into(), &name_of_file, profile))?;
     if let Some(graph_file) = &args.check {
-        let root = root_of(&read(graph_file)?, &name(graph_file), profile)?;
+        let shown = name(graph_file);
+        let strictness = xml::Strictness::Lenient { single_quotes: !profile.is_seed() };
+        let document = xml::read(&read(graph_file)?, strictness)
+            .within(|| format!("{shown} is no graph file"))?;
+        for it in &document.tolerated {
+            anstream::eprintln!("note: {shown}:{}: NCCL refuses {}", it.place, it.quirk);
+        }
+        let root = document.root;
         return print_findings(&name(graph_file), &check(&view, &root), globals);
     }
     let found = graphs(&view).map_err(|refused| {
@@ -59,18 +66,35 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
     let found: Vec<Found> = found.found.into_iter().filter(|it| !it.channels.is_empty()).collect();
     if args.log {
         let connected = connect(&view, &found).map_err(Failure::refusal)?;
-        render::print(&connected.log())?;
+        let log = connected.log();
+        if globals.json {
+            let lines: Vec<&str> = log.lines().collect();
+            render::print(&format!("{}\n", serde_json::json!({ "log": lines })))?;
+        } else {
+            render::print(&log)?;
+        }
     } else {
         let root = to_xml(&view, &found)
             .map_err(|error| Failure::refusal(error).hint("add `--log` to see the channels"))?;
-        render::print(&xml::write(&root))?;
+        print_file(&xml::write(&root), globals)?;
     }
     Ok(Answer::Yes)
 }
 
-pub(super) fn run_rack(args: &Rack) -> Outcome {
-    render::print(&xml::write(&rack(RackShape { hosts: args.hosts, cpus: args.cpus })))?;
+pub(super) fn run_rack(args: &Rack, globals: &Globals) -> Outcome {
+    let rack = rack(RackShape { hosts: args.hosts, cpus: args.cpus });
+    print_file(&xml::write(&rack), globals)?;
     Ok(Answer::Yes)
+}
+
+/// The file itself, or for programs inside an object, as `topo read` and `topo vm` have it.
+fn print_file(text: &str, globals: &Globals) -> Outcome<()> {
+    if globals.json {
+        render::print(&format!("{}\n", serde_json::json!({ "xml": text })))?;
+    } else {
+        render::print(text)?;
+    }
+    Ok(())
 }
 
 fn print_findings(name: &str, findings: &[Finding], globals: &Globals) -> Outcome {

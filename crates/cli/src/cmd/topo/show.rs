@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use selvedge_family::host::matrix::Matrix;
-use selvedge_family::host::nccl::dump::dump;
+use selvedge_family::host::nccl::dump::{dump, refusal};
 use selvedge_family::host::nccl::graph::NodeIdx;
 use selvedge_family::host::nccl::view::View;
 use selvedge_family::host::picture::{Picture, svg};
@@ -66,7 +66,13 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
         fs::write(picture, text).within(|| format!("cannot write {}", picture.display()))?;
     }
     if globals.json {
-        render::print(&dump(&view, &shown).within(|| "the decisions cannot be shown")?)?;
+        match dump(&view, &shown) {
+            Ok(text) => render::print(&text)?,
+            Err(refused) => {
+                render::print(&refusal(profile, &shown, &refused))?;
+                return Ok(Answer::No);
+            }
+        }
     } else {
         let matrix = Matrix::of(&view).within(|| "the decisions cannot be shown")?;
         render::print(&matrix.text())?;
