@@ -51,11 +51,14 @@ pub(crate) fn begin() {
         return;
     }
     *PROGRAMS.lock().unwrap_or_else(|it| it.into_inner()) = Some(before);
+    extern "C" fn before_fork() {
+        crate::files::let_out_waiting();
+    }
     extern "C" fn in_child() {
         set(false);
         WANTED.store(false, Ordering::Relaxed);
     }
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
     // It is on once the call is over that is made.
     let can = set(true) && set(false);
     OWN.with(|it| it.set(can));
@@ -180,10 +183,11 @@ pub(crate) fn keep_programs(new: Option<&libc::sigaction>, old: Option<&mut libc
 
 /// Does what starts a program, without the trap.
 fn untrapped<R>(start: impl FnOnce() -> R) -> R {
+    // It may read what the program wrote.
+    crate::files::let_out_waiting();
     if !WANTED.load(Ordering::Relaxed) {
         return start();
     }
-    crate::files::let_out_waiting();
     set(false);
     let answer = start();
     if state::is_ordered() {
@@ -251,13 +255,21 @@ pub unsafe extern "C" fn posix_spawnp(
     untrapped(|| unsafe { real(pid, path, actions, attributes, args, environment) })
 }
 
-/// See execve(2): also of a child that vfork(2) made, which has its parent's trap.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn execve(path: *const c_char, args: Words, environment: Words) -> c_int {
+/// This process, or a child of it, becomes another program.
+fn leave_for_another() {
+    crate::files::let_out_waiting();
     if WANTED.load(Ordering::Relaxed) {
         set(false);
     }
-    unsafe { libc::syscall(libc::SYS_execve, path, args, environment) as c_int }
+}
+
+/// See execve(2): also of a child that vfork(2) made, which has its parent's trap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execve(path: *const c_char, args: Words, environment: Words) -> c_int {
+    leave_for_another();
+    let code = unsafe { libc::syscall(libc::SYS_execve, path, args, environment) as c_int };
+    cross(false);
+    code
 }
 
 /// See exec(3).
@@ -272,10 +284,10 @@ pub unsafe extern "C" fn execv(path: *const c_char, args: Words) -> c_int {
 /// See exec(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(path: *const c_char, args: Words) -> c_int {
-    if WANTED.load(Ordering::Relaxed) {
-        set(false);
-    }
+    leave_for_another();
     type Function = unsafe extern "C" fn(*const c_char, Words) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"execvp")) };
-    unsafe { real(path, args) }
+    let code = unsafe { real(path, args) };
+    cross(false);
+    code
 }

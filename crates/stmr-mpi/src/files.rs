@@ -358,6 +358,9 @@ impl State {
 
     /// Lets out what the program wrote: it is compared, and the meta writes it.
     pub(crate) fn let_out(&mut self) {
+        if !WAITING.load(Ordering::Relaxed) {
+            return;
+        }
         let bytes = {
             let mut table = table();
             table.drain();
