@@ -404,8 +404,8 @@ fn a_fibre_moved_there_and_back_leaves_the_plant_as_it_was() {
     world.replay_all();
 }
 
-/// Goal: what has left is still one's own to give back.  Method: two people have drained a cube that
-/// is retired; one takes it back meanwhile.
+/// Goal: what has left is still one's own to give back.  Method: two people have drained a cube
+/// that is retired; one takes it back meanwhile.
 #[test]
 fn a_drain_of_what_has_left_the_plant_is_taken_back_by_whoever_made_it() {
     let mut world = World::new(&with_deployed("0-2"), Settings::simulated());
