@@ -257,10 +257,11 @@ pub fn output(dir: &Path, from: u64, n_max: u64) -> Result<Vec<u8>, TaskError> {
     Ok(bytes)
 }
 
-/// When the task of `dir` last said that it lives: the newest of its start and its heartbeat.
+/// When the task of `dir` last said that it lives, by the clock of its files: its heartbeat, or its
+/// start while there is none.
 pub fn heard(dir: &Path) -> Option<SystemTime> {
     let modified = |name: &str| fs::metadata(dir.join(name)).ok()?.modified().ok();
-    modified(HEARTBEAT).into_iter().chain(modified(RUN)).max()
+    modified(HEARTBEAT).or_else(|| modified(RUN))
 }
 
 fn is_locked(dir: &Path) -> Result<bool, TaskError> {

@@ -62,6 +62,9 @@ pub(super) struct Attempt {
     kill: bool,
     /// When it was seen that a task had failed, and whether the others have been asked to end.
     failing: Option<(Instant, bool)>,
+    /// The newest heartbeat of each task, and when it was seen: a clock that is set tells nothing
+    /// of how long ago that is.
+    beats: BTreeMap<usize, (SystemTime, Instant)>,
 }
 
 impl Attempt {
@@ -111,6 +114,7 @@ impl Attempt {
             told,
             kill: false,
             failing: None,
+            beats: BTreeMap::new(),
         }
     }
 
@@ -284,16 +288,23 @@ impl Attempt {
         if self.told || self.failing.is_some() {
             return Vec::new();
         }
+        let now = Instant::now();
+        let mut beats = std::mem::take(&mut self.beats);
         let silent = |(idx, look): (usize, &Look)| {
             let lives = matches!(look, Look::Running(_));
             let heard = task::heard(&self.task_dir(idx)).filter(|_| lives)?;
-            let silence = SystemTime::now().duration_since(heard).unwrap_or_default();
+            let beat = beats.entry(idx).or_insert((heard, now));
+            if beat.0 != heard {
+                *beat = (heard, now);
+            }
+            let silence = now.duration_since(beat.1);
             let is_hung = heartbeat.as_secs_f64() < silence.as_secs_f64();
             let value = Some(u32::try_from(silence.as_secs()).unwrap_or(u32::MAX));
             let (target, symptom) = (machines[idx], Symptom::TaskHung);
             is_hung.then_some(Input::Report { target, symptom, value })
         };
         let hung: Vec<Input> = looks.iter().enumerate().filter_map(silent).collect();
+        self.beats = beats;
         if !hung.is_empty() {
             self.failing = Some((Instant::now(), true));
             self.each(task::terminate);
