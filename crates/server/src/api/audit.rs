@@ -155,7 +155,8 @@ fn order(shell: &Shell, ask: &Ask, jobs: &[JobId]) -> String {
             };
             let job = jobs.iter().find(known).map_or("a job".to_owned(), ToString::to_string);
             let (name, owner) = (&spec.name, &spec.owner);
-            format!("submit {job} {name:?} of {owner}, {}", spec.demand)
+            let run = spec.work.program().map(|it| format!(", to run {:?}", it.argv.join(" ")));
+            format!("submit {job} {name:?} of {owner}, {}{}", spec.demand, run.unwrap_or_default())
         }
         Ask::Job { job, order } => format!("{} {job}", job_order(*order)),
         Ask::Drain { target, .. } => format!("drain {}", words::path(fabric, *target)),
