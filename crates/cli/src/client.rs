@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use selvedge_server::inert;
 use selvedge_server::runtime::{self, Server};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use ureq::http;
 use ureq::tls::{Certificate, PemItem, RootCerts};
 
 use crate::Globals;
+use crate::cmd::watch::pause;
 use crate::failure::{Failure, Outcome, Within as _};
 
 /// A server that answers.
+#[derive(Clone)]
 pub(crate) struct Client {
     agent: ureq::Agent,
     /// `http://127.0.0.1:7070`, without a slash behind it.
@@ -34,6 +38,12 @@ struct Refusal {
     error: String,
     hint: Option<String>,
 }
+
+/// How often whoever follows something looks for a server that is away, as during an upgrade.
+const AWAY_LOOKS: u32 = 30;
+
+/// Between two looks for it.
+const AWAY_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long a server may take to answer before it counts as stuck: longer than the slowest disk.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
@@ -110,6 +120,33 @@ impl Client {
     }
 
     /// The answer to a question, as the server wrote it.
+    /// What `ask` is answered; where the server goes away, as for an upgrade, whoever is there
+    /// within some seconds is asked again.
+    pub(crate) fn patiently<T>(
+        &mut self,
+        globals: &Globals,
+        ask: impl Fn(&Self) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let mut answer = ask(self);
+        let is_away = |it: &Outcome<T>| it.as_ref().is_err_and(Failure::is_away);
+        if is_away(&answer) {
+            let (url, s) = (&self.url, (AWAY_PAUSE * AWAY_LOOKS).as_secs());
+            anstream::eprintln!("nobody answers at {url}; looking for a server for {s} s");
+        }
+        for _ in 0..AWAY_LOOKS {
+            if !is_away(&answer) {
+                break;
+            }
+            pause(AWAY_PAUSE);
+            // Another process stands there by then, which gets a token only once it is known.
+            if let Ok(found) = Self::connect(globals) {
+                *self = found;
+                answer = ask(self);
+            }
+        }
+        answer
+    }
+
     pub(crate) fn get_text(&self, path: &str) -> Outcome<String> {
         self.get_response(path)?.read(path)
     }
@@ -136,9 +173,13 @@ impl Client {
         self.send("PUT", path, body)?.read(path)
     }
 
-    /// What the server told, understood.
+    /// What the server told, understood.  What others wrote, in it, cannot act on a terminal.
     pub(crate) fn read<T: DeserializeOwned>(&self, path: &str, text: &str) -> Outcome<T> {
-        serde_json::from_str(text).map_err(|error| {
+        let told = serde_json::from_str(text).and_then(|mut told| {
+            make_inert(&mut told);
+            serde_json::from_value(told)
+        });
+        told.map_err(|error| {
             let what = format!("cannot understand what {}{path} answered", self.url);
             Failure::from(error).within(what).hint(
                 "the server may be of another version than this program; compare \
@@ -200,6 +241,15 @@ impl Client {
                 }))
             }
         }
+    }
+}
+
+fn make_inert(told: &mut Value) {
+    match told {
+        Value::String(text) => *text = inert::lines(text),
+        Value::Array(all) => all.iter_mut().for_each(make_inert),
+        Value::Object(all) => all.values_mut().for_each(make_inert),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

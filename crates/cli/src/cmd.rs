@@ -72,7 +72,7 @@ mod up;
 
 mod user;
 
-mod watch;
+pub(crate) mod watch;
 
 mod wire;
 

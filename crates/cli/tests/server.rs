@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -98,6 +99,30 @@ fn an_upgrade_or_a_lost_terminal_leaves_the_plant_and_ctrl_c_ends_it() {
     assert!(!lives(plant));
     let done = end_left(dir.path());
     assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn who_waits_and_who_follows_outlives_an_upgrade() {
+    let up = Up::start();
+    up.text("job submit --shape 16x16x16 --name all --duration 30d");
+    let id = up.json("job submit --shape 16x16x16 --name next --duration 30d")["id"].to_string();
+    let ask = |args: &[&str]| {
+        let mut asked = program(up.dir());
+        asked.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let wait = ask(&["job", "wait", &id]);
+    let follow = ask(&["events", "--follow"]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let up = Up::start_with(up.leave(), &[]);
+    up.text(&["job", "cancel", &id]);
+    let done = wait.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(said.contains("cancelled"), "{said}");
+    up.down();
+    let done = follow.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains(&format!("job{id} cancelled")), "{said}");
 }
 
 #[test]

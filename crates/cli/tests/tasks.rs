@@ -269,6 +269,23 @@ fn a_task_whose_heart_stops_has_a_case_and_is_ended() {
 }
 
 #[test]
+fn a_heart_that_stops_is_missed_whatever_the_clock_says() {
+    let up = Up::start();
+    // Its files are of a time that has not come, as after a clock that was set back.
+    let script = "touch -d '+1 day' $SELVEDGE_HEARTBEAT_FILE; sleep 1000";
+    let options = ["--shape", "2x2x1", "--heartbeat", "2"];
+    let id = up.submit(&options, &["sh", "-c", script]);
+    up.until_state(&id, "failed");
+    let cases = up.json(&["repair", "list"]);
+    assert_eq!(cases["cases"][0]["symptom"], "task_hung", "{cases}");
+    // And one that beats lives, though each beat is of long ago.
+    let script = "for i in 1 2 3 4 5 6 7 8; do touch -d \"-$i day\" $SELVEDGE_HEARTBEAT_FILE; \
+                  sleep 0.5; done";
+    let id = up.submit(&options, &["sh", "-c", script]);
+    up.until_state(&id, "finished");
+}
+
+#[test]
 fn a_submit_that_cannot_be_is_refused_by_name() {
     let up = Up::start();
     let refused = |options: &[&str], command: &[&str], wanted: &str| {
@@ -310,6 +327,10 @@ fn a_hostile_name_is_shown_as_text_wherever_it_is_shown() {
         up.text(&["job", "list"]).contains(name) && up.text(&["job", "show", &id]).contains(name)
     );
     assert!(up.text(&["job", "explain", &id]).contains("job"));
+    // What would move a cursor, turn the text or look like a row of ours is shown by its code.
+    let acts = up.submit(&["--shape", "2x2x1"], &["echo", "\u{1b}]0;x\u{7}\nid \u{202e}"]);
+    let shown = up.text(&["job", "show", &acts]);
+    assert!(shown.contains(r"\u{1b}]0;x\u{7}\nid \u{202e}"), "{shown}");
     let token = fs::read_to_string(up.dir().join("data/token")).unwrap();
     for path in ["/", "/jobs", "/events", &format!("/jobs/{id}"), "/metrics", "/v1/events/recent"] {
         let page = get(&up.url, path, token.trim());

@@ -10,6 +10,8 @@
 // The server owns the clock; everybody else is told the time.
 #![allow(clippy::disallowed_methods, reason = "the only event loop reads the clock and waits")]
 
+pub mod inert;
+
 pub mod limits;
 
 pub mod clock;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::Globals;
 use crate::client::{Client, path_text};
-use crate::failure::{Answer, Outcome, Within as _};
+use crate::failure::{Answer, Outcome};
 use crate::render::table::{Cell, Table};
 use crate::render::{self, number, style};
 
@@ -111,21 +111,29 @@ fn audit(args: &Events, client: &Client, globals: &Globals) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn follow(newest: u64, client: &Client, globals: &Globals) -> Outcome<()> {
-    let path = format!("/v1/events?after={newest}");
-    let mut is_gap = false;
-    for line in client.stream(&path)? {
-        let line = line.within(|| format!("the stream of events from {} broke", client.url()))?;
-        if let Some(event) = line.strip_prefix("event:") {
-            is_gap = event.trim() == "gap";
-        } else if let Some(data) = line.strip_prefix("data:") {
-            if is_gap {
-                anstream::eprintln!("some events came too fast and are lost: {}", data.trim());
-            } else {
-                render::print(&event_line(&path, data.trim(), client, globals)?)?;
+/// Tells events until the server has ended for good; one that is only replaced, as by an upgrade,
+/// goes on where the other has ended.
+fn follow(mut newest: u64, client: &Client, globals: &Globals) -> Outcome<()> {
+    let mut client = client.clone();
+    loop {
+        let path = format!("/v1/events?after={newest}");
+        let Ok(lines) = client.patiently(globals, |it| it.stream(&path)) else { break };
+        let mut is_gap = false;
+        // A stream that breaks has ended.
+        for line in lines.map_while(Result::ok) {
+            if let Some(event) = line.strip_prefix("event:") {
+                is_gap = event.trim() == "gap";
+            } else if let Some(id) = line.strip_prefix("id:") {
+                newest = id.trim().parse().unwrap_or(newest);
+            } else if let Some(data) = line.strip_prefix("data:") {
+                if is_gap {
+                    anstream::eprintln!("some events came too fast and are lost: {}", data.trim());
+                } else {
+                    render::print(&event_line(&path, data.trim(), &client, globals)?)?;
+                }
+            } else if line.is_empty() {
+                is_gap = false;
             }
-        } else if line.is_empty() {
-            is_gap = false;
         }
     }
     anstream::eprintln!("the server at {} has ended", client.url());

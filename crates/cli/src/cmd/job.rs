@@ -293,7 +293,7 @@ pub(crate) fn run(args: &Job, globals: &Globals) -> Outcome {
         JobVerb::Hold(Id { id }) => order(*id, "hold", &client, globals),
         JobVerb::Release(Id { id }) => order(*id, "release", &client, globals),
         JobVerb::Requeue(Id { id }) => order(*id, "requeue", &client, globals),
-        JobVerb::Logs(args) => job_logs::run(args, &client),
+        JobVerb::Logs(args) => job_logs::run(args, &client, globals),
         JobVerb::Wait(args) => wait(args, &client, globals),
     }
 }
@@ -620,9 +620,10 @@ const ASK_EVERY: Duration = Duration::from_millis(200);
 #[allow(clippy::disallowed_methods, reason = "a person's patience is counted in real time")]
 fn wait(args: &Wait, client: &Client, globals: &Globals) -> Outcome {
     let path = format!("/v1/jobs/{}", args.id);
+    let mut client = client.clone();
     let since = Instant::now();
     loop {
-        let text = client.get_text(&path)?;
+        let text = client.patiently(globals, |it| it.get_text(&path))?;
         let job: JobRow = client.read(&path, &text)?;
         let answer = match job.state {
             JobState::Finished => Some(Answer::Yes),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::Globals;
 use crate::client::Client;
 use crate::cmd::watch::pause;
 use crate::failure::{Answer, Outcome};
@@ -45,7 +46,8 @@ impl Job {
 /// Between two questions.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(args: &Logs, client: &Client) -> Outcome {
+pub(crate) fn run(args: &Logs, client: &Client, globals: &Globals) -> Outcome {
+    let mut client = client.clone();
     let path = format!("/v1/jobs/{}", args.id);
     let job: Job = client.get(&path)?;
     if job.n_tasks == 0 {
@@ -64,9 +66,9 @@ pub(crate) fn run(args: &Logs, client: &Client) -> Outcome {
     }
     loop {
         // Asked before the output is read, so that its last lines are not missed.
-        let job: Job = client.get(&path)?;
+        let job: Job = client.patiently(globals, |it| it.get(&path))?;
         for reader in &mut readers {
-            reader.read_on(client, &path, attempt)?;
+            reader.read_on(&mut client, globals, &path, attempt)?;
         }
         if !args.follow || job.is_over() && job.attempt == attempt {
             break;
@@ -100,11 +102,17 @@ impl Reader {
         Self { task, prefixed, from: 0, partial: Vec::new() }
     }
 
-    fn read_on(&mut self, client: &Client, path: &str, attempt: u32) -> Outcome<()> {
+    fn read_on(
+        &mut self,
+        client: &mut Client,
+        globals: &Globals,
+        path: &str,
+        attempt: u32,
+    ) -> Outcome<()> {
         loop {
             let (task, from) = (self.task, self.from);
             let path = format!("{path}/logs?task={task}&attempt={attempt}&from={from}");
-            let bytes = client.get_bytes(&path)?;
+            let bytes = client.patiently(globals, |it| it.get_bytes(&path))?;
             if bytes.is_empty() {
                 return Ok(());
             }

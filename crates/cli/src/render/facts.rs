@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::render::style;
+use crate::render::table::one_line;
 
 /// A title and facts under it, their names aligned.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ impl Facts {
     }
 
     pub(crate) fn add(&mut self, name: &'static str, text: impl Into<String>) {
-        self.facts.push((name, text.into()));
+        self.facts.push((name, one_line(text.into())));
     }
 
     /// Lines below all facts; nothing where there are none.

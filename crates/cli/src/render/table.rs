@@ -34,8 +34,13 @@ pub(crate) struct Table {
 impl Cell {
     /// A field in the colour of its meaning.
     pub(crate) fn styled(text: impl ToString, style: Style) -> Self {
-        Self { text: text.to_string(), style }
+        Self { text: one_line(text.to_string()), style }
     }
+}
+
+/// A line that ends within a field would look like a row.
+pub(crate) fn one_line(text: String) -> String {
+    if text.contains('\n') { text.replace('\n', "\\n") } else { text }
 }
 
 impl<T: ToString> From<T> for Cell {

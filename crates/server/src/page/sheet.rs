@@ -3,6 +3,8 @@
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::inert;
+
 /// A page of one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sheet {
@@ -57,19 +59,9 @@ pub(super) fn inert(text: &str) -> String {
             shown.push('…');
             break;
         }
-        if c.is_control() || turns(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
+        inert::push(&mut shown, c);
     }
     shown
-}
-
-/// Whether `c` sets the direction of other text, or breaks its line.
-fn turns(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// What somebody wrote, kept to itself in direction and width.
