@@ -117,7 +117,7 @@ fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
         let out = child.wait_with_output().unwrap();
         let said = format!("rank {rank} under {}: {}", mpi.name, told(&out));
         assert!(out.status.success(), "{said}");
-        assert_eq!(count(&summary, "deaths"), 1, "{said}");
+        assert_ne!(count(&summary, "deaths"), 0, "nobody was killed: {said}");
         assert_eq!(count(&summary, "restarts"), 0, "{said}");
         for entry in fs::read_dir(&tripled).unwrap().flatten() {
             if entry.file_name().to_string_lossy().starts_with("own.") {
@@ -148,7 +148,7 @@ fn files_of_mpi_are_written_once_and_outlive_who_wrote_them() {
         let out = child.wait_with_output().unwrap();
         let said = format!("rank {rank} under {}: {}", mpi.name, told(&out));
         assert!(out.status.success(), "{said}");
-        assert_eq!(count(&summary, "deaths"), 1, "{said}");
+        assert_ne!(count(&summary, "deaths"), 0, "nobody was killed: {said}");
         assert_eq!(count(&summary, "restarts"), 0, "{said}");
         assert_alike(&tree(&plain), &tripled, &said);
     }
