@@ -29,6 +29,9 @@ const BUFFERED_MAX: usize = 64 << 10;
 /// So many bytes may wait like that.
 const BUFFERED_ALL_MAX: usize = 16 << 20;
 
+/// So many sends may be under way before it is looked which are over.
+const OUTGOING_MAX: usize = 8;
+
 /// A send under way.
 pub(crate) struct Outgoing {
     id: u64,
@@ -132,6 +135,9 @@ pub(crate) fn begin_send(
         state.error(comm, code, which);
     }
     state.wake(&known, dest, For::Message);
+    if OUTGOING_MAX < state.outgoing.len() {
+        state.reap();
+    }
     let all: usize = state.outgoing.iter().map(|it| it.bytes.len()).sum();
     let waits = waits || BUFFERED_MAX < bytes.len() || BUFFERED_ALL_MAX < all + bytes.len();
     let id = state.counts.sends;
