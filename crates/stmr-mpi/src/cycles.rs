@@ -3,8 +3,9 @@
 //!
 //! Where that is not permitted, or the processor is another, the counter is each replica's own.
 //! Other threads, MPI and the kernel's own code for clocks read the true one: the trap is off while
-//! the program's thread is in MPI.  Programs that the program starts would inherit it, and their
-//! loader reads the counter: so it is off while one is started.
+//! the program's thread is in MPI, and for good if it has made many calls and read no counter.
+//! Programs that the program starts would inherit it, and their loader reads the counter: so it is
+//! off while one is started.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
@@ -26,6 +27,16 @@ static WANTED: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// Whether this is the program's thread, and the trap is wanted in it.
     static OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A program that has not read the counter before so many calls is taken for one that never does.
+const CALLS_MAX: u32 = 2_000;
+
+/// The program has read the counter.
+static READ: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// What the program wants done at a bad access to memory, as it said it.
@@ -68,6 +79,14 @@ pub(crate) fn begin() {
 /// This thread enters MPI or this library, or leaves it.
 pub(crate) fn cross(enters: bool) {
     if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
+        let calls = CALLS.get() + u32::from(enters);
+        CALLS.set(calls);
+        if calls == CALLS_MAX && !READ.load(Ordering::Relaxed) {
+            // To turn it off and on takes microseconds, some more in a virtual machine.
+            WANTED.store(false, Ordering::Relaxed);
+            set(false);
+            return;
+        }
         set(!enters);
     }
 }
@@ -119,6 +138,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
         set(true);
         count
     } else {
+        READ.store(true, Ordering::Relaxed);
         // The trap is off while the meta's count is asked for.
         crate::clock::shared_value(COUNTER, || unsafe { std::arch::x86_64::_rdtsc() })
     };
