@@ -83,7 +83,7 @@ struct Dump {
     #[arg(long, value_name = "VERSION")]
     nccl: Profile,
     /// Equal servers in the job.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: u32,
     #[command(flatten)]
     conditions: Conditions,
@@ -185,7 +185,7 @@ struct Look {
     nccl: Profile,
     /// Equal servers in the job; with one, versions before 2.28 leave the ports out.
     #[arg(long, value_name = "K", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: u32,
     #[command(flatten)]
     conditions: Conditions,

@@ -44,7 +44,7 @@ pub(crate) struct UpgradeDiff {
     new: Profile,
     /// Equal servers in the job.
     #[arg(long, value_name = "K", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: u32,
     #[command(flatten)]
     conditions: Conditions,

@@ -382,7 +382,7 @@ fn step(graph: &Graph, node: NodeIdx, link: &Link, near: Path, count: u32) -> Pa
     if link.kind == LinkKind::Pci && kinds.contains(&NodeKind::Cpu) {
         kind = PathKind::Phb;
     }
-    let power = || graph.cpu(link.peer).arch == Some(Arch::Power);
+    let power = || graph.profile.is_seed() && graph.cpu(link.peer).arch == Some(Arch::Power);
     if near.kind == PathKind::Nvl && kind == PathKind::Sys && kinds[1] == NodeKind::Cpu && power() {
         kind = PathKind::Loc;
     }
