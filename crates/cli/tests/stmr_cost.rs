@@ -1,14 +1,19 @@
-//! What replicas cost: processor time, and messages between replicas.
+//! What replicas cost: processor time, messages between replicas, and instructions.
 //!
 //! Goal: figures that `selvedge study redundancy` draws beside its model.  Method: user and system
 //! time of a whole run, launchers included, of three concurrent plain runs and of one in three
 //! replicas, in turns; the median of the pairs, and beside it how far plain runs differ from each
-//! other.  Messages and bytes between replicas are counted, not timed; for each send there are as
-//! many on two processes as on sixteen.  `cargo xtask prove stmr-cost --json FILE` makes all pairs.
+//! other.  The row `start` is a run that sends nothing.  Messages and bytes between replicas are
+//! counted, not timed; for each send there are as many on two processes as on sixteen.  What no
+//! neighbour on the machine can disturb are instructions (module `instructions`).
+//! `cargo xtask prove stmr-cost --json FILE` makes all pairs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod mpi;
+
+#[path = "mpi/instructions.rs"]
+mod instructions;
 
 use std::path::Path;
 use std::process::Command;
@@ -20,8 +25,42 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::wait::wait;
 use serde::Serialize;
 
-/// Programs and what makes them long enough to be timed.
-const PROGRAMS: [(&str, &str, &str); 2] = [("kernels", "5", "300"), ("ring", "40", "1500")];
+/// A program, and with which arguments it is run: in the ordinary tests, and long enough to be timed.
+struct Program {
+    name: &'static str,
+    /// The source beside which it is compiled, or the path of one that is installed.
+    source: &'static str,
+    short: &'static [&'static str],
+    long: &'static [&'static str],
+    /// Messages are counted on 2, 4, 8 and 16 processes; else on 4, and only in the full proof.
+    is_counted: bool,
+}
+
+const fn program(
+    name: &'static str,
+    source: &'static str,
+    short: &'static [&'static str],
+    long: &'static [&'static str],
+) -> Program {
+    Program { name, source, short, long, is_counted: short.len() == 1 }
+}
+
+/// The first two do little but communicate.  Those of patterns.c compute what NPB's kernels do
+/// between their messages; only the number of rounds is ours.
+const PROGRAMS: [Program; 9] = [
+    program("kernels", "kernels", &["5"], &["300"]),
+    program("ring", "ring", &["40"], &["1500"]),
+    program("start", "patterns", &[], &["cg", "0"]),
+    program("cg", "patterns", &[], &["cg", "40"]),
+    program("lu", "patterns", &[], &["lu", "100"]),
+    program("mg", "patterns", &[], &["mg", "60"]),
+    program("ft", "patterns", &[], &["ft", "80"]),
+    program("is", "patterns", &[], &["is", "30"]),
+    program("lammps-melt", "/usr/bin/lmp", &[], &["-in", MELT, "-log", "none"]),
+];
+
+/// Debian's example: 250 steps of 4,000 atoms.
+const MELT: &str = "/usr/share/lammps/examples/melt/in.melt";
 
 #[derive(Serialize)]
 struct Points {
@@ -37,6 +76,8 @@ struct Point {
     pairs: usize,
     /// Processor time of the run in replicas by that of three plain runs, less one.
     overhead_cpu: f64,
+    /// Processor time of the three plain runs, in seconds.
+    plain_cpu_s: f64,
     /// Half the distance between the quartiles of plain runs, by their median.
     spread_cpu: f64,
     /// Messages between replicas for each send of the program, of all three together.
@@ -73,10 +114,13 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn measure(mpi: &Mpi, folder: &Path, row: (&'static str, &str), ranks: u32, pairs: usize) -> Point {
-    let (name, turns) = row;
-    let program = mpi.compile(name, folder);
-    let words = [program.to_str().unwrap(), turns];
+fn measure(mpi: &Mpi, folder: &Path, row: (&Program, &[&str]), ranks: u32, pairs: usize) -> Point {
+    let (Program { name, source, .. }, args) = row;
+    let program = match Path::new(source) {
+        path if path.is_absolute() => path.to_owned(),
+        _ => mpi.compile(source, folder),
+    };
+    let words = [&[program.to_str().unwrap()], args].concat();
     let summary = folder.join("summary.json");
     let plain = || mpi.plain_on(ranks, &words);
     let tripled = || mpi.tripled_on(ranks, &summary, &words);
@@ -88,7 +132,8 @@ fn measure(mpi: &Mpi, folder: &Path, row: (&'static str, &str), ranks: u32, pair
     }
     let middle = median(&mut plains);
     let spread = (plains[pairs * 3 / 4] - plains[pairs / 4]) / 2.0;
-    let sends = mpi::count(&summary, "sends") as f64;
+    // A program that sends nothing has no messages for each send.
+    let sends = mpi::count(&summary, "sends").max(1) as f64;
     assert_eq!(mpi::count(&summary, "marks"), 0, "{name}: a false alarm");
     Point {
         program: name,
@@ -97,6 +142,7 @@ fn measure(mpi: &Mpi, folder: &Path, row: (&'static str, &str), ranks: u32, pair
         replicas: 3,
         pairs,
         overhead_cpu: median(&mut ratios) - 1.0,
+        plain_cpu_s: middle / 1e3,
         spread_cpu: spread / middle,
         messages_per_send: mpi::count(&summary, "link_messages") as f64 / sends,
         bytes_per_send: mpi::count(&summary, "link_bytes") as f64 / sends,
@@ -112,24 +158,42 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     let (pairs, _) = mpi::proof(0);
     let is_full = 0 < pairs;
     let mut points = Vec::new();
-    for (name, short, long) in PROGRAMS {
-        let ranks: &[u32] = if is_full { &[2, 4, 8, 16] } else { &[2, 4] };
-        let turns = if is_full { long } else { short };
+    for program in PROGRAMS.iter().filter(|it| is_full || it.is_counted) {
+        if program.name.starts_with("lammps")
+            && (mpi.name != "openmpi" || !Path::new(MELT).exists())
+        {
+            println!("not run: {}, which is not here for {}", program.name, mpi.name);
+            continue;
+        }
+        let ranks: &[u32] = match (program.is_counted, is_full) {
+            (true, true) => &[2, 4, 8, 16],
+            (true, false) => &[2, 4],
+            (false, _) => &[4],
+        };
+        let args = if is_full { program.long } else { program.short };
         for ranks in ranks {
             // Time is measured at four processes; elsewhere messages are counted.
             let pairs = if *ranks == 4 { pairs.max(1) as usize } else { 1 };
-            let point = measure(&mpi, folder.path(), (name, turns), *ranks, pairs);
+            let point = measure(&mpi, folder.path(), (program, args), *ranks, pairs);
             println!(
-                "{name:10} {ranks:3} x 3: {:+6.1} % processor time (plain runs +-{:.1} %, {pairs} \
-                 pairs), {:.2} messages and {:.0} bytes for each send, at most {} bytes kept",
+                "{:12} {ranks:3} x 3: {:+6.1} % processor time beside {:.2} s (plain runs +-{:.1} %, \
+                 {pairs} pairs), {:.2} messages and {:.0} bytes for each send, at most {} bytes kept",
+                program.name,
                 point.overhead_cpu * 100.0,
+                point.plain_cpu_s,
                 point.spread_cpu * 100.0,
                 point.messages_per_send,
                 point.bytes_per_send,
                 point.log_bytes_max
             );
-            points.push(point);
+            // A run that sends nothing is no point of the model.
+            if program.name != "start" {
+                points.push(point);
+            }
         }
+    }
+    if is_full {
+        instructions::tell(&mpi, folder.path());
     }
     // The ring does the same on each process: two messages to siblings from each of three replicas
     // at each compare, and there are a few compares that are no sends.

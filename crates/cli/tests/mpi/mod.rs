@@ -119,8 +119,10 @@ impl Mpi {
         let program = folder.join(format!("{name}-{}", self.name));
         let [before, after] = &self.compiler;
         let mut command = Command::new(&before[0]);
-        command.args(&before[1..]).args(["-O1", "-w", "-o"]).arg(&program);
-        command.arg(sources().join(name).with_extension("c")).args(after);
+        // What is to compute as real programs do is compiled as they are.
+        let level = if name == "patterns" { "-O2" } else { "-O1" };
+        command.args(&before[1..]).args([level, "-w", "-o"]).arg(&program);
+        command.arg(sources().join(name).with_extension("c")).args(after).arg("-lm");
         succeed(&mut command);
         program
     }

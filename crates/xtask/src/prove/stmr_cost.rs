@@ -9,10 +9,14 @@ use super::{ProofError, ProofOptions, within};
 /// Pairs of runs without `--runs`.
 const PAIRS: u64 = 15;
 
-/// Goal: processor time of a run in replicas beside three plain ones, and messages for each send,
-/// constant in the number of processes.  Method: the tests' own, on 2, 4, 8 and 16 processes.
+/// Goal: processor time of a run in replicas beside three plain ones, messages for each send,
+/// constant in the number of processes, instructions, and the speed of digests.  Method: the tests'
+/// own, on 2, 4, 8 and 16 processes.
 pub(super) fn prove(root: &Path, options: &ProofOptions) -> Result<(), ProofError> {
-    const LIMIT: Duration = Duration::from_secs(2 * 3600);
+    const LIMIT: Duration = Duration::from_secs(4 * 3600);
+    let mut speed = Command::new("cargo");
+    speed.args(["run", "--quiet", "--release", "-p", "selvedge-stmr", "--example", "digest_speed"]);
+    within(speed.current_dir(root), LIMIT)?;
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "-p", "selvedge", "--test", "stmr_cost", "--", "--nocapture"]);
     test.env("SELVEDGE_RUNS", options.runs.unwrap_or(PAIRS).to_string()).current_dir(root);

@@ -30,6 +30,18 @@ pub(super) struct Point {
     pub(super) messages_per_send: f64,
     /// Their bytes.
     pub(super) bytes_per_send: f64,
+    /// Processor time of the three plain runs, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) plain_cpu_s: Option<f64>,
+    /// Half the distance between the quartiles of plain runs, by their median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) spread_cpu: Option<f64>,
+    /// Pairs of runs that stand behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pairs: Option<u32>,
+    /// The most that a replica kept for its siblings, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) log_bytes_max: Option<u64>,
 }
 
 /// The points of one program, and how they grow.

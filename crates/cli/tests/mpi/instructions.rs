@@ -1,0 +1,112 @@
+//! Instructions that replicas cost, counted by valgrind's callgrind: no neighbour disturbs them.
+//!
+//! What one `MPI_Sendrecv` of 1 KiB takes in three replicas and does not take plain, times the sends
+//! of a process, by the instructions of the program's own code on it.  The first is the difference
+//! of two runs of one process that sends to itself, so that start and end do not count; replicas
+//! wait for each other in it, and the middle one of the three stands for all.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::mpi::{self, Mpi, succeed};
+
+/// Calls of the two runs.
+const CALLS: [u64; 2] = [200, 1200];
+
+/// Kernels of patterns.c and how many rounds of them: each is alike.
+const ROUNDS: [(&str, &str); 5] = [("cg", "1"), ("lu", "2"), ("mg", "2"), ("ft", "2"), ("is", "1")];
+
+/// Instructions by the file that holds them, of one of callgrind's files.
+fn by_file(path: &Path) -> BTreeMap<String, u64> {
+    let text = fs::read_to_string(path).unwrap();
+    let (mut names, mut costs) = (BTreeMap::new(), BTreeMap::new());
+    let (mut file, mut is_of_call) = (String::new(), false);
+    for line in text.lines() {
+        if let Some((word, rest)) = line.split_once('=')
+            && ["ob", "cob"].contains(&word)
+        {
+            // `(3) /usr/lib/…` the first time, `(3)` from then on.
+            let (number, name) = rest.split_once(' ').unwrap_or((rest, ""));
+            if !name.is_empty() {
+                names.insert(number.to_owned(), name.to_owned());
+            }
+            if word == "ob" {
+                file = names[number].rsplit('/').next().unwrap().to_owned();
+            }
+        } else if line.starts_with("calls=") {
+            is_of_call = true;
+        } else if line.starts_with(|it: char| it.is_ascii_digit() || "+-*".contains(it)) {
+            // What a call cost stands in the lines of what was called.
+            if !std::mem::take(&mut is_of_call) {
+                let cost: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+                *costs.entry(file.clone()).or_default() += cost;
+            }
+        }
+    }
+    costs
+}
+
+/// Runs something under callgrind; returns what each of its processes took.
+fn count(folder: &Path, run: impl FnOnce(&[&str])) -> Vec<BTreeMap<String, u64>> {
+    let out = folder.join("counts");
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir(&out).unwrap();
+    let pattern = format!("--callgrind-out-file={}/%p", out.display());
+    run(&["valgrind", "--quiet", "--tool=callgrind", &pattern]);
+    fs::read_dir(&out).unwrap().map(|it| by_file(&it.unwrap().path())).collect()
+}
+
+/// What one call takes, in a run in replicas or in a plain one.
+fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, in_replicas: bool) -> u64 {
+    let all = CALLS.map(|calls| {
+        let counted = count(folder, |valgrind| {
+            let calls = calls.to_string();
+            let words = [valgrind, &[program, &calls]].concat();
+            let mut command = if in_replicas {
+                mpi.tripled_on(1, &folder.join("summary.json"), &words)
+            } else {
+                mpi.plain_on(1, &words)
+            };
+            // The cycle counter is valgrind's own here.
+            succeed(command.env("SELVEDGE_CYCLES", "own"));
+        });
+        let mut all: Vec<u64> = counted.iter().map(|it| it.values().sum()).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    });
+    all[1].saturating_sub(all[0]) / (CALLS[1] - CALLS[0])
+}
+
+/// Counts, and prints what came of it.
+pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
+    let has_valgrind = std::process::Command::new("valgrind").arg("--version").output().is_ok();
+    if !has_valgrind || mpi.name != "openmpi" {
+        println!("not run: instructions, which are counted by valgrind with Debian's Open MPI");
+        return;
+    }
+    let calls = mpi.compile("calls", folder);
+    let [plain, tripled] =
+        [false, true].map(|it| of_a_call(mpi, folder, calls.to_str().unwrap(), it));
+    let more = tripled.saturating_sub(plain);
+    println!("instructions of a call: {plain} plain, {tripled} in replicas, {more} more");
+    let program = mpi.compile("patterns", folder);
+    let path = program.to_str().unwrap();
+    for (name, rounds) in ROUNDS {
+        let summary = folder.join("summary.json");
+        succeed(&mut mpi.tripled_on(4, &summary, &[path, name, rounds]));
+        let sends = mpi::count(&summary, "sends") / 4;
+        // One of the four is counted, and the others wait for it.
+        let counted = count(folder, |valgrind| {
+            let first = [valgrind, &[path, name, rounds]].concat();
+            let rest = [":", "-n", "3", path, name, rounds];
+            succeed(&mut mpi.plain_on(1, &[&first[..], &rest].concat()));
+        });
+        let file = program.file_name().unwrap().to_str().unwrap();
+        let own = counted[0][file];
+        println!(
+            "{name:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
+            (sends * more) as f64 / own as f64 * 100.0
+        );
+    }
+}
