@@ -128,7 +128,7 @@ impl Client {
         ask: impl Fn(&Self) -> Outcome<T>,
     ) -> Outcome<T> {
         let mut answer = ask(self);
-        let is_away = |it: &Outcome<T>| it.as_ref().is_err_and(Failure::is_away);
+        let is_away = |it: &Outcome<T>| it.as_ref().is_err_and(nobody_answered);
         if is_away(&answer) {
             let (url, s) = (&self.url, (AWAY_PAUSE * AWAY_LOOKS).as_secs());
             anstream::eprintln!("nobody answers at {url}; looking for a server for {s} s");
@@ -242,6 +242,22 @@ impl Client {
             }
         }
     }
+}
+
+/// Whether a question failed because nobody was there to answer it.
+fn nobody_answered(failure: &Failure) -> bool {
+    use std::io::ErrorKind::{
+        ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof,
+    };
+    failure.causes().any(|cause| {
+        let of_request = cause.downcast_ref::<ureq::Error>().and_then(|it| match it {
+            ureq::Error::Io(error) => Some(error),
+            _ => None,
+        });
+        let error = of_request.or_else(|| cause.downcast_ref::<std::io::Error>());
+        let away = [ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof];
+        error.is_some_and(|it| away.contains(&it.kind()))
+    })
 }
 
 fn make_inert(told: &mut Value) {

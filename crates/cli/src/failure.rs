@@ -73,18 +73,9 @@ impl Failure {
         if self.is_refusal { Answer::No.into() } else { ExitCode::from(2) }
     }
 
-    /// Whether nobody answered where a server was.
-    pub(crate) fn is_away(&self) -> bool {
-        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof};
-        self.error.chain().any(|cause| {
-            let of_ureq = cause.downcast_ref::<ureq::Error>().and_then(|it| match it {
-                ureq::Error::Io(error) => Some(error),
-                _ => None,
-            });
-            let error = of_ureq.or_else(|| cause.downcast_ref::<io::Error>());
-            let away = [ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof];
-            error.is_some_and(|it| away.contains(&it.kind()))
-        })
+    /// What failed, from the outermost to the cause.
+    pub(crate) fn causes(&self) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+        self.error.chain()
     }
 
     /// Whether whoever read our output went away.

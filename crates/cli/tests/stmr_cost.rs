@@ -25,7 +25,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::wait::wait;
 use serde::Serialize;
 
-/// A program, and with which arguments it is run: in the ordinary tests, and long enough to be timed.
+/// A program, and with which arguments it is run: in the ordinary tests, and long enough to be
+/// timed.
 struct Program {
     name: &'static str,
     /// The source beside which it is compiled, or the path of one that is installed.

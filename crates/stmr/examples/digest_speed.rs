@@ -1,6 +1,7 @@
 //! How fast contents are digested in this build, and an error where that is not as fast as is said.
 //!
-//! Goal: 10 GB/s on 64 KiB that lie in the processor's cache, whatever processor the build was for.  Method: the best of many rounds, since others use the machine as well.
+//! Goal: 10 GB/s on 64 KiB that lie in the processor's cache, whatever processor the build was for.
+//! Method: the best of many rounds, since others use the machine as well.
 
 #![allow(clippy::disallowed_methods, reason = "a speed is measured with the real clock")]
 
