@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     for (name, length, least) in
         [("64 KiB", 64 << 10, LEAST_GB_S), ("1 MiB", 1 << 20, 0.0), ("1 KiB", 1 << 10, 0.0)]
     {
-        let bytes: Vec<u8> = (0..length).map(|it: usize| (it * 31 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..length).map(|it: usize| ((it * 31) >> 3) as u8).collect();
         let turns = (16 << 20) / length;
         let mut best_gb_s = 0.0_f64;
         for _ in 0..50 {

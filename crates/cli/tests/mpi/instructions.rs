@@ -1,9 +1,9 @@
 //! Instructions that replicas cost, counted by valgrind's callgrind: no neighbour disturbs them.
 //!
 //! What one `MPI_Sendrecv` of 1 KiB takes in three replicas and does not take plain, times the
-//! sends of a process, by the instructions of the program's own code on it.  The first is
-//! the difference of two runs of one process that sends to itself, so that start and end do not count; replicas
-//! wait for each other in it, and the middle one of the three stands for all.
+//! sends of a process, by the instructions of the program's own code on it.  The first is the
+//! difference of two runs of one process that sends to itself, so that start and end do not
+//! count; replicas wait for each other in it, and the middle one of the three stands for all.
 
 use std::collections::BTreeMap;
 use std::fs;
