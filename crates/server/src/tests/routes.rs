@@ -115,7 +115,10 @@ async fn a_silent_switch_of_an_idle_pod_has_a_case_and_is_repaired() {
     let cases = stand.until("/v1/cases", |it| first(it).is_object()).await;
     let case = first(&cases);
     assert_eq!((&case["target"], &case["symptom"]), (&json!("x5"), &json!("silent")), "{case}");
-    assert_eq!(case["evidence"][0]["words"], "3 polls in a row were not answered", "{case}");
+    assert_eq!(
+        case["evidence"][0]["words"], "3 reads and polls in a row were not answered",
+        "{case}"
+    );
     let path = format!("/v1/cases/{}", case["id"]);
     let closed = stand.until(&path, |it| it["state"] == "closed").await;
     assert_eq!(closed["closed"], "requalified", "{closed}");
