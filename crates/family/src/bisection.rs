@@ -44,6 +44,10 @@ pub fn bisection(plant: &Plant, fabric: &Fabric, pod: usize) -> Option<Bisection
         seats.map(move |it| fabric.node_at(part, *it as usize))
     });
     let own = ChipGraph::of_chips(fabric, chips);
+    if own.graph.n_nodes() == 0 {
+        // All boards are missing: nothing has no halves.
+        return Some(Bisection { at_least: 0, at_most: 0 });
+    }
     let missing = Missing::of(spec, fabric, &own, pod);
     if missing.as_ref().is_some_and(Missing::is_nothing) && !missing.as_ref()?.has_more {
         return Some(Bisection { at_least: formula, at_most: formula });
@@ -181,6 +185,7 @@ mod tests {
         assert_eq!(square("3x3", &["part = \"board1.1\""]), exactly(8));
         // A board and two that hang together: what hangs together by nothing has halves too.
         assert_eq!(square("1x4", &["part = \"board0.1\""]), exactly(4));
+        assert_eq!(square("1x1", &["part = \"board0.0\""]), exactly(0));
     }
 
     #[test]

@@ -361,6 +361,11 @@ fn new_job(args: &Submit) -> Outcome<NewJob<'_>> {
         }
     }
     if let Some(share) = args.communication {
+        if !share.is_finite() {
+            // JSON has no word for it, and the server would take its own share.
+            return Err(Failure::new(format!("--communication is {share}"))
+                .hint("write a share of the job's time, from 0 to 1"));
+        }
         given.insert("communication".to_owned(), share.into());
     }
     if args.preemptible {

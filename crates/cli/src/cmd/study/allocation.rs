@@ -101,11 +101,18 @@ pub(crate) fn run(args: &Allocation, globals: &Globals) -> Outcome {
         return Err(Failure::new("--svg draws one run")
             .hint("name one policy and one share of communication, and leave out --seeds"));
     }
+    if args.seed.checked_add(args.seeds).is_none() {
+        return Err(Failure::new(format!(
+            "there are no {} seeds from {} on",
+            args.seeds, args.seed
+        ))
+        .hint("begin with a smaller --seed"));
+    }
     let mut line = Progress::new();
     let mut runs: Vec<Run> = Vec::new();
     for (policy, communication) in rows {
         let mut outcomes = Vec::new();
-        for seed in args.seed..args.seed.saturating_add(args.seeds) {
+        for seed in args.seed..args.seed + args.seeds {
             line.tell(|| format!("{policy}, seed {seed}"));
             let study = timed(&setup(args, policy, communication, seed)?)?;
             if let Some(file) = &args.svg {
