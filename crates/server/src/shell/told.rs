@@ -3,7 +3,9 @@
 //! The journal has the moment of its last input, and the plant that of its last step; where nothing
 //! happens for a while, what people are told runs ahead of both.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use selvedge_model::unit::Moment;
@@ -15,6 +17,8 @@ const FILE: &str = "clock";
 #[derive(Debug)]
 pub(super) struct Told {
     path: PathBuf,
+    /// Open once something had to be kept.
+    file: Option<File>,
     newest: Moment,
 }
 
@@ -24,7 +28,7 @@ impl Told {
         let path = data.join(FILE);
         let text = fs::read_to_string(&path).unwrap_or_default();
         let newest = text.trim().parse().map_or(Moment::START, Moment::from_nanos);
-        Self { path, newest }
+        Self { path, file: None, newest }
     }
 
     /// The newest moment that was told.
@@ -33,18 +37,30 @@ impl Told {
     }
 
     /// Keeps a moment that is about to be told, where nothing else does.  It has to outlive the
-    /// process and not the machine, so nothing is synced.
+    /// process and not the machine, so one small write in place is enough: this stands on the way
+    /// of every answer.
     pub(super) fn keep(&mut self, now: Moment, journalled: Moment) {
         if now <= self.newest.max(journalled) {
             return;
         }
         self.newest = now;
-        let scratch = self.path.with_extension("new");
-        let written = fs::write(&scratch, format!("{}\n", now.as_nanos()))
-            .and_then(|()| fs::rename(&scratch, &self.path));
-        if let Err(error) = written {
+        if let Err(error) = self.write(now) {
             tracing::debug!(%error, "the time that was told cannot be kept");
         }
+    }
+
+    fn write(&mut self, now: Moment) -> io::Result<()> {
+        let file = match &self.file {
+            Some(file) => file,
+            None => {
+                // Not cut first: whoever is killed before the write leaves what was there.
+                let mut options = OpenOptions::new();
+                let file = options.create(true).write(true).truncate(false).open(&self.path)?;
+                self.file.insert(file)
+            }
+        };
+        // As long as every other, so that nothing of an earlier one is left behind it.
+        file.write_all_at(format!("{:020}\n", now.as_nanos()).as_bytes(), 0)
     }
 }
 
