@@ -18,7 +18,7 @@ use selvedge_model::unit::Moment;
 
 use crate::capacity;
 use crate::core::Core;
-use crate::note::{CaseState, Note, Owner};
+use crate::note::{CaseState, Note};
 use crate::state::{JobState, PartState, Timer};
 
 /// A link weighs less than a seat.
@@ -98,8 +98,7 @@ impl Core {
     /// The seats that doing this about a case touches, beyond what was done about it before.
     fn weight(&self, case: CaseId, evicts: bool) -> u32 {
         let target = self.state.cases[case].target;
-        let drains = self.state.drains.get(&target).map_or(&[][..], |it| it);
-        let own = drains.iter().find(|it| it.by == Owner::Case(case));
+        let own = self.drain_by(case);
         let mut touched: BTreeMap<PartId, u64> = BTreeMap::new();
         if evicts && own.is_none_or(|it| !it.evicts) {
             let runs = |it: &JobState| matches!(it, JobState::Running { .. });

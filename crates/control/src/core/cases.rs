@@ -231,9 +231,10 @@ impl Core {
         self.evict(known.target, StopWhy::Fault { case }, haste);
     }
 
-    fn is_out_by(&self, case: CaseId) -> bool {
-        let drains = self.state.drains.get(&self.state.cases[case].target);
-        drains.is_some_and(|it| it.iter().any(|it| it.by == Owner::Case(case)))
+    /// The drain that a case has set on its target.
+    pub(super) fn drain_by(&self, case: CaseId) -> Option<&Drain> {
+        let drains = self.state.drains.get(&self.state.cases[case].target)?;
+        drains.iter().find(|it| it.by == Owner::Case(case))
     }
 
     /// Whether `level` lets jobs be made to leave what is as bad as this.
@@ -258,7 +259,7 @@ impl Core {
         }
         let planned = !symptom.is_fault();
         let evicts = self.evicts(case, level);
-        let is_out = self.is_out_by(case);
+        let is_out = self.drain_by(case).is_some();
         if !planned && !self.breaker_allows(case, evicts) {
             if !is_out {
                 self.observe(case);

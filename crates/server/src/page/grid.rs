@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use selvedge_control::capacity::{Capacity, Largest};
 
 use crate::page::pod::Map;
-use crate::page::sheet::{address, colour};
+use crate::page::sheet::{address, colour, map_legend};
 use crate::shell::Shell;
 
 /// Side of a board's square and the step to the next one.
@@ -121,16 +121,8 @@ impl Grid {
                     }
                 }
                 p.sum { (self.said()) }
-                ul.legend {
-                    li { span.swatch.free {} "free" }
-                    li { span.swatch.held {} "held, one colour and outline for each partition" }
-                    li { span.swatch.degraded {} "degraded" }
-                    li { span.swatch.out {} "out of use" }
-                    li { span.swatch.drained {} "drained" }
-                    li { span.swatch.cased {} "open case" }
-                    li { span.swatch.linkill {} "cable out of use" }
-                    li { span.swatch.largest {} "largest free box" }
-                }
+                (map_legend("held, one colour and outline for each partition",
+                    &[("linkill", "cable out of use"), ("largest", "largest free box")]))
             }
         }
     }

@@ -10,7 +10,7 @@ use selvedge_model::fault::Target;
 use selvedge_model::id::{NodeId, PartId};
 
 use crate::api::hardware::{self, CubeView};
-use crate::page::sheet::{address, colour, counted, inert, more};
+use crate::page::sheet::{address, colour, counted, inert, map_legend, more};
 use crate::shell::Shell;
 
 /// Width and height of a tile, and the steps to its neighbours.
@@ -116,14 +116,7 @@ impl Map {
                 }
             }
             @if self.pods.is_empty() { p.none { "The plant has nothing that jobs could run on." } }
-            ul.legend {
-                li { span.swatch.free {} "free" }
-                li { span.swatch.held {} "held, one colour for each job" }
-                li { span.swatch.degraded {} "degraded" }
-                li { span.swatch.out {} "out of use" }
-                li { span.swatch.drained {} "drained" }
-                li { span.swatch.cased {} "open case" }
-            }
+            (map_legend("held, one colour for each job", &[]))
         }
     }
 

@@ -64,6 +64,21 @@ pub(super) fn inert(text: &str) -> String {
     shown
 }
 
+/// What the colours of a map of parts mean: what every map has, then its own, by class.
+pub(super) fn map_legend(held: &str, own: &[(&str, &str)]) -> Markup {
+    html! {
+        ul.legend {
+            li { span.swatch.free {} "free" }
+            li { span.swatch.held {} (held) }
+            li { span.swatch.degraded {} "degraded" }
+            li { span.swatch.out {} "out of use" }
+            li { span.swatch.drained {} "drained" }
+            li { span.swatch.cased {} "open case" }
+            @for (class, what) in own { li { span class={ "swatch " (class) } {} (what) } }
+        }
+    }
+}
+
 /// What somebody wrote, kept to itself in direction and width.
 pub(super) fn name(text: &str) -> Markup {
     let shown = inert(text);
