@@ -88,6 +88,18 @@ static void shared_matrix(void) {
     WANT(!fsync(fd) && !close(fd));
 }
 
+/* What was written before a barrier is there for whoever comes through it. */
+static void whole_blocks(void) {
+    static char mine[4096], other[sizeof mine];
+    int fd = open("out/blocks", O_CREAT | O_RDWR, 0644), next = (rank + 1) % size;
+    memset(mine, 'a' + rank, sizeof mine);
+    WANT(fd >= 0 && pwrite(fd, mine, sizeof mine, rank * sizeof mine) == sizeof mine);
+    MPI_Barrier(MPI_COMM_WORLD);
+    WANT(pread(fd, other, sizeof other, next * sizeof other) == sizeof other);
+    for (size_t i = 0; i < sizeof other; i++) WANT(other[i] == 'a' + next);
+    WANT(!close(fd));
+}
+
 /* Names that come and go. */
 static void names(void) {
     char a[64], b[64], c[64], random[] = "out/tmp.XXXXXX";
@@ -158,6 +170,7 @@ int main(int argc, char **argv) {
     log_rounds(rounds);
     append_rounds(5);
     shared_matrix();
+    whole_blocks();
     names();
     checkpoint();
     own_file();

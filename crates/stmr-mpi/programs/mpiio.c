@@ -1,12 +1,13 @@
 /* MPI's own files: parts of one matrix through views, at places, one after the other, not waited
    for; and what MPI says of files. */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int rank, size;
+static int rank, size, is_late;
 
 #define WANT(it)                                                                                  \
     do {                                                                                          \
@@ -93,14 +94,37 @@ static void lines(void) {
     WANT(!MPI_File_close(&file));
 }
 
+/* With replicas: process 0 dies in one set, and process 2 of that set comes late to every file. */
+static void die_and_be_late(void) {
+    const char *set = getenv("SELVEDGE_SET");
+    if (!set || strcmp(set, "2")) return;
+    if (rank == 0) raise(SIGKILL);
+    if (rank == 2) is_late = 1;
+}
+
+static void wait_if_late(void) {
+    if (is_late) usleep(300000);
+}
+
 static void names(void) {
     MPI_File file;
     want_class(MPI_File_open(MPI_COMM_WORLD, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file), MPI_ERR_NO_SUCH_FILE);
     int mode = MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, got;
+    wait_if_late();
     WANT(!MPI_File_open(MPI_COMM_WORLD, "short", mode, MPI_INFO_NULL, &file));
     WANT(!MPI_File_get_amode(file, &got) && got == mode);
     WANT(!MPI_File_preallocate(file, 100) && !MPI_File_close(&file));
     WANT(access("short", F_OK));
+    if (rank == 0) {
+        FILE *brief = fopen("brief", "w");
+        WANT(brief && fputs("brief\n", brief) >= 0 && !fclose(brief));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    wait_if_late();
+    FILE *brief = fopen("brief", "r");
+    WANT(brief && fgetc(brief) == 'b' && !fclose(brief));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) WANT(!unlink("brief"));
     if (rank == 0) want_class(MPI_File_delete("none", MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
 }
 
@@ -115,6 +139,7 @@ int main(int argc, char **argv) {
             fflush(stdout);
         }
     }
+    if (argc > 2) die_and_be_late();
     lines();
     names();
     MPI_Finalize();

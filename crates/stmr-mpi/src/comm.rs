@@ -171,7 +171,7 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     let at = *args.last().expect("each of these calls has arguments");
     let mut code = 0;
     let (made, did) = state.event(EventKind::Data, |state| {
-        code = state.block(call, &mapped)? as i32;
+        code = state.block_for_handle(call, &mapped, mapped.len() - 1)? as i32;
         let new = unsafe { abi::handle_at(at, 0) };
         let none = code != abi::SUCCESS || new == null;
         Some(if none { Vec::new() } else { Made::of(new, &members(state, new)) })
@@ -207,7 +207,8 @@ pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize 
     }
     state.comms.remove(&comm);
     state.errhandlers.remove(&comm);
-    let done = if state.replica.has_left() { None } else { state.block(call, args) };
+    let left = state.replica.has_left();
+    let done = if left { None } else { state.block_for_handle(call, args, 0) };
     if done.is_none() {
         unsafe { abi::put_handle(args[0], 0, state.handles().comm_null) };
     }

@@ -8,6 +8,7 @@
 use std::ffi::{CStr, CString};
 
 use selvedge_stmr::message::EventKind;
+use selvedge_stmr::pointer::Motion;
 use selvedge_stmr::view::{Piece, View};
 
 use crate::abi::{self, Family, Status};
@@ -16,6 +17,7 @@ use crate::collective;
 use crate::files::{self, Opening};
 use crate::names;
 use crate::pack::{self, Part};
+use crate::pointers::{self, Pointer};
 use crate::real::{self, Call};
 use crate::request::Request;
 use crate::state::State;
@@ -28,9 +30,9 @@ const DELETE_ON_CLOSE: i32 = 16;
 const EXCL: i32 = 64;
 const APPEND: i32 = 128;
 
-const SEEK_SET: i32 = 600;
-const SEEK_CUR: i32 = 602;
-const SEEK_END: i32 = 604;
+pub(crate) const SEEK_SET: i32 = 600;
+pub(crate) const SEEK_CUR: i32 = 602;
+pub(crate) const SEEK_END: i32 = 604;
 
 /// The longest type that a view may have, from its first to its last byte.
 const EXTENT_MAX: u64 = 1 << 36;
@@ -38,18 +40,20 @@ const EXTENT_MAX: u64 = 1 << 36;
 /// A file that the program opened by MPI.
 pub(crate) struct MpiFile {
     /// A duplicate of the program's communicator.
-    comm: usize,
+    pub(crate) comm: usize,
     fd: i32,
     mode: i32,
     path: CString,
     view: View,
     /// What the program called the view's types, and their sizes in bytes.
     etype: usize,
-    etype_size: u64,
+    pub(crate) etype_size: u64,
     filetype: usize,
     representation: Vec<u8>,
     /// The next data that it reads or writes without saying where, in bytes.
     position: u64,
+    /// The same that all processes of the file share.
+    pub(crate) pointer: Pointer,
     is_atomic: bool,
     /// What a call that was begun came to.
     begun: Option<Status>,
@@ -57,7 +61,7 @@ pub(crate) struct MpiFile {
 
 /// What went wrong, as MPI calls it.
 #[derive(Clone, Copy)]
-enum Wrong {
+pub(crate) enum Wrong {
     Access,
     Mode,
     Exists,
@@ -100,9 +104,9 @@ impl Wrong {
     }
 }
 
-type Done<T> = Result<T, Wrong>;
+pub(crate) type Done<T> = Result<T, Wrong>;
 
-fn code(done: Done<()>) -> usize {
+pub(crate) fn code(done: Done<()>) -> usize {
     match done {
         Ok(()) => abi::SUCCESS as usize,
         Err(wrong) => wrong.code(),
@@ -125,12 +129,23 @@ const BASE: usize = 0x5e22 << 32;
 const STEP: usize = 16;
 const FORTRAN: i32 = 1 << 27;
 
+impl MpiFile {
+    /// Whether it was opened for that.
+    fn may(&self, write: bool) -> Done<()> {
+        match (write, self.mode & (RDONLY | WRONLY)) {
+            (true, RDONLY) => Err(Wrong::ReadOnly),
+            (false, WRONLY) => Err(Wrong::Access),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl State {
-    fn mpi_file(&mut self, handle: usize) -> Done<&mut MpiFile> {
+    pub(crate) fn mpi_file(&mut self, handle: usize) -> Done<&mut MpiFile> {
         self.mpi_files.get_mut(idx(handle)).and_then(Option::as_mut).ok_or(Wrong::Handle)
     }
 
-    fn meet(&mut self, comm: usize) {
+    pub(crate) fn meet(&mut self, comm: usize) {
         collective::blocking(self, calls::BARRIER, &[comm]);
     }
 }
@@ -152,9 +167,11 @@ pub(crate) fn open(state: &mut State, call: Call, args: &[usize]) -> usize {
             if slot == state.mpi_files.len() {
                 state.mpi_files.push(None);
             }
+            let end = (file.mode & APPEND != 0).then_some(file.position);
             state.mpi_files[slot] = Some(file);
-            unsafe { *to = BASE + slot * STEP };
-            abi::SUCCESS as usize
+            let handle = BASE + slot * STEP;
+            unsafe { *to = handle };
+            code(end.map_or(Ok(()), |end| pointers::put(state, handle, |_| Ok(end))))
         }
         Err(wrong) => {
             crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
@@ -177,11 +194,13 @@ fn open_all(state: &mut State, comm: usize, path: CString, mode: i32) -> Done<Mp
         | if mode & EXCL == 0 { 0 } else { libc::O_EXCL };
     let is_first = state.comm(comm).rank == 0;
     let first = is_first.then(|| open_one(state, &path, access | make));
-    let mut error = first.and_then(Result::err).unwrap_or(0);
+    let error = first.and_then(Result::err).unwrap_or(0);
     let byte = state.handles().byte;
-    collective::blocking(state, calls::BCAST, &[&raw mut error as usize, 4, byte, 0, comm]);
+    state.n_mpi_files += u64::from(is_first);
+    let told = [error as u64, state.told.rank as u64, state.n_mpi_files];
+    let [error, rank, number] = state.tell_members(comm, told);
     if error != 0 {
-        return Err(Wrong::of_errno(error));
+        return Err(Wrong::of_errno(error as i32));
     }
     let opened = first.unwrap_or_else(|| open_one(state, &path, access));
     let fd = opened.map_err(Wrong::of_errno)?;
@@ -197,6 +216,7 @@ fn open_all(state: &mut State, comm: usize, path: CString, mode: i32) -> Done<Mp
         filetype: byte,
         representation: b"native".to_vec(),
         position,
+        pointer: Pointer::of(state, rank, number),
         is_atomic: false,
         begun: None,
     })
@@ -361,16 +381,14 @@ pub(crate) fn set_view(state: &mut State, _call: Call, args: &[usize]) -> usize 
         let start = u64::try_from(start).map_err(|_| Wrong::Argument)?;
         let (extent, runs) = layout(state, filetype)?;
         let (etype, filetype) = (copy_of(etype), copy_of(filetype));
-        let comm = {
+        {
             let file = state.mpi_file(args[0])?;
             file.view = View::new(start, extent, runs);
             file.etype_size = (pack::size_of(etype) as u64).max(1);
             (file.etype, file.filetype, file.representation) = (etype, filetype, name);
             file.position = 0;
-            file.comm
-        };
-        state.meet(comm);
-        Ok(())
+        }
+        pointers::put(state, args[0], |_| Ok(0))
     })())
 }
 
@@ -419,19 +437,24 @@ fn layout(state: &State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
 pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
     code((|| {
         let (offset, whence) = (args[1] as i64, args[2] as i32);
-        let fd = state.mpi_file(args[0])?.fd;
-        let end = if whence == SEEK_END { size(state, fd)? } else { 0 };
-        let file = state.mpi_file(args[0])?;
         let from = match whence {
             SEEK_SET => 0,
-            SEEK_CUR => file.position,
-            SEEK_END => file.view.data_before(end),
+            SEEK_CUR => state.mpi_file(args[0])?.position,
+            SEEK_END => end_of_data(state, args[0])?,
             _ => return Err(Wrong::Argument),
         };
+        let file = state.mpi_file(args[0])?;
         let to = from as i64 + offset * file.etype_size as i64;
         file.position = u64::try_from(to).map_err(|_| Wrong::Argument)?;
         Ok(())
     })())
+}
+
+/// How much data the view shows up to the end of the file.
+pub(crate) fn end_of_data(state: &mut State, handle: usize) -> Done<u64> {
+    let fd = state.mpi_file(handle)?.fd;
+    let end = size(state, fd)?;
+    Ok(state.mpi_file(handle)?.view.data_before(end))
 }
 
 /// All that reads or writes; which it is, its name says.
@@ -449,7 +472,17 @@ pub(crate) fn transfer(state: &mut State, call: Call, args: &[usize]) -> usize {
         };
         let part =
             Part { at: rest[0], count: rest[1] as i32 as usize, datatype: abi::cut(rest[2]) };
-        if name.contains("write") {
+        let writes = name.contains("write");
+        state.mpi_file(args[0])?.may(writes)?;
+        let length = (part.count * pack::size_of(part.datatype)) as u64;
+        let offset = if name.contains("_shared") {
+            Some(state.move_pointer(args[0], Motion::Take(length))?)
+        } else if name.contains("_ordered") {
+            Some(pointers::in_order(state, args[0], length)?)
+        } else {
+            offset
+        };
+        if writes {
             write(state, args[0], offset, part)
         } else {
             read(state, args[0], offset, part)
@@ -482,10 +515,6 @@ pub(crate) fn end(state: &mut State, _call: Call, args: &[usize]) -> usize {
 
 fn write(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Done<u64> {
     let mut bytes = Vec::new();
-    let file = state.mpi_file(handle)?;
-    if file.mode & RDONLY != 0 {
-        return Err(Wrong::ReadOnly);
-    }
     pack::pack(state, part, &mut bytes);
     state.counts.sends += 1;
     let file = state.mpi_file(handle)?;
@@ -510,9 +539,6 @@ fn read(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Do
     let length = part.count * pack::size_of(part.datatype);
     state.let_out();
     let file = state.mpi_file(handle)?;
-    if file.mode & WRONLY != 0 {
-        return Err(Wrong::Access);
-    }
     let from = offset.unwrap_or(file.position);
     let mut bytes = Vec::with_capacity(length);
     for Piece { at, length } in file.view.pieces(from, length as u64) {

@@ -207,6 +207,8 @@ pub(crate) struct State {
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
+    /// Those of them that this process opened as the first of its communicator, in all.
+    pub(crate) n_mpi_files: u64,
     /// Signals that the launcher told of, and how many of them are due.
     pub(crate) signals: Vec<i32>,
     pub(crate) n_signals_due: usize,
@@ -265,6 +267,7 @@ impl State {
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
             mpi_files: Vec::new(),
+            n_mpi_files: 0,
             signals: Vec::new(),
             n_signals_due: 0,
             own_names: std::collections::BTreeSet::new(),

@@ -208,6 +208,25 @@ impl State {
         }
     }
 
+    /// The same of a call that writes a handle to where its argument `idx` points.  It writes to
+    /// memory of its own first: a thread that is left behind in it may come to its end when the
+    /// program has something else there.
+    pub(crate) fn block_for_handle(
+        &mut self,
+        call: Call,
+        args: &[usize],
+        idx: usize,
+    ) -> Option<usize> {
+        let room = Box::leak(Box::new(unsafe { abi::handle_at(args[idx], 0) }));
+        let mut to = args.to_vec();
+        to[idx] = std::ptr::from_mut(room) as usize;
+        let answer = self.block(call, &to)?;
+        unsafe { abi::put_handle(args[idx], 0, abi::handle_at(to[idx], 0)) };
+        // The call is over, and nobody else knows of the room.
+        drop(unsafe { Box::from_raw(to[idx] as *mut usize) });
+        Some(answer)
+    }
+
     /// Looks at what siblings have written, and now and then at the sockets.
     pub(crate) fn pump(&mut self) {
         self.send_out();
