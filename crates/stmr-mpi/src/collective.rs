@@ -207,8 +207,8 @@ fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
         kind => parts(kind, args, &known),
     };
     if gives.is_empty() && matches!(kind, Kind::Barrier) {
-        // Whoever comes through one knows that this process came to it, and may change files that it
-        // looked at before: so have all its replicas come, also those that no MPI holds back.
+        // Whoever comes through one knows that this process came to it, and may change files that
+        // it looked at before: so have all its replicas come, also those that no MPI holds back.
         state.compare(Vec::new());
     }
     if !gives.is_empty() {

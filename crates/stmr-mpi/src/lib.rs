@@ -15,7 +15,8 @@
 //! for that differs between replicas (`clock`), the cycle counter (`cycles`), signals (`signals`),
 //! and what it is asked to change in the world: files (`files`) and their descriptors
 //! (`descriptors`), those that are none (`devices`), their names (`names`), the C library's own way
-//! of writing them (`streams`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`).
+//! of writing them (`streams`), and MPI's (`mpi_files`), whose processes may share a place
+//! (`pointers`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has

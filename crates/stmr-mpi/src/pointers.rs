@@ -1,8 +1,8 @@
 //! The pointer that all processes of one file of MPI's share.
 //!
 //! It stands in a file of the job's, behind a lock.  Who comes to it first is a matter of luck, so
-//! the meta of each process moves it and tells its shadows where that was; what follows is an access
-//! at a place like any other.
+//! the meta of each process moves it and tells its shadows where that was; what follows is an
+//! access at a place like any other.
 
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
