@@ -1,13 +1,14 @@
 //! What parts can take: the one place that says whether a need fits.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use selvedge_family::grid::policy::Policy;
 use selvedge_family::grid::room::Ground;
 use selvedge_family::grid::site::{AXES, Site};
+use selvedge_family::uses;
 use selvedge_model::fabric::{Fabric, Role};
 use selvedge_model::fault::Target;
 use selvedge_model::id::{PartId, PoolId, PortId};
@@ -43,6 +44,9 @@ pub struct Layout {
     pub seats: IdVec<PartId, u64>,
     /// How the parts of each pool stand on a grid, if they do.
     pub sites: IdVec<PoolId, Option<Site>>,
+    /// Whether the parts of each pool are joined through circuit switches, so that each of them
+    /// needs all of its cables, whoever its neighbours are.
+    pub switched: IdVec<PoolId, bool>,
     /// By which rule cells of a grid are chosen.
     pub policy: Policy,
 }
@@ -64,6 +68,8 @@ impl Layout {
         }
         for parts in layout.pools.iter() {
             layout.sites.push(selvedge_family::site_of(fabric, parts));
+            let first = parts.first();
+            layout.switched.push(first.is_some_and(|it| uses::is_switched(fabric, *it)));
         }
         layout
     }
@@ -71,6 +77,12 @@ impl Layout {
     /// Whether the parts of `pool` stand on a grid.
     pub fn is_sited(&self, pool: PoolId) -> bool {
         self.sites[pool].is_some()
+    }
+
+    /// Whether all of a part of `pool` is sound, with its fibres to circuit switches: all parts of
+    /// a pool have those, or none.  A cable to a neighbour concerns those who hold both.
+    pub fn is_sound(&self, pool: PoolId, part: &PartState) -> bool {
+        if self.switched[pool] { part.is_whole() } else { part.is_whole_inside() }
     }
 
     /// Seats of all parts together.
@@ -90,10 +102,16 @@ impl PartState {
         self.out == 0 && self.links_out.is_empty()
     }
 
-    /// Whether a cable that leads directly to another part of `place`, and that is used there, is
-    /// out of use.
-    pub fn is_cut_within(&self, place: &Place) -> bool {
-        self.cut.iter().any(|it| place.has_part(it.to) && !place.is_without(it.port))
+    /// Whether something that a job on `place`, which has `hold` of this part, uses is out of use.
+    pub fn hits(&self, fabric: &Fabric, hold: Hold, place: &Place) -> bool {
+        if !self.is_sound(hold.seats) {
+            return true;
+        }
+        // Fibres to circuit switches are counted, all other cables are listed.
+        let is_switched = self.cut.len() < usize::from(self.outer_out)
+            && uses::is_switched(fabric, hold.part)
+            && hold.seats == fabric.template_of(hold.part).all_seats();
+        is_switched || self.cut.iter().any(|it| uses::uses_cable(fabric, place, it.port))
     }
 
     /// Whether a job could use exactly these seats and the links among them, held or not.
@@ -147,23 +165,84 @@ impl<'a> Capacity<'a> {
     }
 
     /// Whether all of `part` is free and sound.
-    pub fn is_free(&self, part: PartId) -> bool {
-        self.held[part.idx()] == 0 && self.parts[part].is_whole()
+    pub fn is_free(&self, pool: PoolId, part: PartId) -> bool {
+        self.held[part.idx()] == 0 && self.layout.is_sound(pool, &self.parts[part])
     }
 
-    /// The parts of `pool` that are free and sound as a whole.
-    pub fn free_parts(&self, pool: PoolId) -> Vec<PartId> {
-        let parts = self.layout.pools[pool].iter();
-        parts.copied().filter(|&part| self.is_free(part)).collect()
-    }
-
-    /// How many parts of `pool` are free and sound.  On a grid a part beside a dead cable is: a
-    /// partition does without the cable.
+    /// How many parts of `pool` are free and sound, each by itself.
     pub fn n_free(&self, pool: PoolId) -> usize {
         let parts = self.layout.pools[pool].iter();
-        match self.layout.is_sited(pool) {
-            true => parts.filter(|it| self.is_free_inside(**it)).count(),
-            false => parts.filter(|it| self.is_free(**it)).count(),
+        parts.filter(|it| self.is_free(pool, **it)).count()
+    }
+
+    /// Free and sound parts of `pool` out of which a job may have any `n_parts`: no cable that it
+    /// would use is out of use.
+    pub fn free_parts(&self, pool: PoolId, n_parts: usize) -> Vec<PartId> {
+        let parts = self.layout.pools[pool].iter().copied();
+        let free = parts.filter(|&it| self.is_free(pool, it)).collect();
+        self.together(pool, n_parts, free, &[])
+    }
+
+    /// What a job keeps of the parts that it holds, where any would do, and what there is in place
+    /// of the others.
+    pub fn spares(&self, place: &Place) -> (Vec<PartId>, Vec<PartId>) {
+        let (pool, n_parts) = (place.pool, place.holds.len());
+        let is_there = |it: &&Hold| self.layout.seats[it.part] == it.seats;
+        let own = place.holds.iter().filter(is_there).map(|it| it.part);
+        let own = own.filter(|&it| self.layout.is_sound(pool, &self.parts[it])).collect();
+        let kept = self.together(pool, n_parts, own, &[]);
+        let parts = self.layout.pools[pool].iter().copied();
+        let free = parts.filter(|&it| self.is_free(pool, it)).collect();
+        let spares = self.together(pool, n_parts, free, &kept);
+        (kept, spares)
+    }
+
+    /// Those of `parts` that go together, and with those `kept`, in a job of `n_parts`.
+    ///
+    /// Of two with a dead cable between them one is left out: the one with more such neighbours, so
+    /// that few are.  (The fewest are a vertex cover of the dead cables; where no two of those
+    /// meet, this is it.)
+    fn together(
+        &self,
+        pool: PoolId,
+        n_parts: usize,
+        mut parts: Vec<PartId>,
+        kept: &[PartId],
+    ) -> Vec<PartId> {
+        if self.layout.switched[pool] {
+            return parts;
+        }
+        let cut = |part: PartId| self.parts[part].cut.iter().map(|it| it.to);
+        if n_parts <= 1 {
+            // One alone misses no cable: those that could go with others are left to them.
+            parts.sort_by_key(|it| std::cmp::Reverse(cut(*it).count()));
+            return parts;
+        }
+        // What takes no jobs is a switch, between all that are on it.
+        let is_alone = |to: PartId| self.layout.seats[to] == 0 || kept.contains(&to);
+        parts.retain(|it| !cut(*it).any(is_alone));
+        loop {
+            let n_apart = |part: PartId| {
+                let far: BTreeSet<PartId> = cut(part).filter(|it| parts.contains(it)).collect();
+                far.len()
+            };
+            let worst = parts.iter().map(|&it| (n_apart(it), it)).max();
+            let Some((_, part)) = worst.filter(|it| it.0 != 0) else { return parts };
+            parts.retain(|it| *it != part);
+        }
+    }
+
+    /// How many may be chosen from once `holds` were given back, where `n_before` could before.
+    pub fn n_free_with(
+        &self,
+        pool: PoolId,
+        n_parts: usize,
+        n_before: usize,
+        holds: &[Hold],
+    ) -> usize {
+        match self.layout.switched[pool] {
+            true => n_before + holds.iter().filter(|it| self.is_free(pool, it.part)).count(),
+            false => self.free_parts(pool, n_parts).len(),
         }
     }
 
@@ -203,8 +282,7 @@ impl<'a> Capacity<'a> {
         match need {
             Need::Whole { n_parts } => {
                 let n_parts = *n_parts as usize;
-                let free = self.layout.pools[pool].iter().filter(|&&part| self.is_free(part));
-                n_parts <= free.take(n_parts).count()
+                n_parts <= self.free_parts(pool, n_parts).len()
             }
             Need::Within { .. } => self.within(pool, need).is_some(),
             Need::Partition(wanted) => self.partition(pool, wanted).is_some(),
@@ -323,9 +401,16 @@ pub fn parts_of(fabric: &Fabric, target: Target) -> Vec<PartId> {
 pub fn outage(fabric: &Fabric, target: Target) -> BTreeMap<PartId, PartState> {
     let mut out: BTreeMap<PartId, PartState> = BTreeMap::new();
     match target {
-        Target::Part(part) if fabric.template_of(part).role == Role::CircuitSwitch => {
-            for peer in fabric.ports_of(part).filter_map(|port| fabric.peer_of(port)) {
-                out.entry(fabric.part_of_port(peer)).or_default().outer_out += 1;
+        Target::Part(to) if fabric.template_of(to).role != Role::Compute => {
+            let is_listed = fabric.template_of(to).role == Role::PacketSwitch;
+            for port in fabric.ports_of(to).filter_map(|port| fabric.peer_of(port)) {
+                let part = fabric.part_of_port(port);
+                if fabric.template_of(part).role != Role::Compute {
+                    continue;
+                }
+                let state = out.entry(part).or_default();
+                state.outer_out += 1;
+                state.cut.extend(is_listed.then_some(Cut { port, to }));
             }
         }
         Target::Part(part) => {
@@ -334,6 +419,10 @@ pub fn outage(fabric: &Fabric, target: Target) -> BTreeMap<PartId, PartState> {
         Target::Node(node) => {
             let (part, local) = fabric.node_local(node);
             let template = fabric.template_of(part);
+            if template.role != Role::Compute {
+                // What a switch is made of takes the switch along.
+                return self::outage(fabric, Target::Part(part));
+            }
             // A CPU has no seats of its own: what it serves goes with its machine.
             let parent = template.nodes()[local].parent;
             out.entry(part).or_default().out = match (template.seats_under(local), parent) {
@@ -351,14 +440,16 @@ pub fn outage(fabric: &Fabric, target: Target) -> BTreeMap<PartId, PartState> {
                 out.entry(part).or_default().links_out.push(ends);
             }
             None => {
-                let ends = parts_of(fabric, target);
-                let ports = [fabric.link(link).source, fabric.link(link).target];
-                for &part in &ends {
+                let (a, b) = (fabric.link(link).source, fabric.link(link).target);
+                for (port, far) in [(a, b), (b, a)] {
+                    let (part, to) = (fabric.part_of_port(port), fabric.part_of_port(far));
+                    if fabric.template_of(part).role != Role::Compute {
+                        continue;
+                    }
+                    let is_listed = fabric.template_of(to).role != Role::CircuitSwitch;
                     let state = out.entry(part).or_default();
                     state.outer_out += 1;
-                    let here = ports.iter().find(|it| fabric.part_of_port(**it) == part);
-                    let others = ends.iter().filter(|it| **it != part);
-                    state.cut.extend(others.zip(here).map(|(&to, &port)| Cut { port, to }));
+                    state.cut.extend(is_listed.then_some(Cut { port, to }));
                 }
             }
         },
@@ -373,10 +464,5 @@ impl PartState {
         self.links_out.extend_from_slice(&outage.links_out);
         self.outer_out += outage.outer_out;
         self.cut.extend_from_slice(&outage.cut);
-    }
-
-    /// Whether a job that holds these seats, with outer links or without, is hit.
-    pub fn hits(&self, seats: u64, outer: bool) -> bool {
-        !self.is_sound(seats) || (outer && self.outer_out != 0)
     }
 }

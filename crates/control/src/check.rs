@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use selvedge_model::fabric::{Fabric, Role, Side};
 use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, NodeId, PartId, PortId};
-use selvedge_model::job::{Hold, Place};
+use selvedge_model::job::{Demand, Hold, Place};
 use selvedge_model::unit::Span;
 
 use crate::planted::Defect;
@@ -152,8 +152,11 @@ fn taken<'a>(
     let mut found = Vec::new();
     let mut taken: BTreeMap<PartId, Vec<(JobId, u64)>> = BTreeMap::new();
     for (job, place) in places {
-        // Whoever takes a part whole uses its outer links too.
+        // Whoever takes a part whole uses its outer links too: those through circuit switches if it
+        // is joined by a shape, those to packet switches if it has somebody to reach.
         let whole = place.holds.iter().all(|hold| is_all(fabric, hold));
+        let is_shaped = matches!(state.jobs[job].spec.demand, Demand::Shape(_));
+        let is_alone = place.holds.len() == 1;
         for hold in &place.holds {
             let part = hold.part;
             let known = &state.parts[part];
@@ -162,9 +165,12 @@ fn taken<'a>(
             }
             let links_out = known.links_out.iter().any(|ends| hold.seats & ends == *ends);
             // A cable that leads directly to a part concerns only those who hold both and use it.
-            let is_unused = |it: &&Cut| !place.has_part(it.to) || place.is_without(it.port);
-            let n_unused = known.cut.iter().filter(is_unused).count();
-            let outer_out = whole && n_unused < usize::from(known.outer_out);
+            let is_used = |it: &Cut| match fabric.template_of(it.to).role {
+                Role::PacketSwitch => !is_alone,
+                _ => place.has_part(it.to) && !place.is_without(it.port),
+            };
+            let through = is_shaped && known.cut.len() < usize::from(known.outer_out);
+            let outer_out = whole && (through || known.cut.iter().any(is_used));
             if known.out & hold.seats != 0 || links_out || outer_out || fabric.part(part).retired {
                 found.push(Violation::PartOut { job, part });
             }

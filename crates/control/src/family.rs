@@ -8,6 +8,7 @@ use selvedge_family::graph::forward::Tables;
 use selvedge_family::torus::shape::{Shape, ShapeError};
 use selvedge_family::torus::wiring::WiringError;
 use selvedge_family::torus::{self, path, place, wiring};
+use selvedge_family::uses;
 use selvedge_model::fabric::{Fabric, Role};
 use selvedge_model::fault::Target;
 use selvedge_model::id::{NodeId, PartId, PoolId, PortId};
@@ -205,16 +206,29 @@ pub fn xconnects(
     }
 }
 
-/// Whether jobs with this need use the outer links of their parts.
-pub fn is_outer(need: &Need) -> bool {
-    match need {
-        Need::Whole { .. } => true,
-        Need::Within { .. } | Need::Partition(_) => false,
-    }
+/// Whether a job on `place` uses the cable at `port`, an end on one of its parts.
+pub fn uses_cable(fabric: &Fabric, place: &Place, port: PortId) -> bool {
+    uses::uses_cable(fabric, place, port)
 }
 
-/// Whether jobs with this need use the cables from one of their parts to another, and no others.
-pub fn is_among(need: &Need) -> bool {
+/// Whether a job on `place` uses `target`, as far as that is a cable: what lies in a part is judged
+/// by the seats that it holds.
+pub fn uses_as_cable(fabric: &Fabric, place: &Place, target: Target) -> bool {
+    let Target::Link(link) = target else { return true };
+    let ends = [fabric.link(link).source, fabric.link(link).target];
+    let is_cable = fabric.cable_at(ends[0]).is_some();
+    !is_cable || ends.into_iter().any(|it| uses::uses_cable(fabric, place, it))
+}
+
+/// Whether mirrors are turned for a job on `place`.
+pub fn is_switched(fabric: &Fabric, place: &Place) -> bool {
+    let mut parts = place.holds.iter().map(|it| it.part);
+    parts.all(|it| uses::is_switched(fabric, it) && uses::holds_whole(fabric, place, it))
+}
+
+/// Whether the parts of jobs with this need are joined by cables alone, over which their chips
+/// forward to one another.
+pub fn is_joined(need: &Need) -> bool {
     matches!(need, Need::Partition(_))
 }
 
@@ -247,9 +261,7 @@ pub fn discover(
                 n_chips_lost: wrong.n_lost,
             });
         }
-        Demand::Parts(_) => {
-            &|part| network_ports(fabric, part).map(|it| fabric.peer_of(it)).collect()
-        }
+        Demand::Parts(_) => &|part| peers_among(fabric, place, part),
     };
     let mut ports = Vec::new();
     for (hold, seen) in place.holds.iter().zip(seen) {
@@ -263,11 +275,14 @@ pub fn discover(
     if ports.is_empty() { Ok(()) } else { Err(Differs { ports, n_chips_lost: 0 }) }
 }
 
-/// What the ports of a part of a partition ought to see, as far as that is in the partition.
+/// What the ports of a part ought to see, as far as the job uses what is there: the links within
+/// it, and its cables.
 fn peers_among(fabric: &Fabric, place: &Place, part: PartId) -> Vec<Option<PortId>> {
-    let is_ours =
-        |port: &PortId| place.has_part(fabric.part_of_port(*port)) && !place.is_without(*port);
-    network_ports(fabric, part).map(|port| fabric.peer_of(port).filter(is_ours)).collect()
+    let peer = |port: PortId| match fabric.cable_at(port) {
+        Some(_) if !uses_cable(fabric, place, port) => None,
+        _ => fabric.peer_of(port),
+    };
+    network_ports(fabric, part).map(peer).collect()
 }
 
 /// The network ports of a part, in order.

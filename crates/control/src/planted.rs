@@ -64,11 +64,13 @@ pub enum Defect {
     OldPlanTaken,
     /// Jobs that run through a switch leave it because it does not answer.
     SilenceEvicts,
+    /// Jobs leave a part when any cable of it is out of use, whether they use it or not.
+    NeighbourEvicts,
 }
 
 impl Defect {
     /// All defects.
-    pub const ALL: [Defect; 27] = [
+    pub const ALL: [Defect; 28] = [
         Defect::AcknowledgedBeforeSync,
         Defect::GenerationIgnored,
         Defect::StaleTakenForDone,
@@ -96,6 +98,7 @@ impl Defect {
         Defect::ShareIgnored,
         Defect::OldPlanTaken,
         Defect::SilenceEvicts,
+        Defect::NeighbourEvicts,
     ];
 
     /// As people write it.
@@ -128,6 +131,7 @@ impl Defect {
             Defect::ShareIgnored => "share_ignored",
             Defect::OldPlanTaken => "old_plan_taken",
             Defect::SilenceEvicts => "silence_evicts",
+            Defect::NeighbourEvicts => "neighbour_evicts",
         }
     }
 

@@ -37,7 +37,7 @@ pub enum ReadingsError {
 }
 
 /// Holds the readings of `part` against the thresholds of its plant; only what a job on `seats`
-/// uses counts, its outer links only if `outer`.
+/// uses counts, and of the cables that leave the part those at the ports that it `uses`.
 ///
 /// # Errors
 /// [`ReadingsError`].
@@ -45,7 +45,7 @@ pub fn judge(
     fabric: &Fabric,
     part: PartId,
     seats: u64,
-    outer: bool,
+    uses: &dyn Fn(PortId) -> bool,
     readings: &Readings,
 ) -> Result<Vec<Finding>, ReadingsError> {
     let template = fabric.template_of(part);
@@ -85,7 +85,7 @@ pub fn judge(
         if !is_noisy && !is_dim {
             continue;
         }
-        let Some(target) = link_in_use(fabric, part, seats, outer, port) else { continue };
+        let Some(target) = link_in_use(fabric, part, seats, uses, port) else { continue };
         let (symptom, value) = match (errors, is_noisy) {
             (u16::MAX, _) => (Symptom::LinkDown, u32::from(errors)),
             (_, true) => (Symptom::LinkDegraded, u32::from(errors)),
@@ -185,7 +185,7 @@ fn link_in_use(
     fabric: &Fabric,
     part: PartId,
     seats: u64,
-    outer: bool,
+    uses: &dyn Fn(PortId) -> bool,
     port: usize,
 ) -> Option<Target> {
     let template = fabric.template_of(part);
@@ -193,9 +193,10 @@ fn link_in_use(
         let ends = template.seats_of_link(inner);
         return (ends & seats == ends).then(|| Target::Link(fabric.link_at(part, inner & !1)));
     }
-    let link = fabric.link_from(fabric.port_at(part, port))?;
+    let end = fabric.port_at(part, port);
+    let link = fabric.link_from(end)?;
     let here = template.seats_under(template.ports()[port].node as usize);
-    (outer && here & seats == here).then(|| Target::Link(even(link)))
+    (here & seats == here && uses(end)).then(|| Target::Link(even(link)))
 }
 
 /// The direction of a link by which the pair is named.
@@ -235,7 +236,7 @@ mod tests {
             loss: vec![0; template.network_ports().len()],
         };
         change(&mut readings);
-        let found = judge(fabric, part, template.all_seats(), true, &readings);
+        let found = judge(fabric, part, template.all_seats(), &|_| true, &readings);
         found.expect("the right lengths").iter().map(|it| (it.symptom, it.value)).collect()
     }
 
@@ -254,7 +255,8 @@ mod tests {
             };
             readings.link_errors[place] = u16::MAX;
             let all = template.all_seats();
-            let findings = judge(fabric, part, all, true, &readings).expect("the right lengths");
+            let findings =
+                judge(fabric, part, all, &|_| true, &readings).expect("the right lengths");
             let down = findings.iter().filter(|it| it.symptom == Symptom::LinkDown);
             found.extend(down.map(|it| fabric.path(it.target)));
         }

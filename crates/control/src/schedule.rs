@@ -339,7 +339,7 @@ pub(crate) fn place_in(
 ) -> Option<Place> {
     match job.need {
         Need::Whole { n_parts } => {
-            let parts = free.free_parts(pool);
+            let parts = free.free_parts(pool, *n_parts as usize);
             let is_enough = *n_parts as usize <= parts.len();
             is_enough.then(|| family::arrange(view.fabric, job.demand, pool, &parts, view.current))
         }
@@ -364,7 +364,9 @@ fn spare_room(view: &View<'_>, free: &Capacity<'_>, pool: PoolId, need: &Need) -
         return 0;
     }
     match need {
-        Need::Whole { .. } => u32::try_from(free.free_parts(pool).len()).unwrap_or(u32::MAX),
+        Need::Whole { n_parts } => {
+            u32::try_from(free.free_parts(pool, *n_parts as usize).len()).unwrap_or(u32::MAX)
+        }
         Need::Within { .. } => {
             view.layout.pools[pool].iter().map(|&part| free.free_seats(part)).sum()
         }

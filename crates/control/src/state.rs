@@ -169,16 +169,16 @@ pub struct PartState {
     pub links_out: Vec<u64>,
     /// How many outer links cannot be used.
     pub outer_out: u16,
-    /// Those of them that lead directly to another part, with no switch between.
+    /// Those of them that lead to another part or to a packet switch: to no circuit switch.
     pub cut: Vec<Cut>,
 }
 
-/// One end of a cable that is out of use and leads directly from a part to another.
+/// One end of a cable that is out of use and leads from a part to another, or to a packet switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cut {
     /// The end on this part.
     pub port: PortId,
-    /// The part on which its other end is.
+    /// The part or packet switch on which its other end is.
     pub to: PartId,
 }
 

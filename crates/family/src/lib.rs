@@ -23,6 +23,8 @@ mod build;
 
 mod bisection;
 
+pub mod uses;
+
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::{NodeId, PartId, PortId};
 

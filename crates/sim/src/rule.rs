@@ -7,6 +7,7 @@
 //! | requalification, probation, budgets | what is told and answered, in its order (`trust`) |
 //! | who passes whom, owners' shares in moves | limits, by the judge's own count (`fair`) |
 //! | starts and stays on what is out | the cables (`reach`) |
+//! | who is stopped, and whose start fails | what is at fault in its place (`needless`) |
 //! | generations, read before written | what leaves for the switches |
 //! | nothing forgotten, replays to the same state | the journal after a crash |
 //!
@@ -16,6 +17,7 @@
 
 pub(crate) mod book;
 mod fair;
+mod needless;
 mod reach;
 mod trust;
 
@@ -23,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_control::core::{Adopted, Core};
 use selvedge_control::input::{Answer, Errand, Exit, Input};
-use selvedge_control::note::{FailWhy, Note, StopWhy};
+use selvedge_control::note::{FailWhy, Note, Stage, StopWhy};
 use selvedge_control::state::{Job, JobState, Timer};
 use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::{Symptom, Target};
@@ -36,6 +38,7 @@ use crate::limits;
 use crate::task::{Phase, Task};
 use book::{Book, Deed};
 use fair::Fair;
+use needless::Needless;
 use trust::Trust;
 
 /// A rule that was broken.
@@ -50,6 +53,10 @@ pub enum Violation {
     PlacedOnOut { job: JobId, path: String, since: Moment },
     #[error("{job} has to leave {switch}, of which nothing is known but that it does not answer")]
     LeftForSilence { job: JobId, switch: PartId },
+    #[error("{job} has to leave its place for {path}, of which it uses nothing")]
+    LeftForNothing { job: JobId, path: String },
+    #[error("start {attempt} of {job} failed at {stage:?}, and nothing that it uses was at fault")]
+    FailedForNothing { job: JobId, attempt: u32, stage: Stage },
     #[error("the tasks of {job} still run on a part that is out since {since}")]
     Stayed { job: JobId, since: Moment },
     #[error("the core knows {known} jobs, {accepted} were accepted")]
@@ -147,6 +154,7 @@ pub struct Rules {
     book: Book,
     fair: Fair,
     trust: Trust,
+    needless: Needless,
     /// When the process last started again.
     restarted_at: Moment,
     /// The newest generation that was told of.
@@ -208,6 +216,7 @@ impl Rules {
 
     /// The core has handled record `number`, and adopted these plans.
     pub(crate) fn planned(&mut self, now: Moment, core: &Core, number: u64, plans: &[Adopted]) {
+        self.needless.handled(core);
         let found = self.fair.planned(core, number, plans);
         found.into_iter().for_each(|it| self.found(now, it));
     }
@@ -222,6 +231,7 @@ impl Rules {
         self.book.crashed(newest);
         self.fair.crashed(newest);
         self.trust.restarted(core);
+        self.needless.restarted();
         self.restarted_at = now;
         self.generation_before = self.generation.max(core.state().generation);
         self.read.clear();
@@ -233,9 +243,8 @@ impl Rules {
 
     /// The core tells people.
     pub(crate) fn noted(&mut self, now: Moment, note: &Note, core: &Core) {
-        if let Some(violation) = self.trust.noted(now, note, core) {
-            self.found(now, violation);
-        }
+        let found = [self.trust.noted(now, note, core), self.needless.noted(note, core)];
+        found.into_iter().flatten().for_each(|it| self.found(now, it));
         match note {
             &Note::BlueprintAdopted { generation, .. } => {
                 let newest = self.generation;
@@ -284,10 +293,11 @@ impl Rules {
         let mut touched = Vec::new();
         for (job, task) in plant.tasks().live() {
             let Some(place) = &task.place else { continue };
-            let outer = reach::is_outer(before, place);
             for part in place.holds.iter().map(|it| it.part) {
-                let same = |port| before.peer_of(port) == after.peer_of(port);
-                if after.part(part).retired || outer && !before.ports_of(part).all(same) {
+                let mut ports = before.ports_of(part);
+                if after.part(part).retired
+                    || ports.any(|it| reach::is_rejoined(before, after, it, place))
+                {
                     touched.push(Violation::PlantTouched { job, part });
                 }
             }

@@ -122,7 +122,7 @@ impl Tally {
                 continue;
             }
             let state = &core.state().parts[part_id];
-            let sound = state.out == 0 && state.links_out.is_empty() && state.outer_out == 0;
+            let sound = core.layout().is_sound(pool, state);
             counts[pool.idx()] += usize::from(sound);
         }
         for (samples, n_sound) in self.sound.iter_mut().zip(counts) {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{JobId, PartId, PortId};
-use selvedge_model::job::Place;
 use selvedge_model::unit::Generation;
 
 use crate::capacity;
@@ -117,15 +116,11 @@ impl Core {
         }
         let job = self.job_at(errand, Stage::Inspecting)?;
         self.awaits(errand, part)?;
-        let outer = family::is_outer(self.need_of(job));
-        let hold = self.place_of(job).holds.iter().find(|it| it.part == part).copied();
+        let place = self.place_of(job);
+        let hold = place.holds.iter().find(|it| it.part == part).copied();
         let hold = hold.expect("awaited parts are the job's");
-        let among = family::is_among(self.need_of(job));
-        let uses = outer || among;
-        let mut findings = preflight::judge(&self.fabric, part, hold.seats, uses, readings)?;
-        if among {
-            findings.retain(|it| self.is_among(it.target, self.place_of(job)));
-        }
+        let uses = |port: PortId| family::uses_cable(&self.fabric, place, port);
+        let findings = preflight::judge(&self.fabric, part, hold.seats, &uses, readings)?;
         for found in &findings {
             self.see(self.named(found.target), found.symptom, Some(found.value));
         }
@@ -145,16 +140,6 @@ impl Core {
         Ok(Accepted::Done)
     }
 
-    /// Whether a link is one of a partition's own: a cable to a board of another job is not, and
-    /// neither is one that the partition does without; true of anything but a link.
-    fn is_among(&self, target: Target, place: &Place) -> bool {
-        let Target::Link(link) = target else { return true };
-        let link = self.fabric.link(link);
-        [link.source, link.target]
-            .into_iter()
-            .all(|port| place.has_part(self.fabric.part_of_port(port)) && !place.is_without(port))
-    }
-
     fn exercised(&mut self, errand: Errand, failed: &[Target]) -> Result<Accepted, Refused> {
         for &target in failed {
             self.known_target(target)?;
@@ -163,8 +148,9 @@ impl Core {
             return self.case_exercised(case, errand, failed);
         }
         let job = self.job_at(errand, Stage::Exercising)?;
-        let (among, place) = (family::is_among(self.need_of(job)), self.place_of(job));
-        let is_own = |it: &&Target| !among || self.is_among(self.named(**it), place);
+        // What a device says of a cable that the job does without is another's to hear.
+        let place = self.place_of(job);
+        let is_own = |it: &&Target| family::uses_as_cable(&self.fabric, place, self.named(**it));
         let failed: Vec<Target> = failed.iter().filter(is_own).copied().collect();
         for &target in &failed {
             self.see(self.named(target), Symptom::ExerciseFailed, None);

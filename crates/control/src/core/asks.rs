@@ -414,16 +414,19 @@ impl Core {
         }
         for &job in &self.state.active {
             let known = &self.state.jobs[job];
-            let outer = family::is_outer(self.need_of(job));
-            for hold in known.place.iter().chain(&known.next).flat_map(|it| &it.holds) {
-                let same_cables = || {
-                    let mut ports = self.fabric.ports_of(hold.part);
-                    ports.all(|port| self.fabric.peer_of(port) == fabric.peer_of(port))
+            for place in known.place.iter().chain(&known.next) {
+                // A cable that it would use once it is there changes how it is joined, too.
+                let uses = |port: PortId| {
+                    family::uses_cable(&self.fabric, place, port)
+                        || family::uses_cable(fabric, place, port)
                 };
-                let uses_cables = outer || family::is_among(self.need_of(job));
-                if fabric.part(hold.part).retired || uses_cables && !same_cables() {
-                    let what = self.fabric.part(hold.part).name.to_string();
-                    return Err(Refused::PlantBusy { what, job });
+                let is_same = |port: PortId| self.fabric.peer_of(port) == fabric.peer_of(port);
+                for part in place.holds.iter().map(|it| it.part) {
+                    let mut used = self.fabric.ports_of(part).filter(|&it| uses(it));
+                    if fabric.part(part).retired || !used.all(is_same) {
+                        let what = self.fabric.part(part).name.to_string();
+                        return Err(Refused::PlantBusy { what, job });
+                    }
                 }
             }
         }

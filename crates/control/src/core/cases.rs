@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Severity, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, NodeId, PartId};
 use selvedge_model::job::{Hold, Place};
@@ -27,7 +26,7 @@ use crate::output::Command;
 use crate::planted::Defect;
 use crate::settings::Level;
 use crate::state::{Case, Closing, Drain, JobState, PartState, Timer};
-use crate::{family, health, preflight};
+use crate::{health, preflight};
 
 impl Core {
     /// A symptom was seen: open a case, or add to the one there is.
@@ -59,6 +58,7 @@ impl Core {
         }
         let case = self.open(target, symptom, severity, value);
         self.act(case, self.state.settings.level);
+        // Where it is only observed it joins what was only observed.
         self.absorb(case);
         self.weigh_silence(target);
     }
@@ -77,11 +77,21 @@ impl Core {
             _ => (Symptom::LinkDown, ABSORB_MAX),
         };
         let since = self.state.now;
+        let is_out = self.drain_by(case).is_some();
+        // What is only observed, or held back, takes no drain of another along.
+        let may_join = |other: CaseState| match other {
+            CaseState::Observed => true,
+            CaseState::Draining | CaseState::Waiting => is_out,
+            CaseState::UnderRepair
+            | CaseState::Verifying
+            | CaseState::Probation { .. }
+            | CaseState::Closed => false,
+        };
         let is_its = |it: &CaseId| {
             let other = &self.state.cases[*it];
             *it != case
                 && other.symptom == consequence
-                && matches!(other.state, CaseState::Draining | CaseState::Waiting)
+                && may_join(other.state)
                 && (other.n_tests, &other.taken_by) == (0, &None)
                 && since.since(other.opened) <= window
                 && (self.concerns(target, other.target) || self.is_at(other.target, target))
@@ -276,6 +286,7 @@ impl Core {
             self.hasten(job);
         }
         self.left();
+        self.absorb(case);
     }
 
     /// Takes the target of a case that was only observed out of use, as a person wants it.
@@ -358,10 +369,8 @@ impl Core {
         let outage = capacity::outage(&self.fabric, target);
         let uses = |job: &JobId| {
             let known = &self.state.jobs[*job];
-            let outer = family::is_outer(self.need_of(*job));
-            let among = family::is_among(self.need_of(*job));
-            let places = known.place.iter().filter(|_| is_such(&known.state));
-            places.into_iter().any(|place| is_hit(&outage, place, outer, among))
+            let mut places = known.place.iter().filter(|_| is_such(&known.state));
+            places.any(|place| self.is_hit(&outage, place))
         };
         self.state.active.iter().copied().filter(uses).collect()
     }
@@ -476,7 +485,7 @@ impl Core {
         self.case_awaits(case, errand)?;
         self.awaits(errand, part)?;
         let all = self.fabric.template_of(part).all_seats();
-        let findings = preflight::judge(&self.fabric, part, all, true, readings)?;
+        let findings = preflight::judge(&self.fabric, part, all, &|_| true, readings)?;
         let target = self.state.cases[case].target;
         let failed = findings.iter().find(|it| {
             let another = self.case_over(it.target).is_some_and(|other| other != case);
@@ -570,22 +579,24 @@ impl Core {
         ours.iter().any(|(part, out)| {
             theirs.get(part).is_some_and(|it| {
                 let touches = it.links_out.iter().any(|ends| ends & out.out != 0);
-                let outer = it.outer_out != 0 && self.outer_end_on(found, *part, out.out);
+                let outer = it.outer_out != 0 && self.is_plugged_in(found, target);
                 it.out & out.out != 0 || touches || outer
             })
         })
     }
 
-    /// Whether a cable ends on one of these seats of `part`.
-    fn outer_end_on(&self, found: Target, part: PartId, seats: u64) -> bool {
+    /// Whether a cable is plugged into a part or node of one, or into what is in it.
+    fn is_plugged_in(&self, found: Target, whole: Target) -> bool {
         let Target::Link(link) = found else { return true };
         let link = self.fabric.link(link);
-        [link.source, link.target].into_iter().any(|port| {
-            let (at, local) = self.fabric.port_local(port);
-            let template = self.fabric.template_of(at);
-            at == part
-                && template.role == Role::Compute
-                && template.seats_under(template.ports()[local].node as usize) & seats != 0
+        let up = |node: &NodeId| self.fabric.parent_of(*node);
+        [link.source, link.target].into_iter().any(|port| match whole {
+            Target::Part(part) => part == self.fabric.part_of_port(port),
+            Target::Node(node) => {
+                let mut around = std::iter::successors(Some(self.fabric.node_of_port(port)), up);
+                around.any(|it| it == node)
+            }
+            Target::Port(_) | Target::Link(_) => false,
         })
     }
 
@@ -705,33 +716,31 @@ impl Core {
     pub fn must_leave_since(&self, job: JobId) -> Option<Moment> {
         let known = self.state.jobs.get(job)?;
         let place = known.place.as_ref()?;
-        let outer = family::is_outer(self.need_of(job));
-        let among = family::is_among(self.need_of(job));
         let mut oldest: Option<Moment> = None;
         for (target, drains) in &self.state.drains {
             let Some(since) = drains.iter().filter(|it| it.evicts).map(|it| it.since).min() else {
                 continue;
             };
             let outage = capacity::outage(&self.fabric, *target);
-            if is_hit(&outage, place, outer, among) {
+            if self.is_hit(&outage, place) {
                 oldest = Some(oldest.map_or(since, |it| it.min(since)));
             }
         }
         oldest
     }
 
+    /// Whether `outage` takes something away that a job on `place` uses.
+    fn is_hit(&self, outage: &BTreeMap<PartId, PartState>, place: &Place) -> bool {
+        let any_cable = self.state.settings.has(Defect::NeighbourEvicts);
+        let hits = |out: &PartState, hold: Hold| {
+            out.hits(&self.fabric, hold, place) || any_cable && out.outer_out != 0
+        };
+        let mut holds = place.holds.iter();
+        holds.any(|it| outage.get(&it.part).is_some_and(|out| hits(out, *it)))
+    }
+
     /// The longest that a running job may stay on a part that it must leave.
     pub fn leave_max(&self) -> Span {
         self.state.settings.notice + self.state.settings.grace
     }
-}
-
-/// Whether `outage` takes something away that a job on `place` uses: its outer links if it is
-/// `outer`, the cables from one of its parts to another if it is joined `among` them.
-fn is_hit(outage: &BTreeMap<PartId, PartState>, place: &Place, outer: bool, among: bool) -> bool {
-    place.holds.iter().any(|hold| {
-        outage
-            .get(&hold.part)
-            .is_some_and(|out| out.hits(hold.seats, outer) || among && out.is_cut_within(place))
-    })
 }

@@ -10,8 +10,8 @@ use crate::limits::{BACKOFF_MAX, STARTS_MAX, TIMELINE_MAX};
 use crate::note::{FailWhy, Note, Stage, StopWhy};
 use crate::output::Command;
 use crate::planted::Defect;
+use crate::schedule;
 use crate::state::{Event, JobState, QueueKey, Timer};
-use crate::{family, schedule};
 
 /// Whether a job that must stop gets its notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,12 +239,9 @@ impl Core {
         self.state.settings.backoff.times(factor).min(BACKOFF_MAX)
     }
 
-    /// Lets a job wait for spares on the healthy parts that it has.
+    /// Lets a job wait on the healthy parts that it has: for spares, where any would do, or until
+    /// it is known what was with its tasks.  Whatever its family, nobody gets them meanwhile.
     fn keep(&mut self, job: JobId, why: StopWhy, not_before: Moment) {
-        if !family::is_outer(self.need_of(job)) {
-            self.requeue(job, why, not_before);
-            return;
-        }
         let since = self.state.jobs[job].submitted;
         self.state.awaited.remove(&self.errand(job));
         self.state.seen.remove(&job);
@@ -259,6 +256,12 @@ impl Core {
         self.dirty = true;
         if self.state.now < not_before {
             self.set_timer(Timer::Job(job), not_before);
+        }
+        let hit = matches!(why, StopWhy::Fault { .. } | StopWhy::Lost);
+        if hit && self.state.settings.has(Defect::RequeueLost) {
+            self.clear_timer(Timer::Job(job));
+            self.release(job);
+            return;
         }
         self.left();
     }
@@ -280,10 +283,6 @@ impl Core {
         let preempted = matches!(why, StopWhy::Preempted { .. } | StopWhy::Moved { .. });
         let since = if preempted { self.state.now } else { self.state.jobs[job].submitted };
         self.wait_anew(job, since, not_before);
-        let hit = matches!(why, StopWhy::Fault { .. } | StopWhy::Lost);
-        if hit && self.state.settings.has(Defect::RequeueLost) {
-            self.dequeue(job);
-        }
         self.event(job, Event::Requeued);
         self.note(Note::JobRequeued { job, why, not_before });
     }
@@ -302,15 +301,10 @@ impl Core {
 
     /// The job's tasks are dead, and its new place is held for it.
     fn moved(&mut self, job: JobId, why: StopWhy) {
-        let outer = family::is_outer(self.need_of(job));
-        let parts = &self.state.parts;
-        let among = family::is_among(self.need_of(job));
+        let (fabric, parts) = (&self.fabric, &self.state.parts);
         let is_sound = |place: &Place| {
             let mut holds = place.holds.iter();
-            holds.all(|it| {
-                let part = &parts[it.part];
-                !(part.hits(it.seats, outer) || among && part.is_cut_within(place))
-            })
+            holds.all(|it| !parts[it.part].hits(fabric, *it, place))
         };
         // Where it was to go may have failed since: then it waits like any other.
         let Some(next) = self.state.jobs[job].next.take_if(|it| is_sound(it)) else {

@@ -4,6 +4,7 @@ use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{Demand, Need};
 use selvedge_model::unit::Moment;
 
+use crate::check;
 use crate::core::jobs::Haste;
 use crate::core::{Adopted, Core, count};
 use crate::limits::BACKFILL_DEPTH;
@@ -12,7 +13,6 @@ use crate::planted::Defect;
 use crate::schedule::swap::{Resuming, Swap};
 use crate::schedule::{self, Busy, Plan, View, Waiting};
 use crate::state::{Job, JobState};
-use crate::{check, family};
 
 /// What the scheduler reads of the waiting and the busy, borrowed from the state.
 pub(super) struct Rows<'a> {
@@ -48,7 +48,7 @@ impl Core {
             .map(|&job| Resuming {
                 job,
                 place: self.place_of(job),
-                outer: family::is_outer(self.need_of(job)),
+                swaps: matches!(**self.need_of(job), Need::Whole { .. }),
             })
             .collect();
         let swaps = self.with_view(&[], &[], |view| schedule::swap::plan(view, &resuming));

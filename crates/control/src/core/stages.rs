@@ -57,7 +57,7 @@ impl Core {
         let attempt = known.attempt;
         self.event(job, Event::Placed);
         self.note(Note::JobPlaced { job, attempt, n_parts, kept_parts });
-        if family::is_outer(self.need_of(job)) {
+        if family::is_switched(&self.fabric, self.place_of(job)) {
             self.enter_wiring(job);
         } else {
             self.enter(job, Stage::Inspecting);
@@ -118,7 +118,7 @@ impl Core {
     /// The digest of the job's forwarding tables.  Those of a partition follow from its place; they
     /// are looked at each time before they are sent.
     fn table_of(&mut self, job: JobId, place: &Place) -> Option<u64> {
-        if !family::is_among(self.need_of(job)) {
+        if !family::is_joined(self.need_of(job)) {
             let demand = self.state.jobs[job].spec.demand.clone();
             return Some(*self.tables.entry(demand).or_insert_with_key(family::table_digest));
         }

@@ -7,6 +7,7 @@
 mod world;
 
 mod breaker;
+mod cables;
 mod faults;
 mod forecasts;
 mod lives;

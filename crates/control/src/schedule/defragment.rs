@@ -96,19 +96,20 @@ struct Try<'a> {
 
 impl<'a> Try<'a> {
     fn make_room(&mut self, pool: PoolId, n_parts: usize, movable: &[Movable<'a>]) -> bool {
-        let mut n_free = self.free.free_parts(pool).len();
-        self.emptied.extend(self.free.free_parts(pool));
+        let free = self.free.free_parts(pool, n_parts);
+        let mut n_free = free.len();
+        self.emptied.extend(free);
         for part in self.by_cost(pool, movable) {
             if n_parts <= n_free {
                 return true;
             }
-            if self.empty(part, movable) {
+            if self.empty(pool, part, movable) {
                 n_free += 1;
             }
         }
         let mut whole: Vec<&Movable<'a>> = movable
             .iter()
-            .filter(|it| it.place.pool == pool && family::is_outer(it.need))
+            .filter(|it| it.place.pool == pool && matches!(it.need, Need::Whole { .. }))
             .collect();
         whole.sort_by_key(|it| (it.place.n_seats(), it.job));
         for job in whole {
@@ -116,7 +117,7 @@ impl<'a> Try<'a> {
                 return true;
             }
             if self.leave_pool(pool, job) {
-                n_free += job.place.holds.iter().filter(|it| self.free.is_free(it.part)).count();
+                n_free = self.free.n_free_with(pool, n_parts, n_free, &job.place.holds);
             }
         }
         n_parts <= n_free
@@ -127,7 +128,7 @@ impl<'a> Try<'a> {
         let mut parts: Vec<(u32, PartId)> = Vec::new();
         for &part in &self.view.layout.pools[pool] {
             let held = self.free.held(part);
-            let on = movable.iter().filter(|it| !family::is_outer(it.need));
+            let on = movable.iter().filter(|it| !matches!(it.need, Need::Whole { .. }));
             let seats = on
                 .flat_map(|it| &it.place.holds)
                 .filter(|it| it.part == part)
@@ -141,7 +142,7 @@ impl<'a> Try<'a> {
     }
 
     /// Moves all jobs off `part` onto parts that are partly held anyway; all or none.
-    fn empty(&mut self, part: PartId, movable: &[Movable<'a>]) -> bool {
+    fn empty(&mut self, pool: PoolId, part: PartId, movable: &[Movable<'a>]) -> bool {
         let before = (self.free.clone(), self.left.clone(), self.moves.len(), self.lost);
         self.emptied.insert(part);
         let on = movable.iter().filter(|it| it.place.holds.iter().any(|hold| hold.part == part));
@@ -152,12 +153,12 @@ impl<'a> Try<'a> {
                 (self.free, self.left, self.lost) = (before.0, before.1, before.3);
                 return false;
             };
-            let pool = self.view.fabric.part(hold.part).pool.expect("parts that take jobs");
+            let into = self.view.fabric.part(hold.part).pool.expect("parts that take jobs");
             self.free.give(&job.place.holds);
             self.free.take(&[hold]);
-            self.moves.push((job.job, Place::of(pool, vec![hold])));
+            self.moves.push((job.job, Place::of(into, vec![hold])));
         }
-        if self.free.is_free(part) {
+        if self.free.is_free(pool, part) {
             return true;
         }
         // Somebody was moved onto it before.

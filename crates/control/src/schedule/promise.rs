@@ -70,11 +70,12 @@ fn earliest_in(
     let mut then = free.clone();
     match need {
         Need::Whole { n_parts } => {
-            let mut n_free = then.free_parts(pool).len();
+            let n_parts = *n_parts as usize;
+            let mut n_free = then.free_parts(pool, n_parts).len();
             for (at, holds) in leaving(view, started, pool) {
                 then.give(holds);
-                n_free += holds.iter().filter(|it| then.is_free(it.part)).count();
-                if *n_parts as usize <= n_free {
+                n_free = then.n_free_with(pool, n_parts, n_free, holds);
+                if n_parts <= n_free {
                     return Some(Promise {
                         at: at.max(view.now),
                         pool,
@@ -154,7 +155,7 @@ impl<'a> Guard<'a> {
             Need::Whole { n_parts } => *n_parts as usize,
             Need::Within { .. } | Need::Partition(_) => 0,
         };
-        let n_then = then.free_parts(promise.pool).len();
+        let n_then = then.free_parts(promise.pool, n_head).len();
         Self { promise, n_head, then, n_then }
     }
 
@@ -188,7 +189,7 @@ impl<'a> Guard<'a> {
             }
             Need::Within { .. } | Need::Partition(_) => {
                 let place = place_in(view, free, self.promise.pool, job)?;
-                let is_lost = |hold: &&Hold| self.then.is_free(hold.part);
+                let is_lost = |hold: &&Hold| self.then.is_free(self.promise.pool, hold.part);
                 let n_lost = place.holds.iter().filter(is_lost).count();
                 (self.n_head + n_lost <= self.n_then).then_some(place)
             }
@@ -199,7 +200,7 @@ impl<'a> Guard<'a> {
     pub(crate) fn take(&mut self, place: &Place, ends: Moment) {
         if place.pool == self.promise.pool && self.is_outlived_by(ends) {
             self.then.take(&place.holds);
-            self.n_then = self.then.free_parts(self.promise.pool).len();
+            self.n_then = self.then.free_parts(self.promise.pool, self.n_head).len();
         }
     }
 }

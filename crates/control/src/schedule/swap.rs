@@ -18,8 +18,8 @@ pub struct Resuming<'a> {
     pub job: JobId,
     /// What it holds.
     pub place: &'a Place,
-    /// Whether it uses outer links.
-    pub outer: bool,
+    /// Whether any parts would do in place of those that it has.
+    pub swaps: bool,
 }
 
 /// What becomes of such a job.
@@ -48,19 +48,20 @@ pub fn plan(view: &View<'_>, resuming: &[Resuming<'_>]) -> Vec<Swap> {
 }
 
 fn substituted(view: &View<'_>, free: &Capacity<'_>, job: &Resuming<'_>) -> Option<Place> {
+    let mut place = job.place.clone();
     let is_lost = |hold: &Hold| {
         view.layout.seats[hold.part] & hold.seats != hold.seats
-            || view.parts[hold.part].hits(hold.seats, job.outer)
+            || view.parts[hold.part].hits(view.fabric, *hold, job.place)
     };
-    let mut place = job.place.clone();
     if !place.holds.iter().any(is_lost) {
         return Some(place);
     }
-    if !job.outer {
+    if !job.swaps {
         return None;
     }
-    let mut spares = free.free_parts(place.pool).into_iter();
-    for hold in place.holds.iter_mut().filter(|it| is_lost(it)) {
+    let (kept, spares) = free.spares(&place);
+    let mut spares = spares.into_iter();
+    for hold in place.holds.iter_mut().filter(|it| !kept.contains(&it.part)) {
         let spare: PartId = spares.next()?;
         hold.part = spare;
         hold.seats = view.layout.seats[spare];

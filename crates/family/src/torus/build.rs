@@ -29,7 +29,7 @@ pub(crate) struct Slots<'a> {
 /// on, then its cubes, numbered over all pods, then the fibres: 96 to a cube.
 pub(crate) fn add(layout: &mut Layout, slots: &Slots<'_>, power: &Power) {
     let pod = slots.pod;
-    let cube = layout.template("cube", hardware::cube);
+    let cube = layout.template(hardware::TEMPLATE, hardware::cube);
     let switch = layout.template("ocs", hardware::switch);
     let pool = Some(layout.pool(&format!("pod{pod}")));
     let prefix = pod_prefix(pod);

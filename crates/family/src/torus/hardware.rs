@@ -15,6 +15,8 @@ use selvedge_model::unit::{BitRate, Span};
 
 /// Chips along each side of a cube.
 pub const SIDE: usize = 4;
+/// The name of a cube's inner structure.
+pub const TEMPLATE: &str = "cube";
 /// Chips of a cube.
 pub const CHIPS: usize = 64;
 /// Machines of a cube.
@@ -160,7 +162,7 @@ pub fn cube() -> Template {
         links.push(LinkSpec { a, b: a + 1, attrs: PCIE });
     }
     let seats = (0..CHIPS).map(|seat| (first_chip + seat) as u32).collect();
-    Template::new("cube", Role::Compute, nodes, ports, links, seats)
+    Template::new(TEMPLATE, Role::Compute, nodes, ports, links, seats)
         .expect("64 seats, and every port linked once")
 }
 

@@ -153,7 +153,7 @@ pub(crate) const AT_ONCE_CHIPS_MAX: usize = 64;
 /// The chips of the partition that a job has and the links that it uses between them.
 pub(crate) fn partition(shell: &Shell, id: JobId, job: &Job) -> Option<Graph> {
     let core = shell.core();
-    let place = job.place.as_ref().filter(|_| family::is_among(core.need_of(id)))?;
+    let place = job.place.as_ref().filter(|_| family::is_joined(core.need_of(id)))?;
     let fabric = core.fabric();
     let seats = |part| fabric.template_of(part).seats().iter().map(move |it| (part, *it as usize));
     let chips = place.holds.iter().flat_map(|it| seats(it.part));

@@ -380,7 +380,8 @@ pub(crate) fn pod_views(shell: &Shell) -> Vec<PodView> {
                     pod.n_chips += u64::from(template.all_seats().count_ones());
                     pod.chips_used += u64::from(known.held.count_ones());
                     pod.chips_out += u64::from(known.out.count_ones());
-                    pod.cubes_free += usize::from(known.held == 0 && known.is_whole());
+                    let is_sound = shell.core().layout().is_sound(pool, known);
+                    pod.cubes_free += usize::from(known.held == 0 && is_sound);
                 }
             }
         }

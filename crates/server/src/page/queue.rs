@@ -198,7 +198,7 @@ fn fits(shell: &Shell, pool: PoolId) -> Vec<(&'static str, usize)> {
         let need = shape.need();
         let mut room = Capacity::now(layout, parts);
         if let Need::Whole { n_parts } = need {
-            return room.free_parts(pool).len() / n_parts as usize;
+            return room.free_parts(pool, n_parts as usize).len() / n_parts as usize;
         }
         let mut n = 0;
         while let Some(hold) = room.within(pool, &need) {

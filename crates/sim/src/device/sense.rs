@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use selvedge_control::family;
 use selvedge_control::input::{Errand, Readings};
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::Target;
-use selvedge_model::id::{PartId, PortId};
+use selvedge_model::id::{PartId, PoolId, PortId};
 use selvedge_model::job::{Hold, Place};
 use selvedge_model::unit::CentiDb;
 
@@ -136,20 +137,17 @@ impl Plant {
         if matches!(errand, Errand::Case(..)) && !self.light.any_dark() {
             return found.into_iter().collect();
         }
+        // Nobody says in which pool; nor which cables the job does without, so their findings are
+        // named too.
+        let place = Place::of(PoolId::new(0), holds.to_vec());
         for hold in holds {
             // A part under repair is joined to nothing: its outer links are not exercised.
-            self.exercise_part(*hold, holds, matches!(errand, Errand::Job(..)), &mut found);
+            self.exercise_part(*hold, &place, matches!(errand, Errand::Job(..)), &mut found);
         }
         found.into_iter().collect()
     }
 
-    fn exercise_part(
-        &self,
-        hold: Hold,
-        holds: &[Hold],
-        joined: bool,
-        found: &mut BTreeSet<Target>,
-    ) {
+    fn exercise_part(&self, hold: Hold, place: &Place, joined: bool, found: &mut BTreeSet<Target>) {
         let (light, fabric, part) = (&self.light, &self.fabric, hold.part);
         let form = &light.forms[fabric.part(part).template];
         let base = fabric.port_at(part, 0).idx();
@@ -173,7 +171,12 @@ impl Plant {
         for local in form.net.iter().map(|&it| it as usize) {
             let port = PortId::at(base + local);
             let outer = fabric.cable_at(port).is_some();
-            if !outer || form.seats_at[local] & dead != 0 || self.leads_away(port, holds) {
+            // Under test a cable is looked at from whatever end is free.
+            let is_used = match joined {
+                true => family::uses_cable(fabric, place, port),
+                false => !self.leads_away(port, &place.holds),
+            };
+            if !outer || form.seats_at[local] & dead != 0 || !is_used {
                 continue;
             }
             let lit = if joined { light.seen(port).is_some() } else { !light.cable_dark(port) };
@@ -252,14 +255,12 @@ impl Plant {
                     && light.seen(PortId::at(base + local as usize)).is_none()
             });
         let whole = hold.seats == self.fabric.template_of(hold.part).all_seats();
-        let is_lost = |end: PortId| {
-            let is_used = !self.leads_away(end, &place.holds) && !place.is_without(end);
-            light.seen(end).is_none() && is_used
-        };
+        let is_lost =
+            |end: PortId| light.seen(end).is_none() && family::uses_cable(&self.fabric, place, end);
         inner_dark || (whole && light.any_dark() && self.outer_ends(hold.part).any(is_lost))
     }
 
-    /// Whether a target lies under a hold: a node with held seats, or a link that it uses.
+    /// Whether a target lies under a hold: a node with held seats, or a link between such.
     pub(super) fn is_under(&self, target: Target, hold: Hold) -> bool {
         match target {
             Target::Part(part) => part == hold.part,
@@ -273,24 +274,9 @@ impl Plant {
                     let seats = self.fabric.template_of(part).seats_of_link(local);
                     part == hold.part && seats & hold.seats == seats
                 }
-                None => {
-                    let link = self.fabric.link(link);
-                    self.is_outer(link.source, hold) || self.is_outer(link.target, hold)
-                }
+                None => false,
             },
-            Target::Port(port) => {
-                let end = self.fabric.peer_of(port);
-                self.is_outer(port, hold) || end.is_some_and(|end| self.is_outer(end, hold))
-            }
+            Target::Port(_) => false,
         }
-    }
-
-    fn is_outer(&self, port: PortId, hold: Hold) -> bool {
-        let part = self.fabric.part_of_port(port);
-        let template = self.fabric.template_of(part);
-        part == hold.part
-            && template.role == Role::Compute
-            && template.all_seats() == hold.seats
-            && self.fabric.cable_at(port).is_some()
     }
 }

@@ -102,7 +102,7 @@ impl Drawn {
 }
 
 /// Pods whose cubes stand on slots with some room beside them, so that others may come; or machines
-/// of boards.
+/// of boards, or hosts.
 fn pods(size: &Size, dice: &mut Dice) -> String {
     let (n_cubes, n_pods) = (size.n_cubes, size.n_pods);
     let n_slots = n_cubes + dice.index(3);
@@ -116,8 +116,68 @@ fn pods(size: &Size, dice: &mut Dice) -> String {
         Kind::Boards([width, height]) => {
             format!("family = \"tpuv2\"\ngrid = \"{}x{}\"", 2 * width, 2 * height)
         }
+        Kind::Hosts => format!("family = \"hosts\"\nhosts = {n_cubes}"),
+        Kind::Toy => return format!("format = 1\nname = \"judged\"\n{TOY}"),
     };
-    format!("format = 1\nname = \"judged\"\n{}", format!("\n[[pod]]\n{family}\n").repeat(n_pods))
+    let pods = format!("\n[[pod]]\n{family}\n").repeat(n_pods);
+    let cables = if size.kind == Kind::Hosts { joined(n_pods, n_cubes) } else { String::new() };
+    format!("format = 1\nname = \"judged\"\n{pods}{cables}")
+}
+
+/// Two hosts with a cable between them.
+const TOY: &str = r#"
+[[template]]
+name = "toy"
+nodes = [
+  { name = "m0", kind = "machine" },
+  { name = "gpu0", kind = "chip", parent = "m0" },
+  { name = "gpu1", kind = "chip", parent = "m0" },
+]
+ports = [
+  { name = "gpu0/a", node = "gpu0" },
+  { name = "gpu1/a", node = "gpu1" },
+  { name = "m0/port", node = "m0" },
+]
+links = [{ a = "gpu0/a", b = "gpu1/a", kind = "nvlink", gbps = 900, latency_ns = 300 }]
+seats = ["gpu0", "gpu1"]
+[[part]]
+name = "host0"
+template = "toy"
+pool = "toys"
+[[part]]
+name = "host1"
+template = "toy"
+pool = "toys"
+[[cable]]
+a = "host0/m0/port"
+b = "host1/m0/port"
+gbps = 100
+"#;
+
+/// What joins hosts: a cable from each to the next of its pod, and a switch for each pod.
+fn joined(n_pods: usize, n_hosts: usize) -> String {
+    let ports = (0..n_hosts).map(|it| format!("{{ name = \"p{it}\", node = \"s\" }}"));
+    let ports = ports.collect::<Vec<_>>().join(", ");
+    let mut text = format!(
+        "\n[[template]]\nname = \"tor\"\nrole = \"packet-switch\"\n\
+         nodes = [{{ name = \"s\", kind = \"switch\" }}]\nports = [{ports}]\n"
+    );
+    let mut cable = |a: String, b: String| {
+        text.push_str(&format!("\n[[cable]]\na = \"{a}\"\nb = \"{b}\"\ngbps = 400\n"));
+    };
+    for pod in 0..n_pods {
+        for nth in 0..n_hosts {
+            let host = pod * n_hosts + nth;
+            cable(format!("host{host}/nic0/port"), format!("tor{pod}/p{nth}"));
+            if nth + 1 < n_hosts {
+                cable(format!("host{host}/nic1/port"), format!("host{}/nic2/port", host + 1));
+            }
+        }
+    }
+    for pod in 0..n_pods {
+        text.push_str(&format!("\n[[part]]\nname = \"tor{pod}\"\ntemplate = \"tor\"\n"));
+    }
+    text
 }
 
 fn dials(dice: &mut Dice) -> Dials {
@@ -159,15 +219,21 @@ pub(super) enum Kind {
     Groups([usize; 2]),
     /// Boards of a static grid of chips, along x and y.
     Boards([usize; 2]),
+    /// Hosts in a row, with a switch between them all.
+    Hosts,
+    /// Two hosts with a cable between them.
+    Toy,
 }
 
 impl Kind {
-    /// One seed of ten has boards, in turn of either kind.
+    /// One seed of ten has boards, in turn of either kind, and one has hosts.
     fn draw(seed: u64) -> Self {
         let dice = &mut Dice::new(seed, "families");
         let sides = [2 + dice.index(2), 2 + dice.index(4)];
         match seed % 20 {
+            3 => Kind::Hosts,
             7 => Kind::Groups(sides),
+            13 => Kind::Toy,
             17 => Kind::Boards(sides),
             _ => Kind::Cubes,
         }
@@ -178,6 +244,8 @@ impl Kind {
             Kind::Cubes => "cubes",
             Kind::Groups(_) => "hyper-square boards",
             Kind::Boards(_) => "boards of a grid",
+            Kind::Hosts => "hosts",
+            Kind::Toy => "toy hosts",
         }
     }
 }
@@ -203,13 +271,15 @@ impl Size {
         let always = seed.is_multiple_of(ALWAYS_EVERY);
         let reviews = !always && dice.below(2) == 0 && kind == Kind::Cubes;
         let n_pods = if reviews || dice.below(5) == 0 { 2 } else { 1 };
+        let n_pods = if kind == Kind::Toy { 1 } else { n_pods };
         let (most, n_jobs, n_hours) = match (always, reviews) {
             (true, _) => (2, 16, 72),
             (false, true) => (5, 200 + dice.index(100), 36),
             (false, false) => (15 / n_pods, 60 + dice.index(50), 72),
         };
         let n_cubes = match (kind, 2 + dice.index(most)) {
-            (Kind::Cubes, n) => n,
+            (Kind::Cubes | Kind::Hosts, n) => n,
+            (Kind::Toy, _) => 2,
             (Kind::Groups([a, b]) | Kind::Boards([a, b]), _) => a * b,
         };
         let end = Moment::START + Span::hours(24 + dice.below(n_hours));
@@ -278,6 +348,9 @@ fn jobs(dice: &mut Dice, size: &Size) -> Vec<(Moment, Happening)> {
                 demand: match size.kind {
                     Kind::Cubes => Demand::Shape(shapes[dice.index(shapes.len())].to_string()),
                     Kind::Groups(sides) | Kind::Boards(sides) => partition(dice, sides),
+                    Kind::Hosts | Kind::Toy => {
+                        Demand::Parts(u32::try_from(1 + dice.index(n_cubes)).expect("a dozen"))
+                    }
                 },
                 priority: u8::try_from(dice.below(10)).expect("below 10"),
                 preemptible: dice.chance(preemptible_share),

@@ -129,6 +129,11 @@ fn some_path(dice: &mut Dice, kind: Kind, n_cubes: usize) -> String {
         (Kind::Groups(sides), _) => format!("{}/C/east", board(sides)),
         (Kind::Boards(sides), 2) => format!("{}/chip1.0", board(sides)),
         (Kind::Boards(sides), _) => format!("{}/chip1.0/+x", board(sides)),
+        (Kind::Hosts | Kind::Toy, 0) => format!("host{cube}"),
+        (Kind::Hosts | Kind::Toy, 1) => format!("host{cube}/m0"),
+        (Kind::Hosts | Kind::Toy, 2) => format!("host{cube}/gpu1"),
+        (Kind::Hosts, _) => format!("host{cube}/nic{}/port", cube % 3),
+        (Kind::Toy, _) => format!("host{cube}/m0/port"),
     }
 }
 
@@ -211,6 +216,9 @@ fn redeploy(world: &mut World, dice: &mut Dice, by: &str) {
     for _ in 0..TRIES {
         let (pod, slot) = (dice.index(4), dice.below(64));
         let changed = replanned(world, |plant| {
+            if plant.pods.is_empty() {
+                return;
+            }
             let idx = pod % plant.pods.len();
             let Family::Tpuv4 { cubes, deployed } = &mut plant.pods[idx].family else { return };
             let slot = u16::try_from(slot).expect("below 64") % *cubes;

@@ -242,6 +242,8 @@ impl Room {
         let mut pools = layout.pools.ids();
         let serves = |pool: &PoolId| family::serves(fabric, layout, *pool, demand);
         match core.need_of(job).as_ref() {
+            // Which parts go together where a cable between them is dead is not known here.
+            Need::Whole { .. } if core.state().parts.iter().any(|it| !it.cut.is_empty()) => None,
             Need::Whole { n_parts } => Some(pools.any(|pool| {
                 let parts = layout.pools[pool].iter().filter(|it| {
                     let known = &core.state().parts[**it];

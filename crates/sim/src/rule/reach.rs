@@ -48,9 +48,17 @@ pub(super) fn hits(fabric: &Fabric, target: Target, place: &Place) -> bool {
             let leads_there =
                 |port| fabric.peer_of(port).is_some_and(|peer| fabric.part_of_port(peer) == part);
             let mut parts = place.holds.iter().map(|it| it.part);
-            is_outer(fabric, place) && parts.any(|it| fabric.ports_of(it).any(leads_there))
+            is_whole(fabric, place) && parts.any(|it| fabric.ports_of(it).any(leads_there))
+        }
+        // Whoever sends over a switch uses a cable to it.
+        Target::Part(part) if fabric.template_of(part).role == Role::PacketSwitch => {
+            let mut cables = fabric.ports_of(part).filter_map(|it| Some([it, fabric.peer_of(it)?]));
+            cables.any(|it| is_cable_used(fabric, it, place))
         }
         Target::Part(part) => place.holds.iter().any(|it| it.part == part),
+        Target::Node(node) if !takes_jobs(fabric, fabric.part_of_node(node)) => {
+            hits(fabric, Target::Part(fabric.part_of_node(node)), place)
+        }
         Target::Node(node) => {
             let (part, seats) = seats_of(fabric, node);
             place.holds.iter().any(|it| it.part == part && it.seats & seats != 0)
@@ -62,24 +70,38 @@ pub(super) fn hits(fabric: &Fabric, target: Target, place: &Place) -> bool {
                 let ends = fabric.template_of(part).seats_of_link(local);
                 place.holds.iter().any(|it| it.part == part && it.seats & ends == ends)
             }
-            None => {
-                let ports = ends_of(fabric, link);
-                let ends = ports.map(|port| fabric.part_of_port(port));
-                let holds = |part| place.holds.iter().any(|it| it.part == part);
-                // A cable with no switch at either end is used by whoever holds both parts, unless
-                // the place was made without it.
-                let takes_jobs = |part| fabric.template_of(part).role == Role::Compute;
-                let is_used = match ends.into_iter().all(takes_jobs) {
-                    true => {
-                        ends.into_iter().all(holds)
-                            && !ports.iter().any(|port| place.without.contains(port))
-                    }
-                    false => ends.into_iter().any(holds),
-                };
-                is_outer(fabric, place) && is_used
-            }
+            None => is_cable_used(fabric, ends_of(fabric, link), place),
         },
     }
+}
+
+/// Whether a job on `place` uses the cable between two ports, by who holds what is at its ends.
+fn is_cable_used(fabric: &Fabric, ports: [PortId; 2], place: &Place) -> bool {
+    let ends = ports.map(|port| fabric.part_of_port(port));
+    let is_held = |part: &PartId| place.holds.iter().any(|it| it.part == *part);
+    let roles = ends.map(|part| fabric.template_of(part).role);
+    let is_used = match roles {
+        // With no switch at either end it is used by whoever holds both parts, unless the place was
+        // made without it.
+        [Role::Compute, Role::Compute] => {
+            ends.iter().all(is_held) && !ports.iter().any(|port| place.without.contains(port))
+        }
+        // Through mirrors also the one part that there is meets itself.
+        _ if roles.contains(&Role::CircuitSwitch) => ends.iter().any(is_held),
+        // To a switch that passes on what is sent one goes to reach others.
+        _ => ends.iter().any(is_held) && 1 < place.holds.len(),
+    };
+    is_whole(fabric, place) && is_used
+}
+
+/// Whether a change from one fabric to another takes the cable at `port`, or brings one there, that
+/// a job on `place` uses.
+pub(super) fn is_rejoined(before: &Fabric, after: &Fabric, port: PortId, place: &Place) -> bool {
+    let (was, is) = (before.peer_of(port), after.peer_of(port));
+    let used = |fabric, far: Option<PortId>| {
+        far.is_some_and(|far| is_cable_used(fabric, [port, far], place))
+    };
+    was != is && (used(before, was) || used(after, is))
 }
 
 /// The ports at both ends of a link.
@@ -105,9 +127,13 @@ pub(super) fn contains(fabric: &Fabric, whole: Target, target: Target) -> bool {
     false
 }
 
-/// Whether jobs on such a place use the cables between parts: those that hold parts whole.
-pub(super) fn is_outer(fabric: &Fabric, place: &Place) -> bool {
+/// Whether a place is of whole parts.
+fn is_whole(fabric: &Fabric, place: &Place) -> bool {
     place.holds.iter().all(|it| it.seats == fabric.template_of(it.part).all_seats())
+}
+
+fn takes_jobs(fabric: &Fabric, part: PartId) -> bool {
+    fabric.template_of(part).role == Role::Compute
 }
 
 pub(super) fn is_switch(fabric: &Fabric, part: PartId) -> bool {

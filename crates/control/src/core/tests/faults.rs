@@ -318,8 +318,8 @@ fn a_chip_below_its_threshold_fails_the_intent_check() {
             7s Drained target: cube0/chip1.0.0 by: Case(case0)
             7s CaseMoved case: case0 state: Draining
             7s JobNotified job: job0 attempt: 1 why: Fault case: case0
-            7s CaseMoved case: case0 state: Waiting
             7s JobRequeued job: job0 why: Fault case: case0 not_before: 7.000s
+            7s CaseMoved case: case0 state: Waiting
             7s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
             22s JobStarted job: job0 attempt: 2 waited: 17s
             26s JobStarted job: job1 attempt: 1 waited: 21s

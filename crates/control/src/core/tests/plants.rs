@@ -36,11 +36,9 @@ fn two_hosts_serve_and_heal_like_any_plant() {
         expect![[r#"
             5s JobSubmitted job: job0
             5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
-            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            5s BlueprintDone plan: plan0 job: job0
               refused: 4x4x4 does not fit this plant: its largest pool has 0 parts for it
-            25s JobStarted job: job0 attempt: 1 waited: 20s
-              a attempt 1 Running since: 25.000s on host0
+            20s JobStarted job: job0 attempt: 1 waited: 15s
+              a attempt 1 Running since: 20.000s on host0
             305s CaseOpened case: case0 target: host0/gpu3 symptom: ChipFailed severity: Fatal
             305s Drained target: host0/gpu3 by: Case(case0)
             305s CaseMoved case: case0 state: Draining
@@ -49,11 +47,9 @@ fn two_hosts_serve_and_heal_like_any_plant() {
             306s JobRequeued job: job0 why: Fault case: case0 not_before: 306.000s
             306s CaseMoved case: case0 state: Waiting
             306s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
-            306s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            306s BlueprintDone plan: plan1 job: job0
-            326s JobStarted job: job0 attempt: 2 waited: 321s
+            321s JobStarted job: job0 attempt: 2 waited: 316s
             366s CaseMoved case: case0 state: UnderRepair
-              a attempt 2 Running since: 326.000s on host1
+              a attempt 2 Running since: 321.000s on host1
               out host0/gpu3 by Case(case0)
               case0 host0/gpu3 ChipFailed UnderRepair
             605s JobSubmitted job: job1
@@ -61,14 +57,12 @@ fn two_hosts_serve_and_heal_like_any_plant() {
             918s CaseMoved case: case0 state: Probation until: 1518.000s
             1518s Undrained target: host0/gpu3 by: Case(case0)
             1518s CaseMoved case: case0 state: Closed
-            2126s JobStopped job: job0 attempt: 2 exit: Done kept: 1800
-            2126s JobFinished job: job0
-            2126s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
-            2126s BlueprintAdopted plan: plan2 parent: None generation: g5 job: job1 n_switches: 0 n_removed: 0 n_added: 0
-            2126s BlueprintDone plan: plan2 job: job1
-            2146s JobStarted job: job1 attempt: 1 waited: 1541s
-            2746s JobStopped job: job1 attempt: 1 exit: Done kept: 600
-            2746s JobFinished job: job1
+            2121s JobStopped job: job0 attempt: 2 exit: Done kept: 1800
+            2121s JobFinished job: job0
+            2121s JobPlaced job: job1 attempt: 1 n_parts: 2 kept_parts: 0
+            2136s JobStarted job: job1 attempt: 1 waited: 1531s
+            2736s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+            2736s JobFinished job: job1
               a attempt 2 Finished
               both attempt 1 Finished
         "#]],

@@ -41,9 +41,7 @@ fn a_third_mark_within_a_day_keeps_new_jobs_off_the_machine_and_the_old_one_runs
         expect![[r#"
             5s JobSubmitted job: job0
             5s JobPlaced job: job0 attempt: 1 n_parts: 6 kept_parts: 0
-            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            5s BlueprintDone plan: plan0 job: job0
-            25s JobStarted job: job0 attempt: 1 waited: 20s
+            20s JobStarted job: job0 attempt: 1 waited: 15s
             305s ReplicaMarked target: host1 job: Some(job0) rank: 2 set: 1 call: 4711
             305s CaseOpened case: case0 target: host1 symptom: Marked severity: Transient
             905s CaseMoved case: case0 state: Closed
@@ -54,24 +52,22 @@ fn a_third_mark_within_a_day_keeps_new_jobs_off_the_machine_and_the_old_one_runs
             5705s CaseOpened case: case2 target: host1 symptom: Marked severity: Degraded
             5705s Drained target: host1 by: Case(case2)
             5705s CaseMoved case: case2 state: Draining
-              a attempt 1 Running since: 25.000s on host0 host1 host2 host3 host4 host5
+              a attempt 1 Running since: 20.000s on host0 host1 host2 host3 host4 host5
               out host1 by Case(case2)
               case2 host1 Marked Draining
             9305s JobSubmitted job: job1
-            21625s JobStopped job: job0 attempt: 1 exit: Done kept: 21600
-            21625s CaseMoved case: case2 state: Waiting
-            21625s JobFinished job: job0
-            21685s CaseMoved case: case2 state: UnderRepair
-            22225s CaseMoved case: case2 state: Verifying
-            22237s CaseMoved case: case2 state: Probation until: 22837.000s
-            22837s Undrained target: host1 by: Case(case2)
-            22837s CaseMoved case: case2 state: Closed
-            22837s JobPlaced job: job1 attempt: 1 n_parts: 6 kept_parts: 0
-            22837s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 0 n_removed: 0 n_added: 0
-            22837s BlueprintDone plan: plan1 job: job1
-            22857s JobStarted job: job1 attempt: 1 waited: 13552s
-            26457s JobStopped job: job1 attempt: 1 exit: Done kept: 3600
-            26457s JobFinished job: job1
+            21620s JobStopped job: job0 attempt: 1 exit: Done kept: 21600
+            21620s CaseMoved case: case2 state: Waiting
+            21620s JobFinished job: job0
+            21680s CaseMoved case: case2 state: UnderRepair
+            22220s CaseMoved case: case2 state: Verifying
+            22232s CaseMoved case: case2 state: Probation until: 22832.000s
+            22832s Undrained target: host1 by: Case(case2)
+            22832s CaseMoved case: case2 state: Closed
+            22832s JobPlaced job: job1 attempt: 1 n_parts: 6 kept_parts: 0
+            22847s JobStarted job: job1 attempt: 1 waited: 13542s
+            26447s JobStopped job: job1 attempt: 1 exit: Done kept: 3600
+            26447s JobFinished job: job1
               a attempt 1 Finished
               b attempt 1 Finished
         "#]],

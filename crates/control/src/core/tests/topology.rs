@@ -64,32 +64,28 @@ fn a_host_whose_file_is_wrong_is_kept_out_until_the_file_is_mended() {
         expect![[r#"
             5s JobSubmitted job: job0
             5s JobPlaced job: job0 attempt: 1 n_parts: 3 kept_parts: 0
-            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            5s BlueprintDone plan: plan0 job: job0
-            12s CaseOpened case: case0 target: host0 symptom: TopologyFaulty severity: Critical
-            12s Drained target: host0 by: Case(case0)
-            12s CaseMoved case: case0 state: Draining
-            12s JobNotified job: job0 attempt: 1 why: Fault case: case0
-            12s JobRequeued job: job0 why: Fault case: case0 not_before: 12.000s
-            12s CaseMoved case: case0 state: Waiting
-            72s CaseMoved case: case0 state: UnderRepair
-            612s CaseMoved case: case0 state: Verifying
-            614s CaseMoved case: case0 state: Waiting
-            674s CaseMoved case: case0 state: UnderRepair
-              both attempt 1 Queued since: 5.000s not_before: 12.000s held: false
+            7s CaseOpened case: case0 target: host0 symptom: TopologyFaulty severity: Critical
+            7s Drained target: host0 by: Case(case0)
+            7s CaseMoved case: case0 state: Draining
+            7s JobNotified job: job0 attempt: 1 why: Fault case: case0
+            7s JobRequeued job: job0 why: Fault case: case0 not_before: 7.000s
+            7s CaseMoved case: case0 state: Waiting
+            67s CaseMoved case: case0 state: UnderRepair
+            607s CaseMoved case: case0 state: Verifying
+            609s CaseMoved case: case0 state: Waiting
+            669s CaseMoved case: case0 state: UnderRepair
+              both attempt 1 Queued since: 5.000s not_before: 7.000s held: false
               out host0 by Case(case0)
               case0 host0 TopologyFaulty UnderRepair
             1205s PlantApplied version: 2 n_parts: 3 n_added: 0 n_retired: 0
-            1214s CaseMoved case: case0 state: Verifying
-            1226s CaseMoved case: case0 state: Probation until: 1826.000s
-            1826s Undrained target: host0 by: Case(case0)
-            1826s CaseMoved case: case0 state: Closed
-            1826s JobPlaced job: job0 attempt: 2 n_parts: 3 kept_parts: 0
-            1826s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g2 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            1826s BlueprintDone plan: plan1 job: job0
-            1846s JobStarted job: job0 attempt: 2 waited: 1841s
-            2446s JobStopped job: job0 attempt: 2 exit: Done kept: 600
-            2446s JobFinished job: job0
+            1209s CaseMoved case: case0 state: Verifying
+            1221s CaseMoved case: case0 state: Probation until: 1821.000s
+            1821s Undrained target: host0 by: Case(case0)
+            1821s CaseMoved case: case0 state: Closed
+            1821s JobPlaced job: job0 attempt: 2 n_parts: 3 kept_parts: 0
+            1836s JobStarted job: job0 attempt: 2 waited: 1831s
+            2436s JobStopped job: job0 attempt: 2 exit: Done kept: 600
+            2436s JobFinished job: job0
               both attempt 2 Finished
         "#]],
     );
@@ -109,20 +105,16 @@ fn a_doubtful_file_is_told_once_and_stops_nobody() {
         expect![[r#"
             5s JobSubmitted job: job0
             5s JobPlaced job: job0 attempt: 1 n_parts: 3 kept_parts: 0
-            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            5s BlueprintDone plan: plan0 job: job0
-            12s CaseOpened case: case0 target: host0 symptom: TopologyDoubtful severity: Transient
-            25s JobStarted job: job0 attempt: 1 waited: 20s
-            612s CaseMoved case: case0 state: Closed
-            625s JobStopped job: job0 attempt: 1 exit: Done kept: 600
-            625s JobFinished job: job0
+            7s CaseOpened case: case0 target: host0 symptom: TopologyDoubtful severity: Transient
+            20s JobStarted job: job0 attempt: 1 waited: 15s
+            607s CaseMoved case: case0 state: Closed
+            620s JobStopped job: job0 attempt: 1 exit: Done kept: 600
+            620s JobFinished job: job0
             1805s JobSubmitted job: job1
             1805s JobPlaced job: job1 attempt: 1 n_parts: 3 kept_parts: 0
-            1805s BlueprintAdopted plan: plan1 parent: None generation: g3 job: job1 n_switches: 0 n_removed: 0 n_added: 0
-            1805s BlueprintDone plan: plan1 job: job1
-            1825s JobStarted job: job1 attempt: 1 waited: 20s
-            2425s JobStopped job: job1 attempt: 1 exit: Done kept: 600
-            2425s JobFinished job: job1
+            1820s JobStarted job: job1 attempt: 1 waited: 15s
+            2420s JobStopped job: job1 attempt: 1 exit: Done kept: 600
+            2420s JobFinished job: job1
               a attempt 1 Finished
               b attempt 1 Finished
         "#]],

@@ -36,7 +36,7 @@ pub(super) fn make_room<'a>(
     wanted: &Partition,
     movable: &[Movable<'a>],
 ) -> Option<Try<'a>> {
-    let leavers = movable.iter().filter(|it| it.place.pool == pool && family::is_among(it.need));
+    let leavers = movable.iter().filter(|it| it.place.pool == pool && family::is_joined(it.need));
     let leavers: Vec<&Movable<'a>> = leavers.collect();
     let (layout, need) = (base.view.layout, Need::Partition(*wanted));
     let n_free: usize =

@@ -140,17 +140,21 @@ impl World {
             let node = Target::Node(fabric.node_at(hold.part, node as usize));
             if self.bad.contains(&node) { u16::MAX } else { 0 }
         });
-        let n_ports = template.network_ports().len();
         let link_errors = template.network_ports().iter().map(|&local| {
             let link = fabric.link_from(fabric.port_at(hold.part, local as usize));
             let is_dark = link.is_some_and(|it| self.dark.contains(&Target::Link(even(it))));
             if is_dark { u16::MAX } else { 0 }
         });
+        let losses = template.network_ports().iter().map(|&local| {
+            let cable = fabric.cable_at(fabric.port_at(hold.part, local as usize));
+            cable.map_or(0, |it| it.loss_expected.centi())
+        });
+        let loss = losses.collect();
         let readings = Readings {
             chip_errors: chip_errors.collect(),
             pcie_gbps: vec![126; template.seats().len()],
             link_errors: link_errors.collect(),
-            loss: vec![100; n_ports],
+            loss,
         };
         self.answer(2, Answer::Inspected { errand, part: hold.part, readings });
     }
