@@ -3,7 +3,7 @@
 //! [`nccl`] decides as NCCL does.  Around it: [`place`] names the parts, [`level`] what numbers
 //! mean in each version, [`change`] what can be asked and changed, [`decision`] what came of it
 //! and how two outcomes differ, [`explain`] why, [`message`] what a line of NCCL's
-//! log says.  [`matrix`] and [`picture`] show a server,
+//! log says, [`log`] what a whole one says of a server.  [`matrix`] and [`picture`] show a server,
 //! [`lint`] says what is wrong with its file, [`widest`] what it could carry, [`fleet`] which of
 //! many is odd.  Files are made too: [`vm`] for a guest from its server's and what [`lspci`] shows,
 //! and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`] makes a file a host of a plant,
@@ -28,6 +28,8 @@ pub mod explain;
 pub mod message;
 
 pub mod matrix;
+
+pub mod log;
 
 pub mod widest;
 

@@ -1,12 +1,10 @@
-//! The matrix from a log, and pictures of real servers; docs/topo.svg is one of them.
+//! Pictures of real servers; docs/topo.svg is one of them.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use expect_test::expect;
 use selvedge_family::host::change::Question;
-use selvedge_family::host::matrix::Matrix;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::{Strictness, read};
 use selvedge_family::host::picture::{Picture, svg};
@@ -14,56 +12,6 @@ use selvedge_family::host::picture::{Picture, svg};
 /// One of the real inputs; none where SELVEDGE_DATA is not set.
 fn real_input(path: &str) -> Option<PathBuf> {
     Some(PathBuf::from(env::var_os("SELVEDGE_DATA")?).join(path))
-}
-
-const LOG: &str = "\
-n:7:9 [0] NCCL INFO === System : maxBw 24.0 totalBw 240.0 ===
-n:7:9 [0] NCCL INFO CPU/0-0 (1/1/2)
-n:7:9 [0] NCCL INFO + PCI[24.0] - GPU/0-7000 (0)
-n:7:9 [0] NCCL INFO               + NVL[240.0] - NVS/0-0
-n:7:9 [0] NCCL INFO + PCI[24.0] - GPU/0-f000 (1)
-n:7:9 [0] NCCL INFO + PCI[24.0] - NIC/0-9000
-n:7:9 [0] NCCL INFO               + NET[25.0] - NET/0-a (0/b060/1/25.000000)
-n:7:9 [0] NCCL INFO GPU/0-7000 :GPU/0-7000 (0/5000.000000/LOC) GPU/0-f000 (2/240.000000/NVL) \
-CPU/0-0 (1/24.000000/PHB) NET/0-a (3/24.000000/PHB)
-n:8:9 [1] NCCL INFO GPU/0-7000 :GPU/0-7000 (0/5000.000000/LOC) GPU/0-f000 (2/1.000000/SYS)
-n:7:9 [0] NCCL INFO GPU/0-f000 :GPU/0-7000 (2/240.000000/NVL) GPU/0-f000 (0/5000.000000/LOC)
-n:7:9 [0] NCCL INFO NET/0-a :GPU/0-7000 (3/24.000000/PHB) GPU/0-f000 (3/24.000000/PHB)
-n:7:9 [0] NCCL INFO GPU Direct RDMA Enabled for GPU 7000 / HCA a (distance 8 <= 9), read 1
-n:7:9 [0] NCCL INFO GPU Direct RDMA Enabled for GPU 7000 / HCA a (distance 8 <= 9), read 0
-n:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via SHM/direct/direct
-";
-
-#[test]
-fn a_log_s_lines_make_the_matrix() {
-    let matrix = Matrix::in_log(LOG).expect("paths are spelled out");
-    expect![[r#"
-               GPU0  GPU1  NET10
-        GPU0   X     NVL!  PHB*
-        GPU1   NVL   X     ?
-        NET10  PHB*  PHB   X
-
-        GB/s   GPU0  GPU1  NET10
-        GPU0   X     240   24
-        GPU1   240   X     ?
-        NET10  24    24    X
-
-        !  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving
-
-        NVL  NVLink
-        PHB  through a CPU
-    "#]]
-    .assert_eq(&matrix.text());
-    assert_eq!(Matrix::in_log("nothing of the kind\nGPU/1 :broken (x/y/z) GPU/2"), None);
-}
-
-/// A log made of a view's own paths gives the view's own matrix again.
-#[test]
-fn no_cut_of_a_log_makes_it_panic() {
-    for at in 0..LOG.len() {
-        let _ = Matrix::in_log(&LOG[..at]);
-        let _ = Matrix::in_log(&LOG[at..]);
-    }
 }
 
 fn view(path: &Path, profile: Profile) -> selvedge_family::host::nccl::view::View {
@@ -109,5 +57,35 @@ fn every_real_server_can_be_drawn() {
             assert_eq!(drawn.contains("class=\"way\""), reached, "{} {profile}", path.display());
             assert!(!drawn.contains("NaN") && !drawn.contains("<&>"));
         }
+    }
+}
+
+/// Eight CPUs stand in two rows, and the way between two that are no neighbours is whole.
+#[test]
+fn a_way_over_eight_cpus_is_drawn_without_a_hole() {
+    let mut text = "<system version=\"1\">\n".to_owned();
+    for cpu in 0..8 {
+        text.push_str(&format!(
+            "<cpu numaid=\"{cpu}\" affinity=\"ff\" arch=\"x86_64\" vendor=\"AuthenticAMD\" \
+             familyid=\"23\" modelid=\"49\">\n<pci busid=\"0000:{cpu}1:00.0\" class=\"0x030200\" \
+             link_speed=\"16 GT/s\" link_width=\"16\">\n<gpu dev=\"{cpu}\" sm=\"80\" rank=\"{cpu}\" \
+             gdr=\"1\"/>\n</pci>\n</cpu>\n"
+        ));
+    }
+    let root = read(&(text + "</system>\n"), Strictness::Lenient { single_quotes: true });
+    let question = Question::new(root.expect("well-formed").root, Profile::V2_27_7);
+    let view = question.view().expect("NCCL takes it");
+    let gpus = view.gpus();
+    for (from, to) in [(0, 7), (0, 3), (5, 7), (4, 1), (2, 3)] {
+        let way = Some((gpus[from], gpus[to]));
+        let drawn = svg(&view, &Picture { title: "eight".to_owned(), way });
+        // PCI, between CPUs, PCI.
+        assert_eq!(drawn.matches("class=\"way\"").count(), 3, "{from} {to}");
+        let head = drawn.lines().next().expect("a line");
+        let size = |name: &str| -> f32 {
+            let (_, rest) = head.split_once(&format!(" {name}=\"")).expect("it has a size");
+            rest.split('"').next().and_then(|it| it.parse().ok()).expect("a number")
+        };
+        assert!(size("width") < 3.0 * size("height"), "{head}");
     }
 }

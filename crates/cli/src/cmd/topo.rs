@@ -15,6 +15,7 @@ mod show;
 mod what_if;
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -91,9 +92,9 @@ struct Dump {
 
 #[derive(Debug, clap::Args)]
 struct Conditions {
-    /// The rank that looks.
-    #[arg(long, value_name = "R", default_value_t = 0)]
-    rank: i32,
+    /// The rank that looks; 0 unless named, of a log the first that says enough.
+    #[arg(long, value_name = "R")]
+    rank: Option<i32>,
     /// An environment variable of NCCL's graph code; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
     env: Vec<(String, String)>,
@@ -161,7 +162,8 @@ impl Conditions {
     }
 
     fn question(&self, root: Element, profile: Profile, nodes: u32) -> Question {
-        let (rank, env, shm_pairs) = (self.rank, self.env.clone(), self.shm_pairs);
+        let (rank, env) = (self.rank.unwrap_or(0), self.env.clone());
+        let shm_pairs = self.shm_pairs;
         let broken = self.p2p_broken.iter().copied().collect();
         Question { root, profile, nodes, rank, env, broken, shm_pairs }
     }
@@ -232,11 +234,28 @@ fn unanswered(error: NoAnswer, name: &str, profile: Profile) -> Failure {
     }
 }
 
+/// A file's text; `-` is standard input.  Logs hold what programs wrote, so not all of it is text.
 fn read(file: &Path) -> Outcome<String> {
-    fs::read_to_string(file).within(|| format!("cannot read {}", file.display()))
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        fs::read(file)
+    };
+    let bytes = bytes.within(|| format!("cannot read {}", file.display()))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(error) if error.as_bytes().windows(9).any(|it| it == b"NCCL INFO") => {
+            Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+        }
+        Err(error) => Err(error.utf8_error()).within(|| format!("{} is no text", file.display())),
+    }
 }
 
 fn name(file: &Path) -> String {
+    if file == Path::new("-") {
+        return "standard input".to_owned();
+    }
     file.file_name().map_or_else(|| file.display().to_string(), |it| it.to_string_lossy().into())
 }
 

@@ -1,6 +1,4 @@
-//! How far apart GPUs and ports are, as a matrix: from a view, or from a log of NCCL's.
-
-use std::collections::BTreeMap;
+//! How far apart GPUs and ports are, as a matrix.  Another is made by `log`.
 
 use serde::Serialize;
 
@@ -65,7 +63,7 @@ impl Mark {
         }
     }
 
-    fn gdr(send: bool, receive: bool) -> Mark {
+    pub(crate) fn gdr(send: bool, receive: bool) -> Mark {
         match (send, receive) {
             (true, true) => Mark::Gdr,
             (true, false) => Mark::GdrSend,
@@ -100,16 +98,6 @@ impl Matrix {
             }
         }
         Ok(matrix)
-    }
-
-    /// The matrix that a log with `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH` spells out; none
-    /// where it spells out none.  Of several ranks the first that wrote counts.
-    pub fn in_log(log: &str) -> Option<Matrix> {
-        let mut read = Log::default();
-        for line in log.lines() {
-            read.line(line);
-        }
-        read.matrix()
     }
 
     /// Kinds and marks, then widths, then what the words mean.
@@ -196,166 +184,4 @@ fn cell(view: &View, from: NodeIdx, to: NodeIdx) -> Result<Option<Cell>, Refused
     };
     let (kind, gb_per_s, hops) = (path.kind.name(), path.width.0, path.count);
     Ok(Some(Cell { kind, gb_per_s, hops, mark }))
-}
-
-/// A part as a log names it: its kind and NCCL's id.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Named {
-    is_net: bool,
-    id: String,
-}
-
-/// A log as far as it was read.
-#[derive(Default)]
-struct Log {
-    /// Whose lines count: the process and thread that first spelled out a path.
-    owner: Option<String>,
-    ends: Vec<Named>,
-    paths: BTreeMap<(Named, Named), (&'static str, f32, u32)>,
-    /// Ranks by the GPU's id.
-    ranks: BTreeMap<String, i32>,
-    /// By GPU and port, sending and receiving.
-    gdr: BTreeMap<(String, String), [bool; 2]>,
-    /// Pairs of ranks that do without P2P.
-    no_p2p: Vec<(i32, i32)>,
-}
-
-impl Log {
-    fn line(&mut self, line: &str) {
-        let (owner, text) = line.split_once("NCCL INFO ").unwrap_or(("", line));
-        if let Some((base, rest)) = text.trim().split_once(" :")
-            && let Some(base) = named(base.trim())
-        {
-            self.path_line(owner, &base, rest);
-            return;
-        }
-        if let Some(at) = text.find("- GPU/") {
-            let mut words = text[at + 2..].split_whitespace();
-            let gpu = words.next().and_then(named);
-            let rank = words.next().map(|it| it.trim_matches(['(', ')']));
-            if let (Some(gpu), Some(Ok(rank))) = (gpu, rank.map(str::parse)) {
-                self.ranks.entry(gpu.id).or_insert(rank);
-            }
-        }
-        self.gdr_line(text);
-        self.via_line(text);
-    }
-
-    fn path_line(&mut self, owner: &str, base: &Named, rest: &str) {
-        let known = self.owner.get_or_insert_with(|| owner.to_owned());
-        if known != owner {
-            return;
-        }
-        if !self.ends.contains(base) {
-            self.ends.push(base.clone());
-        }
-        let mut words = rest.split_whitespace();
-        while let (Some(name), Some(facts)) = (words.next(), words.next()) {
-            let Some(end) = named(name) else { continue };
-            let mut facts = facts.trim_matches(['(', ')']).split('/');
-            let parsed = (|| {
-                let hops = facts.next()?.parse().ok()?;
-                let width: f32 = facts.next()?.parse().ok()?;
-                let name = facts.next()?;
-                let kind = PathKind::ALL.into_iter().find(|it| it.name() == name)?;
-                width.is_finite().then_some((kind.name(), width, hops))
-            })();
-            if let Some(path) = parsed {
-                self.paths.entry((base.clone(), end)).or_insert(path);
-            }
-        }
-    }
-
-    /// `GPU Direct RDMA Enabled for GPU 7000 / HCA 0 (distance 4 <= 4), read 1`.
-    fn gdr_line(&mut self, text: &str) {
-        let Some(rest) = text.find("GPU Direct RDMA Enabled for GPU").map(|at| &text[at + 31..])
-        else {
-            return;
-        };
-        let mut parts = rest.trim_start_matches(['/', ' ']).split_whitespace();
-        let gpu = parts.next().map(local_id);
-        let net = parts.skip_while(|it| *it != "HCA").nth(1).map(local_id);
-        let (Some(gpu), Some(net)) = (gpu, net) else { return };
-        let marks = self.gdr.entry((gpu, net)).or_default();
-        match rest.find("read ").map(|at| rest.as_bytes().get(at + 5)) {
-            Some(Some(b'1')) => marks[0] = true,
-            Some(_) => marks[1] = true,
-            None => *marks = [true, true],
-        }
-    }
-
-    /// `Channel 00/0 : 0[7000] -> 1[f000] via SHM/direct`.
-    fn via_line(&mut self, text: &str) {
-        let Some((ends, via)) = text.split_once(" via ") else { return };
-        let Some((from, to)) = ends.split_once(" -> ") else { return };
-        let number = |text: &str| text.split('[').next().and_then(|it| it.trim().parse().ok());
-        let from = from.rsplit([' ', ':']).find(|it| !it.is_empty()).and_then(number);
-        if let (Some(from), Some(to)) = (from, number(to))
-            && !via.starts_with("P2P")
-        {
-            self.no_p2p.push((from, to));
-        }
-    }
-
-    fn matrix(mut self) -> Option<Matrix> {
-        if self.paths.is_empty() {
-            return None;
-        }
-        // GPUs by rank where it is known, then ports.
-        let ranks = &self.ranks;
-        self.ends.sort_by_key(|it| {
-            (it.is_net, ranks.get(&it.id).copied().unwrap_or(i32::MAX), it.id.len(), it.id.clone())
-        });
-        let title = |it: &Named| match (it.is_net, self.ranks.get(&it.id)) {
-            (true, _) => format!("NET{}", u32::from_str_radix(&it.id, 16).unwrap_or(0)),
-            (false, Some(rank)) => format!("GPU{rank}"),
-            (false, None) => format!("GPU/{}", it.id),
-        };
-        let mut matrix =
-            Matrix { ends: self.ends.iter().map(title).collect(), ..Matrix::default() };
-        for from in &self.ends {
-            let row = self.ends.iter().map(|to| self.cell(from, to)).collect();
-            matrix.cells.push(row);
-            matrix.cpus.push(None);
-            matrix.widths.push(None);
-        }
-        Some(matrix)
-    }
-
-    fn cell(&self, from: &Named, to: &Named) -> Option<Cell> {
-        let (kind, gb_per_s, hops) = *self.paths.get(&(from.clone(), to.clone()))?;
-        let mark = match (from.is_net, to.is_net) {
-            (false, false) => {
-                let ranks = self.ranks.get(&from.id).copied().zip(self.ranks.get(&to.id).copied());
-                let off = ranks.is_some_and(|it| self.no_p2p.contains(&it));
-                if off { Mark::NoP2p } else { Mark::None }
-            }
-            (true, true) => Mark::None,
-            (true, false) => self.gdr_mark(to, from),
-            (false, true) => self.gdr_mark(from, to),
-        };
-        Some(Cell { kind, gb_per_s, hops, mark })
-    }
-
-    fn gdr_mark(&self, gpu: &Named, net: &Named) -> Mark {
-        let marks = self.gdr.get(&(gpu.id.clone(), net.id.clone()));
-        marks.map_or(Mark::None, |[send, receive]| Mark::gdr(*send, *receive))
-    }
-}
-
-/// `GPU/0-7000` or `NET/1`; of other kinds nothing.
-fn named(text: &str) -> Option<Named> {
-    let (kind, id) = text.split_once('/')?;
-    let is_net = match kind {
-        "GPU" => false,
-        "NET" => true,
-        _ => return None,
-    };
-    Some(Named { is_net, id: local_id(id) })
-}
-
-/// An id without the host's number, in small letters.
-fn local_id(text: &str) -> String {
-    let id = text.rsplit(['-', '/']).next().unwrap_or(text);
-    id.trim_start_matches("0x").to_ascii_lowercase()
 }

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::host::level::words;
-use crate::host::nccl::graph::{Facts, LinkKind, NodeIdx, NodeKind, Vendor};
+use crate::host::log::{Logged, LoggedWay};
+use crate::host::nccl::graph::{Facts, Graph, LinkKind, NodeIdx, NodeKind, Vendor};
+use crate::host::nccl::path::PathKind;
 use crate::host::nccl::view::View;
 use crate::host::picture::layout::{Area, Layout};
 use crate::host::place::{bus_text, label, short};
@@ -67,21 +69,99 @@ fn colour(kind: LinkKind) -> &'static str {
     }
 }
 
+/// What is drawn.
+struct Scene<'s> {
+    graph: &'s Graph,
+    title: &'s str,
+    subtitle: String,
+    /// The boxes on the way, in order.
+    hot: Vec<NodeIdx>,
+}
+
 /// The picture as SVG.
 pub fn svg(view: &View, picture: &Picture) -> String {
-    drawn(view, picture, &format!("<style>{STYLE}</style>\n"))
+    drawn(&scene(view, picture), &styled())
 }
 
 /// The same without its style, for a page that has it.
 pub fn svg_without_style(view: &View, picture: &Picture) -> String {
-    drawn(view, picture, "")
+    drawn(&scene(view, picture), "")
 }
 
-fn drawn(view: &View, picture: &Picture, style: &str) -> String {
-    let layout = Layout::of(view);
+/// The same of a server that a log shows; none where the log has no tree.
+pub fn svg_of_log(logged: &Logged, title: &str, way: Option<&LoggedWay>) -> Option<String> {
+    Some(drawn(&scene_of_log(logged, title, way)?, &styled()))
+}
+
+/// The same without its style.
+pub fn svg_of_log_without_style(logged: &Logged, title: &str) -> Option<String> {
+    Some(drawn(&scene_of_log(logged, title, None)?, ""))
+}
+
+fn styled() -> String {
+    format!("<style>{STYLE}</style>\n")
+}
+
+fn scene<'s>(view: &'s View, picture: &'s Picture) -> Scene<'s> {
+    let graph = &view.graph;
+    let mut subtitle = format!("NCCL {}, {}", view.ask.profile, counts(graph));
+    let mut hot = Vec::new();
+    if let Some((from, to)) = picture.way {
+        let path = view.path(from, to);
+        subtitle.push_str(&told(graph, [from, to], (path.kind, path.width.0, path.count)));
+        hot.push(from);
+        let hops = view.paths.hops(path).iter();
+        hot.extend(hops.map(|hop| graph.node(hop.node).links[hop.link as usize].peer));
+    }
+    Scene { graph, title: &picture.title, subtitle, hot: stations(graph, &hot) }
+}
+
+fn scene_of_log<'s>(
+    logged: &'s Logged,
+    title: &'s str,
+    way: Option<&LoggedWay>,
+) -> Option<Scene<'s>> {
+    let graph = logged.graph.as_ref()?;
+    let mut subtitle = match logged.release {
+        Some(release) => format!("from a log of NCCL {release}, {}", counts(graph)),
+        None => format!("from a log of NCCL's, {}", counts(graph)),
+    };
+    let mut hot = Vec::new();
+    if let Some(way) = way
+        && let (Some(&from), Some(&to)) = (way.nodes.first(), way.nodes.last())
+    {
+        subtitle.push_str(&told(graph, [from, to], (way.kind, way.gb_per_s, way.count)));
+        hot = stations(graph, &way.nodes);
+    }
+    Some(Scene { graph, title, subtitle, hot })
+}
+
+fn counts(graph: &Graph) -> String {
+    let plural = |kind: NodeKind, word: &str| {
+        let n = graph.kind(kind).len();
+        format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+    };
+    format!("{}, {}", plural(NodeKind::Gpu, "GPU"), plural(NodeKind::Net, "port"))
+}
+
+fn told(graph: &Graph, ends: [NodeIdx; 2], (kind, gb_per_s, hops): (PathKind, f32, u32)) -> String {
+    let [a, b] = ends.map(|it| label(graph, it));
+    let (name, far, width) = (kind.name(), words(kind), short(gb_per_s));
+    format!("; {a} to {b}: {name} ({far}), {width} GB/s, {hops} hops")
+}
+
+/// The boxes in which nodes on a way are shown.
+fn stations(graph: &Graph, nodes: &[NodeIdx]) -> Vec<NodeIdx> {
+    let mut stations: Vec<NodeIdx> = nodes.iter().map(|it| layout::shown(graph, *it)).collect();
+    stations.dedup();
+    stations
+}
+
+fn drawn(scene: &Scene<'_>, style: &str) -> String {
+    let layout = Layout::of(scene.graph, &scene.hot);
     let (width, height) = (layout.width.max(560.0), layout.height + 96.0);
     let mut out = String::new();
-    let title = escaped(&picture.title);
+    let title = escaped(scene.title);
     let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
@@ -90,12 +170,11 @@ fn drawn(view: &View, picture: &Picture, style: &str) -> String {
          fill=\"#ffffff\" stroke=\"none\"/>\n<text class=\"h\" x=\"24\" y=\"34\" \
          fill=\"#1b2430\">{title}</text>\n\
          <text class=\"s\" x=\"24\" y=\"54\" fill=\"{MUTED}\">{}</text>",
-        escaped(&subtitle(view, picture)),
+        escaped(&scene.subtitle),
     );
     let _ = writeln!(out, "<g transform=\"translate({:.1},72)\">", (width - layout.width) / 2.0);
-    let hot = stations(view, picture);
-    draw_links(view, &layout, &hot, &mut out);
-    draw_boxes(view, &layout, &hot, &mut out);
+    draw_links(scene, &layout, &mut out);
+    draw_boxes(scene, &layout, &mut out);
     draw_widths(&layout, &mut out);
     out.push_str("</g>\n");
     legend(&layout, height - 16.0, &mut out);
@@ -103,41 +182,14 @@ fn drawn(view: &View, picture: &Picture, style: &str) -> String {
     out
 }
 
-fn subtitle(view: &View, picture: &Picture) -> String {
-    let (gpus, nets) = (view.gpus().len(), view.nets().len());
-    let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    let mut line =
-        format!("NCCL {}, {}, {}", view.ask.profile, plural(gpus, "GPU"), plural(nets, "port"));
-    if let Some((from, to)) = picture.way {
-        let path = view.path(from, to);
-        let (a, b) = (label(&view.graph, from), label(&view.graph, to));
-        let (kind, far) = (path.kind.name(), words(path.kind));
-        let width = short(path.width.0);
-        let _ = write!(line, "; {a} to {b}: {kind} ({far}), {width} GB/s, {} hops", path.count);
-    }
-    line
-}
-
-/// The boxes on the way, in order.
-fn stations(view: &View, picture: &Picture) -> Vec<NodeIdx> {
-    let Some((from, to)) = picture.way else { return Vec::new() };
-    let mut stations = vec![from];
-    for hop in view.paths.hops(view.path(from, to)) {
-        stations.push(view.graph.node(hop.node).links[hop.link as usize].peer);
-    }
-    let mut stations: Vec<NodeIdx> =
-        stations.into_iter().map(|it| layout::shown(view, it)).collect();
-    stations.dedup();
-    stations
-}
-
-fn draw_links(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
+fn draw_links(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
+    let (graph, hot) = (scene.graph, &scene.hot);
     for link in &layout.links {
         let (kind, stroke) = (link.kind.name(), link.stroke());
         let title = format!(
             "{} - {}: {kind} {} GB/s",
-            label(&view.graph, link.a),
-            label(&view.graph, link.b),
+            label(graph, link.a),
+            label(graph, link.b),
             short(link.gb_per_s)
         );
         let _ = writeln!(
@@ -165,9 +217,10 @@ fn draw_links(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
     }
 }
 
-fn draw_boxes(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
+fn draw_boxes(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
+    let (graph, hot) = (scene.graph, &scene.hot);
     for (node, area) in &layout.boxes {
-        let it = view.graph.node(*node);
+        let it = graph.node(*node);
         let class = match it.kind {
             NodeKind::Dev => "GPU",
             kind => kind.name(),
@@ -181,9 +234,9 @@ fn draw_boxes(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
             out,
             "<g><title>{}</title><rect class=\"{class}{hot}\" x=\"{x:.1}\" y=\"{y:.1}\" \
              width=\"{w:.1}\" height=\"{h:.1}\" rx=\"6\" fill=\"{fill}\" stroke=\"{edge}\"/>",
-            escaped(&hint(view, *node, &ports))
+            escaped(&hint(graph, *node, &ports))
         );
-        let lines = lines(view, *node, &ports);
+        let lines = lines(graph, *node, &ports);
         let middle = x + w / 2.0;
         let step = 14.0;
         let top = y + h / 2.0 - step * (lines.len() as f32 - 1.0) / 2.0 + 4.5;
@@ -202,15 +255,18 @@ fn draw_boxes(view: &View, layout: &Layout, hot: &[NodeIdx], out: &mut String) {
 }
 
 /// What stands in a box.
-fn lines(view: &View, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, String)> {
-    let it = view.graph.node(node);
+fn lines(graph: &Graph, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, String)> {
+    let it = graph.node(node);
     let bus = || {
         let text = bus_text(it.id);
         text.strip_prefix("0000:").map_or_else(|| text.clone(), str::to_owned)
     };
     match &it.facts {
         Facts::Gpu { gpu, .. } => {
-            vec![("n", format!("GPU{}", gpu.rank)), ("d", format!("sm{}", gpu.sm)), ("d", bus())]
+            // A log names neither compute capability nor, of some versions, the rank.
+            let rank = if gpu.rank < 0 { "GPU".to_owned() } else { format!("GPU{}", gpu.rank) };
+            let sm = (0 < gpu.sm).then(|| ("d", format!("sm{}", gpu.sm)));
+            [("n", rank)].into_iter().chain(sm).chain([("d", bus())]).collect()
         }
         Facts::Cpu(cpu) => {
             let maker = match cpu.vendor {
@@ -219,14 +275,14 @@ fn lines(view: &View, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, St
                 Some(Vendor::Zhaoxin) => "Zhaoxin",
                 Some(Vendor::Unknown) | None => "",
             };
-            vec![("n", label(&view.graph, node)), ("d", maker.to_owned())]
+            vec![("n", label(graph, node)), ("d", maker.to_owned())]
         }
         Facts::Pci(_) => vec![("d", format!("PCI switch {}", bus()))],
         Facts::Nvs => vec![("n", "NVSwitch".to_owned())],
         Facts::Nic => {
             let port = |net: &NodeIdx| {
-                let name = label(&view.graph, *net);
-                let width = short(view.graph.net(*net).width.0);
+                let name = label(graph, *net);
+                let width = short(graph.net(*net).width.0);
                 [("n", name), ("d", format!("{width} GB/s"))]
             };
             // Of many ports on one card the first stands for all.
@@ -239,14 +295,14 @@ fn lines(view: &View, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, St
             }
             lines
         }
-        Facts::Net(_) | Facts::Face | Facts::Dev { .. } => vec![("n", label(&view.graph, node))],
+        Facts::Net(_) | Facts::Face | Facts::Dev { .. } => vec![("n", label(graph, node))],
     }
 }
 
-fn hint(view: &View, node: NodeIdx, ports: &[NodeIdx]) -> String {
-    let mut text = label(&view.graph, node);
+fn hint(graph: &Graph, node: NodeIdx, ports: &[NodeIdx]) -> String {
+    let mut text = label(graph, node);
     for port in ports {
-        let _ = write!(text, ", {}", label(&view.graph, *port));
+        let _ = write!(text, ", {}", label(graph, *port));
     }
     text
 }

@@ -100,6 +100,8 @@ impl FromStr for PlaceName {
 pub fn label(graph: &Graph, node: NodeIdx) -> String {
     let it = graph.node(node);
     match &it.facts {
+        // Logs of some versions name no ranks.
+        Facts::Gpu { gpu, .. } if gpu.rank < 0 => format!("GPU {}", bus_text(it.id)),
         Facts::Gpu { gpu, .. } => format!("GPU{}", gpu.rank),
         Facts::Net(net) => format!("NET{}", net.dev),
         Facts::Cpu(_) => format!("CPU{}", local(it.id)),
@@ -243,6 +245,15 @@ pub fn find_net(root: &Element, name: &PlaceName) -> Result<i32, PlaceError> {
         }
         _ => PlaceError::Kind { name: name.clone(), wanted: "port", present: present() },
     })
+}
+
+impl PlaceError {
+    /// That no GPU, port or CPU of the graph has the name.
+    pub fn absent(graph: &Graph, name: &PlaceName) -> PlaceError {
+        let kinds = [NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu].into_iter();
+        let all = kinds.flat_map(|it| graph.kind(it).iter());
+        PlaceError::Absent { name: name.clone(), present: listed(all.map(|it| label(graph, *it))) }
+    }
 }
 
 /// GB/s for people: three decimals at most.

@@ -6,11 +6,13 @@ use selvedge_family::host::decision::port_keys;
 use selvedge_family::host::explain::{Lab, Pair};
 use selvedge_family::host::inside::inside;
 use selvedge_family::host::lint::lint;
+use selvedge_family::host::log;
 use selvedge_family::host::matrix::Matrix;
+use selvedge_family::host::nccl::graph::NodeKind;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::{Element, Place, Strictness, Tolerated, XmlError};
 use selvedge_family::host::nccl::xml::{read, write};
-use selvedge_family::host::picture::{Picture, svg};
+use selvedge_family::host::picture::{Picture, svg, svg_of_log};
 use selvedge_family::host::widest::Widest;
 
 /// The reader alone: strict and lenient readings agree, places are places of the text, and what is
@@ -19,6 +21,7 @@ use selvedge_family::host::widest::Widest;
 /// # Panics
 /// Where one of these does not hold.
 pub(crate) fn read_both_ways(text: &str) {
+    read_as_log(text);
     for single_quotes in [true, false] {
         let strict = read(text, Strictness::AsNccl { single_quotes });
         let lenient = read(text, Strictness::Lenient { single_quotes });
@@ -52,6 +55,18 @@ fn assert_is_in(text: &str, place: Place) {
     let line = text.split('\n').nth(place.line as usize - 1).expect("a line of the text");
     let column = place.column as usize - 1;
     assert!(column <= line.len(), "{place} is behind the end of line {line:?}");
+}
+
+/// A log of the same text: whatever it tells is shown and drawn.
+fn read_as_log(text: &str) {
+    let Ok(logged) = log::read(text, None) else { return };
+    let _ = logged.matrix.text();
+    let way = logged.graph.as_ref().and_then(|graph| {
+        let gpus = graph.kind(NodeKind::Gpu).iter();
+        let ends: Vec<_> = gpus.chain(graph.kind(NodeKind::Net)).copied().collect();
+        logged.way(*ends.first()?, *ends.last()?).ok()
+    });
+    let _ = svg_of_log(&logged, "log", way.as_ref());
 }
 
 /// Whether two trees differ in nothing but their places.

@@ -17,11 +17,12 @@ use tokio::sync::Semaphore;
 use selvedge_family::host::change::{NoAnswer, Question};
 use selvedge_family::host::hwloc;
 use selvedge_family::host::lint::{Finding, lint};
+use selvedge_family::host::log;
 use selvedge_family::host::machine::topology;
 use selvedge_family::host::matrix::Matrix;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::{Element, Strictness, read, write};
-use selvedge_family::host::picture::{Picture, STYLE, svg_without_style};
+use selvedge_family::host::picture::{Picture, STYLE, svg_of_log_without_style, svg_without_style};
 use selvedge_family::host::place::walk;
 
 use crate::api::body::Json;
@@ -166,7 +167,7 @@ fn draw(ask: &Look) -> Result<Markup, ApiError> {
         return server(&text, root, name, profile, nodes);
     }
     if !ask.text.contains("<system") {
-        return log(&ask.text);
+        return logged(&ask.text, name);
     }
     let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
     let document = read(&ask.text, strictness).map_err(|error| refused(&error))?;
@@ -178,13 +179,30 @@ fn refused(error: &dyn std::error::Error) -> ApiError {
     ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
 }
 
-fn log(text: &str) -> Result<Markup, ApiError> {
-    let matrix = Matrix::in_log(text).ok_or_else(|| {
-        let what = "neither a topology file nor a log that spells paths out";
-        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, what)
-            .hint("a file begins with <system; a log needs NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET")
-    })?;
-    Ok(html! { (shown(&matrix)) })
+fn logged(text: &str, name: &str) -> Result<Markup, ApiError> {
+    let logged = log::read(text, None).map_err(|error| refused(&error))?;
+    let n_ends = logged.matrix.ends.len();
+    if limits::TOPO_DEVICES_MAX < n_ends {
+        let (max, text) = (limits::TOPO_DEVICES_MAX, format!("{n_ends} devices"));
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+            .hint(format!("a page takes {max} at most; `selvedge topo show` takes more")));
+    }
+    let drawn = svg_of_log_without_style(&logged, name);
+    Ok(html! {
+        @for note in &logged.notes { p.none { (note) } }
+        @if let Some(drawn) = &drawn { (picture(drawn)) }
+        (shown(&logged.matrix))
+    })
+}
+
+fn picture(drawn: &str) -> Markup {
+    html! {
+        section aria-labelledby="h-picture" {
+            h2 #h-picture { "Picture" }
+            // The picture escapes what stands in the file itself.
+            div.picture.wide { (PreEscaped(drawn)) }
+        }
+    }
 }
 
 fn server(
@@ -215,14 +233,10 @@ fn server(
         }
     };
     let matrix = Matrix::of(&view).map_err(|error| refused(&error))?;
-    let picture = Picture { title: name.to_owned(), way: None };
+    let drawn = svg_without_style(&view, &Picture { title: name.to_owned(), way: None });
     Ok(html! {
         (findings(&report.findings))
-        section aria-labelledby="h-picture" {
-            h2 #h-picture { "Picture" }
-            // The picture escapes what stands in the file itself.
-            div.picture.wide { (PreEscaped(svg_without_style(&view, &picture))) }
-        }
+        (picture(&drawn))
         (shown(&matrix))
     })
 }

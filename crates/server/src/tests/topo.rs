@@ -55,6 +55,37 @@ async fn a_file_is_drawn_with_its_matrix_and_findings_and_nothing_of_it_is_kept(
     }
 }
 
+/// One GPU and one port, as a log tells them.
+const LOG: &str = "\
+h:1:2 [0] NCCL INFO === System : maxBw 24.0 totalBw 24.0 ===
+h:1:2 [0] NCCL INFO CPU/0-0 (1/1/2)
+h:1:2 [0] NCCL INFO + PCI[24.0] - GPU/0-7000 (0)
+h:1:2 [0] NCCL INFO + PCI[24.0] - NIC/0-9000
+h:1:2 [0] NCCL INFO               + NET[25.0] - NET/0-0 (0/1/1/25.000000)
+h:1:2 [0] NCCL INFO ==========================================
+h:1:2 [0] NCCL INFO GPU/0-7000 :GPU/0-7000 (0/5000.0/LOC) NET/0-0 (3/24.0/PHB)
+h:1:2 [0] NCCL INFO NET/0-0 :GPU/0-7000 (3/24.0/PHB)
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_drawn_with_its_matrix() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let (status, text) = look(&stand, json!({ "text": LOG, "name": "<b>run" })).await;
+    assert_eq!(status, 200, "{text}");
+    for wanted in ["<svg", "from a log of NCCL", "GPU0", "NET0", "PHB"] {
+        assert!(text.contains(wanted), "{wanted} in {text}");
+    }
+    for unwanted in ["style=", "<style", "<b>"] {
+        assert!(!text.contains(unwanted), "{unwanted} in {text}");
+    }
+    let (status, text) =
+        look(&stand, json!({ "text": "h:1:2 [0] NCCL INFO Bootstrap : Using eth0" })).await;
+    assert_eq!(status, 422, "{text}");
+    assert!(text.contains("NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET"), "{text}");
+    stand.down();
+}
+
 /// All files below `dir`.
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().path());

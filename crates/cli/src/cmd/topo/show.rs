@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
+use selvedge_family::host::log::{self, LoggedWay};
 use selvedge_family::host::matrix::Matrix;
 use selvedge_family::host::nccl::dump::{dump, refusal};
-use selvedge_family::host::nccl::graph::NodeIdx;
+use selvedge_family::host::nccl::graph::{Graph, NodeIdx, NodeKind};
 use selvedge_family::host::nccl::view::View;
-use selvedge_family::host::picture::{Picture, svg};
-use selvedge_family::host::place::{PlaceName, find_gpu, find_net};
+use selvedge_family::host::picture::{Picture, svg, svg_of_log};
+use selvedge_family::host::place::{PlaceError, PlaceName, bus_text, find_gpu, find_net};
 
 use crate::Globals;
 use crate::cmd::topo::{Look, name, read, root_of, unanswered};
@@ -16,10 +17,12 @@ use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 shown, 1 NCCL would refuse the file, 2 it cannot be read.")]
+#[command(after_help = "Of a log of several ranks the first that spells a tree and paths out \
+                        counts, or the one that --rank names.\n\
+                        Exit status: 0 shown, 1 NCCL would refuse the file, 2 it cannot be read.")]
 pub(crate) struct Show {
     /// A topology file, as NCCL_TOPO_FILE takes and NCCL_TOPO_DUMP_FILE writes it; or a log with
-    /// NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=GRAPH.
+    /// NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET; - is standard input.
     // Required, and none only where another verb is asked for.
     #[arg(value_name = "XML|LOG", required = true)]
     file: Option<PathBuf>,
@@ -44,8 +47,9 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
         Failure::new("no topology file was named").hint("selvedge topo show FILE.xml")
     })?;
     let (text, shown) = (read(file)?, name(file));
-    // What begins as no markup is a log.
-    if !text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+    // What begins as no markup is a log; launchers may write <stdout> before a log's lines.
+    let begins = text.trim_start_matches('\u{feff}').trim_start();
+    if !begins.starts_with('<') || begins.contains("NCCL INFO ") {
         return show_log(&text, &shown, args, globals);
     }
     let profile = args.look.nccl;
@@ -102,18 +106,56 @@ fn find(
 }
 
 fn show_log(text: &str, shown: &str, args: &Show, globals: &Globals) -> Outcome {
-    if args.svg.is_some() {
-        return Err(Failure::new(format!("{shown} is a log, which has no tree to draw"))
-            .hint("name the file that NCCL_TOPO_DUMP_FILE wrote"));
+    let logged = log::read(text, args.look.conditions.rank).within(|| shown.to_owned())?;
+    for note in &logged.notes {
+        anstream::eprintln!("note: {shown}: {note}");
     }
-    let matrix = Matrix::in_log(text).ok_or_else(|| {
-        Failure::new(format!("{shown} is neither a topology file nor a log that spells paths out"))
-            .hint("run with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET")
-    })?;
+    if let Some(picture) = &args.svg {
+        let way = match (&args.path, &logged.graph) {
+            (Some([a, b]), Some(graph)) => Some(
+                logged
+                    .way(find_logged(graph, a)?, find_logged(graph, b)?)
+                    .within(|| "the way cannot be drawn")?,
+            ),
+            _ => None,
+        };
+        let text = drawn_log(&logged, shown, way.as_ref())?;
+        fs::write(picture, text).within(|| format!("cannot write {}", picture.display()))?;
+    }
     if globals.json {
-        render::print_json(&matrix)?;
+        render::print_json(&logged.json())?;
     } else {
-        render::print(&matrix.text())?;
+        render::print(&logged.matrix.text())?;
     }
     Ok(Answer::Yes)
+}
+
+fn drawn_log(logged: &log::Logged, shown: &str, way: Option<&LoggedWay>) -> Outcome<String> {
+    svg_of_log(logged, shown, way).ok_or_else(|| {
+        Failure::new(format!("{shown} spells paths out and no tree, so nothing can be drawn")).hint(
+            "a log has the tree from its line \"=== System\" on; else name the file that \
+             NCCL_TOPO_DUMP_FILE wrote",
+        )
+    })
+}
+
+/// A part by the name that the log's matrix gives it.
+fn find_logged(graph: &Graph, place: &PlaceName) -> Outcome<NodeIdx> {
+    if let PlaceName::Gpu(_) = place {
+        return find_gpu(graph, place).within(|| "the path has no such end");
+    }
+    let all = [NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu].into_iter();
+    let mut all = all.flat_map(|it| graph.kind(it).iter().copied());
+    let found = all.find(|it| {
+        let node = graph.node(*it);
+        match (place, node.kind) {
+            (PlaceName::Bus(bus), NodeKind::Gpu) => bus_text(node.id) == *bus,
+            (PlaceName::Net(dev), NodeKind::Net) => graph.net(*it).dev == *dev,
+            (PlaceName::Cpu(numa), NodeKind::Cpu) => node.id & 0xffff == *numa as u64,
+            _ => false,
+        }
+    });
+    found.ok_or_else(|| {
+        Failure::from(PlaceError::absent(graph, place)).within("the path has no such end")
+    })
 }

@@ -324,6 +324,14 @@ impl Graph {
         self.kind(kind).iter().copied().find(|it| self.node(*it).id == id)
     }
 
+    /// Where the GPU's outer links are: itself, or the device that it sits on.
+    pub fn seat(&self, gpu: NodeIdx) -> NodeIdx {
+        match self.node(gpu).facts {
+            Facts::Gpu { parent: Some(device), .. } => device,
+            _ => gpu,
+        }
+    }
+
     pub(crate) fn add(&mut self, kind: NodeKind, id: u64, facts: Facts) -> NodeIdx {
         let node = NodeIdx(self.nodes.len() as u32);
         let of_kind = &mut self.kinds[kind as usize];

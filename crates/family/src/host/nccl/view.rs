@@ -524,10 +524,7 @@ impl View {
 
     /// Where the GPU's outer links are: itself, or the device that it sits on.
     pub fn seat(&self, gpu: NodeIdx) -> NodeIdx {
-        match self.graph.node(gpu).facts {
-            Facts::Gpu { parent: Some(device), .. } => device,
-            _ => gpu,
-        }
+        self.graph.seat(gpu)
     }
 
     /// The widest path that the search may hope for, and the widest sum of a GPU's links.
