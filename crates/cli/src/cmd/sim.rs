@@ -332,17 +332,28 @@ pub(crate) fn read_scenario(path: &Path) -> Outcome<Scenario> {
     Ok(scenario)
 }
 
-fn read(path: &Path) -> Outcome<String> {
+pub(crate) fn read(path: &Path) -> Outcome<String> {
     let cannot = || format!("cannot read {}", path.display());
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = fs::File::open(path).within(cannot)?;
-    file.take(TRACE_BYTES_MAX + 1).read_to_string(&mut text).within(cannot)?;
-    if TRACE_BYTES_MAX < text.len() as u64 {
+    file.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes).within(cannot)?;
+    if TRACE_BYTES_MAX < bytes.len() as u64 {
         let mib = TRACE_BYTES_MAX >> 20;
         return Err(Failure::new(format!("{} is longer than {mib} MiB", path.display()))
             .hint("cut it into pieces, and simulate one after the other"));
     }
-    Ok(text)
+    let packers: [(&[u8], &str); 3] =
+        [(b"\x1f\x8b", "gunzip"), (b"\x28\xb5\x2f\xfd", "unzstd"), (b"\xfd7zXZ", "unxz")];
+    if let Some((_, tool)) = packers.iter().find(|it| bytes.starts_with(it.0)) {
+        return Err(Failure::new(format!("{} is compressed", path.display()))
+            .hint(format!("unpack it first: {tool} -k {}", path.display())));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|it| **it == b'\n').count();
+        Failure::new(format!("{}, line {line}, is no text in UTF-8", path.display()))
+            .hint("write it as plain text in UTF-8")
+    })
 }
 
 fn load(text: &str) -> Result<Ppm, String> {

@@ -142,13 +142,13 @@ pub(super) fn page(rows: &[Row], spec: &HyperSquare) -> String {
         ">cables",
         ">degree",
         ">diameter",
-        ">mean",
+        ">mean hops",
         ">bisection",
         ">longest",
-        ">mean",
+        ">mean wire",
         ">all wire",
         ">worst",
-        ">mean",
+        ">mean delay",
     ]);
     for it in rows {
         let reach = if it.within_reach { style::PLAIN } else { style::BAD };

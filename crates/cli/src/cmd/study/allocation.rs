@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::Globals;
+use crate::cmd::sim::read;
 use crate::cmd::study::thread_time;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::progress::Progress;
@@ -46,7 +47,7 @@ pub(crate) struct Allocation {
     jobs: u64,
     /// Tasks of a trace in place of a workload: with --reservation they come when they came, in a
     /// window they all wait from the beginning.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "jobs"])]
     trace: Option<PathBuf>,
     /// So many tasks from the front may each start as soon as they fit; 1 is strict order.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -299,9 +300,7 @@ fn setup(args: &Allocation, policy: Policy, communication: f64, seed: u64) -> Ou
     let tasks = match &args.trace {
         None => workload::draw(args.workload.workload(), args.jobs as usize, n_boards, seed),
         Some(path) => {
-            let text =
-                fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
-            let jobs = trace::parse(&path.display().to_string(), &text)
+            let jobs = trace::parse(&path.display().to_string(), &read(path)?)
                 .within(|| format!("cannot use {}", path.display()))?;
             workload::of_trace(&jobs, args.reservation)
         }

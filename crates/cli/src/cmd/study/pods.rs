@@ -11,6 +11,7 @@ use selvedge_sim::trace::{self, Scaled, TraceJob};
 use serde_json::json;
 
 use crate::Globals;
+use crate::cmd::sim::read;
 use crate::cmd::study::allocation::policies;
 use crate::cmd::study::thread_time;
 use crate::failure::{Answer, Outcome, Within as _};
@@ -34,7 +35,8 @@ pub(crate) struct Pods {
     seed: u64,
     /// Times are those of so many jobs from the first on.
     #[arg(long, value_name = "N", default_value_t = 101)]
-    watched: usize,
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    watched: u64,
     /// Draw the largest slice that could be placed over time, and the usable chips while cubes
     /// arrive, into this file.
     #[arg(long, value_name = "FILE")]
@@ -48,7 +50,8 @@ const JOBS: u64 = 400;
 
 pub(crate) fn run(args: &Pods, globals: &Globals) -> Outcome {
     let jobs = jobs(args)?;
-    let ask = Ask { n_watched: args.watched, curve: true };
+    let n_watched = usize::try_from(args.watched).unwrap_or(usize::MAX).min(jobs.len());
+    let ask = Ask { n_watched, curve: true };
     let fixed = policies(&args.policy)?.into_iter().map(Pod::Static);
     let pods = std::iter::once(Pod::Switched).chain(fixed);
     let runs: Vec<Run> = pods.map(|pod| timed(pod, &jobs, ask)).collect();
@@ -67,13 +70,13 @@ pub(crate) fn run(args: &Pods, globals: &Globals) -> Outcome {
         let outcomes: Vec<_> = runs.iter().map(|it| &it.outcome).collect();
         render::print_json(&json!({
             "trace": source,
-            "watched": args.watched,
+            "watched": n_watched,
             "pods": outcomes,
             "arriving": arriving,
         }))?;
         return Ok(Answer::Yes);
     }
-    render::print(&page(&source, args.watched, &runs, &arriving))?;
+    render::print(&page(&source, n_watched, &runs, &arriving))?;
     Ok(Answer::Yes)
 }
 
@@ -112,8 +115,7 @@ fn jobs(args: &Pods) -> Outcome<Vec<TraceJob>> {
         let mix = Mix { n_jobs: JOBS, n_chips: CHIPS, load, scaled: Scaled::Arrivals };
         return Ok(mix::draw(args.seed, mix));
     };
-    let text = fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
-    Ok(trace::parse(&path.display().to_string(), &text)?)
+    Ok(trace::parse(&path.display().to_string(), &read(path)?)?)
 }
 
 fn timed(pod: Pod, jobs: &[TraceJob], ask: Ask) -> Run {
@@ -123,40 +125,49 @@ fn timed(pod: Pod, jobs: &[TraceJob], ask: Ask) -> Run {
 
 const WIDTH: f64 = 880.0;
 const HEIGHT: f64 = 240.0;
+/// The height of a chart of one rule among many.
+const LOW: f64 = 110.0;
+/// More curves than these in one chart are a tangle; then each rule has a chart of its own.
+const CURVES_MAX: usize = 4;
 /// Above a chart.
 const ABOVE: f64 = 40.0;
-/// Names in a row of the legend.
-const PER_ROW: usize = 4;
-
 fn draw(source: &str, runs: &[Run], arriving: &[[u32; 2]]) -> String {
     let end = runs.iter().filter_map(|it| it.largest.last()).map(|it| it.at).max();
     let (time, unit) = Axis::time(end.map_or(1.0, |it| it.as_secs_f64()));
     let chips = || Axis { name: "chips".to_owned(), high: CHIPS as f64 };
-    let high = HEIGHT + BELOW + LEGEND_ROW * runs.len().div_ceil(PER_ROW) as f64 + ABOVE;
-    let title = format!("a switched and a static pod: {source}");
-    let mut svg = sheet(WIDTH + BESIDE + 24.0, 2.0 * high + 60.0, &title);
-    let _ = writeln!(svg, "<text class=\"h\" x=\"{BESIDE}\" y=\"26\">{}</text>", escaped(&title));
-    let size = [WIDTH, HEIGHT];
-    let chart = Chart {
-        title: "largest slice that could be placed".to_owned(),
-        at: [BESIDE, 40.0 + ABOVE],
-        size,
-        x: time,
-        y: chips(),
+    // The switched pod is the first, and stands beside each of the others.
+    let shown: Vec<Vec<usize>> = match runs.len() {
+        n if n <= CURVES_MAX => vec![(0..n).collect()],
+        n => (1..n).map(|nth| vec![0, nth]).collect(),
     };
-    chart.frame(&mut svg);
-    for (nth, run) in runs.iter().enumerate() {
-        let at = |it: &Largest| (it.at.as_secs_f64() / unit, f64::from(it.chips));
-        let points: Vec<(f64, f64)> = run.largest.iter().map(at).collect();
-        chart.steps(&mut svg, &points, nth);
+    let height = if shown.len() == 1 { HEIGHT } else { LOW };
+    let room = |height: f64| height + BELOW + LEGEND_ROW + ABOVE;
+    let title = format!("a switched and a static pod: {source}");
+    let below = 40.0 + shown.len() as f64 * room(height);
+    let mut svg = sheet(WIDTH + BESIDE + 24.0, below + room(HEIGHT) + 20.0, &title);
+    let _ = writeln!(svg, "<text class=\"h\" x=\"{BESIDE}\" y=\"26\">{}</text>", escaped(&title));
+    for (place, which) in shown.iter().enumerate() {
+        let chart = Chart {
+            title: "largest slice that could be placed".to_owned(),
+            at: [BESIDE, 40.0 + ABOVE + place as f64 * room(height)],
+            size: [WIDTH, height],
+            x: time.clone(),
+            y: chips(),
+        };
+        chart.frame(&mut svg);
+        for (nth, run) in which.iter().map(|it| &runs[*it]).enumerate() {
+            let at = |it: &Largest| (it.at.as_secs_f64() / unit, f64::from(it.chips));
+            let points: Vec<(f64, f64)> = run.largest.iter().map(at).collect();
+            chart.steps(&mut svg, &points, nth);
+        }
+        let names: Vec<String> = which.iter().map(|it| runs[*it].outcome.pod.clone()).collect();
+        chart.legend(&mut svg, &names, CURVES_MAX);
     }
-    let names: Vec<String> = runs.iter().map(|it| it.outcome.pod.clone()).collect();
-    chart.legend(&mut svg, &names, PER_ROW);
     let n_cubes = arriving.len();
     let chart = Chart {
         title: "chips that can be used together while cubes arrive one by one".to_owned(),
-        at: [BESIDE, 40.0 + ABOVE + high],
-        size,
+        at: [BESIDE, below + ABOVE],
+        size: [WIDTH, HEIGHT],
         x: Axis { name: "cubes that are there".to_owned(), high: n_cubes as f64 },
         y: chips(),
     };
@@ -167,7 +178,7 @@ fn draw(source: &str, runs: &[Run], arriving: &[[u32; 2]]) -> String {
             std::iter::once((0.0, 0.0)).chain(arriving.iter().zip(1..).map(at)).collect();
         chart.steps(&mut svg, &points, nth);
     }
-    chart.legend(&mut svg, &["switched", "static"].map(str::to_owned), PER_ROW);
+    chart.legend(&mut svg, &["switched", "static"].map(str::to_owned), CURVES_MAX);
     svg.push_str("</svg>\n");
     svg
 }

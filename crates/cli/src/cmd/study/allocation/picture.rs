@@ -52,6 +52,7 @@ pub(super) fn draw(title: &str, groups: [u16; 2], study: &Study) -> String {
                 (left + (nth % columns) as f64 * cell, top + (nth / columns) as f64 * cell);
             square(&mut svg, [x, y], cell, *holder, study.dead[nth]);
         }
+        outlines(&mut svg, [left, top], cell, [rows, columns], &frame.holders);
     }
     curves(&mut svg, study, width, below);
     svg.push_str("</svg>\n");
@@ -99,6 +100,36 @@ fn square(svg: &mut String, [x, y]: [f64; 2], side: f64, task: Option<u32>, is_d
             y + far
         );
     }
+}
+
+/// Lines around each task, so that neighbours of like colours are told apart.
+fn outlines(
+    svg: &mut String,
+    [left, top]: [f64; 2],
+    cell: f64,
+    [rows, columns]: [usize; 2],
+    holders: &[Option<u32>],
+) {
+    let holder = |row: usize, column: usize| -> Option<u32> {
+        let is_inside = row < rows && column < columns;
+        is_inside.then(|| holders[row * columns + column]).flatten()
+    };
+    let mut path = String::new();
+    for row in 0..=rows {
+        for column in 0..=columns {
+            let (x, y) = (left + column as f64 * cell, top + row as f64 * cell);
+            let here = holder(row, column);
+            let above = row.checked_sub(1).and_then(|it| holder(it, column));
+            let before = column.checked_sub(1).and_then(|it| holder(row, it));
+            if here != above {
+                let _ = write!(path, "M{x:.2} {y:.2}h{cell:.2}");
+            }
+            if here != before {
+                let _ = write!(path, "M{x:.2} {y:.2}v{cell:.2}");
+            }
+        }
+    }
+    let _ = writeln!(svg, "<path class=\"long\" d=\"{path}\"/>");
 }
 
 /// The numbers of some rows and columns.
