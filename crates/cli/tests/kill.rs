@@ -1,10 +1,12 @@
 //! Kill -9 at random moments, under load: nothing that was acknowledged is lost or done twice.
 //!
-//! Goal: a server, a plant, or both may be killed at any point.  Method: clients submit with keys,
-//! cancel and drain, and repeat what got no answer until it gets one, while processes are killed
-//! and started again.  Then their logs are compared with what the server says, the journal is
-//! replayed from its first row and compared with every digest that a server told, and each mirror
-//! of a job that ran throughout must not have moved; a real task must still be the same process.
+//! Goal: a server, a plant, or both may be killed at any point.  Method: clients submit with keys
+//! (parts of cubes, whole cubes that mirrors are moved for, and programs), cancel and drain, and
+//! repeat what got no answer until it gets one, while processes are killed and started again.
+//! Then their logs are compared with what the server says, the journal is replayed from its first
+//! row and compared with every digest that a server told, and each mirror of a job that ran
+//! throughout must not have moved; its real tasks must still be the same processes, and no program
+//! may have been started twice for one attempt.
 //! The same seed kills the same processes after the same waits.
 //! `cargo xtask prove kill` runs the long form of it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -12,7 +14,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -218,16 +220,28 @@ impl Client {
 
     /// How often the mirrors of each xconnect that `job` holds were moved, by the switches' count.
     fn moves(&self, job: u64) -> BTreeMap<String, u64> {
-        let mut moves = BTreeMap::new();
+        let pairs = self.pairs().into_iter().filter(|(_, it)| it["job"] == job);
+        pairs.map(|(name, it)| (name, it["moves"].as_u64().unwrap())).collect()
+    }
+
+    /// The xconnects that jobs other than `job` hold, as `x0 17-17 of 42`.
+    fn held_by_others(&self, job: u64) -> BTreeSet<String> {
+        let pairs = self.pairs().into_iter();
+        let others = pairs.filter(|(_, it)| it["job"].is_u64() && it["job"] != job);
+        others.map(|(name, it)| format!("{name} of {}", it["job"])).collect()
+    }
+
+    /// All xconnects, each by its switch and ports.
+    fn pairs(&self) -> Vec<(String, Value)> {
+        let mut found = Vec::new();
         for switch in self.get("/v1/switches")["switches"].as_array().unwrap() {
             let name = switch["name"].as_str().unwrap();
             let pairs = self.get(&format!("/v1/switches/{name}"))["pairs"].clone();
-            for pair in pairs.as_array().unwrap().iter().filter(|it| it["job"] == job) {
-                let n = pair["moves"].as_u64().unwrap();
-                moves.insert(format!("{name} {}-{}", pair["north"], pair["south"]), n);
-            }
+            let named =
+                |it: &Value| (format!("{name} {}-{}", it["north"], it["south"]), it.clone());
+            found.extend(pairs.as_array().unwrap().iter().map(named));
         }
-        moves
+        found
     }
 }
 
@@ -236,14 +250,47 @@ impl Client {
 struct Log {
     /// Name and number of each job.
     submitted: Vec<(String, u64)>,
+    /// Those of them that are programs.
+    programs: Vec<u64>,
     cancelled: Vec<u64>,
     /// Whether its machine is drained by it.
     drained: bool,
     n_drains: u64,
 }
 
+/// The file in which each program says once, for each time that it is started, which it is.
+const STARTS: &str = "starts";
+
+/// The `nth` job of a client: each of the first few a program, then most a part of a cube, and some
+/// whole cubes, which come first and for which mirrors are moved.
+fn form(key: &str, nth: usize, starts: &Path, dice: &mut Dice) -> Value {
+    if nth < N_PROGRAMS {
+        let starts = starts.display();
+        let say = format!("echo $SELVEDGE_JOB_ID.$SELVEDGE_ATTEMPT.$SELVEDGE_TASK >> {starts}");
+        let command = ["sh", "-c", &say];
+        return json!({"name": key, "key": key, "shape": "2x2x2", "priority": 8,
+            "command": command});
+    }
+    let (shape, priority) = match dice.below(20) {
+        0 => ("4x4x8", 6),
+        1..=3 => ("4x4x4", 6),
+        _ => ("2x2x1", 3),
+    };
+    let duration = format!("{}s", 2 + dice.below(30));
+    json!({"name": key, "key": key, "shape": shape, "priority": priority, "duration": duration})
+}
+
+/// Programs of each client.
+const N_PROGRAMS: usize = 3;
+
 /// One client's work, until it is to stop: nothing is begun then, and nothing left unanswered.
-fn work(client: &Client, nth: u64, seed: u64, stop: &AtomicBool, n_vain: &AtomicU64) -> Log {
+fn work(
+    client: &Client,
+    nth: u64,
+    starts: &Path,
+    seed: u64,
+    (stop, n_vain): (&AtomicBool, &AtomicU64),
+) -> Log {
     let mut dice = Dice::new(seed, &format!("client {nth}"));
     let (mut log, by) = (Log::default(), format!("client{nth}"));
     let machine = format!("cube{}/m{:02}", 62 + nth / 16, nth % 16);
@@ -251,14 +298,18 @@ fn work(client: &Client, nth: u64, seed: u64, stop: &AtomicBool, n_vain: &Atomic
     while !stop.load(Ordering::Relaxed) {
         match dice.below(10) {
             0..=4 => {
-                let key = format!("{by}-{}", log.submitted.len());
-                let form = json!({"name": key, "key": key, "shape": "2x2x1", "duration": "1h"});
-                let (status, job) = post("/v1/jobs", form);
+                let n_before = log.submitted.len();
+                let key = format!("{by}-{n_before}");
+                let (status, job) = post("/v1/jobs", form(&key, n_before, starts, &mut dice));
                 assert!(status == 200 || status == 201, "{key}: {status} {job}");
-                log.submitted.push((key, job["id"].as_u64().unwrap()));
+                let id = job["id"].as_u64().unwrap();
+                if n_before < N_PROGRAMS {
+                    log.programs.push(id);
+                }
+                log.submitted.push((key, id));
             }
             5..=7 => {
-                let mut ids = log.submitted.iter().map(|it| it.1);
+                let mut ids = log.submitted.iter().skip(N_PROGRAMS).map(|it| it.1);
                 let Some(id) = ids.find(|it| !log.cancelled.contains(it)) else {
                     continue;
                 };
@@ -295,15 +346,18 @@ fn what_was_acknowledged_is_there_exactly_once_whoever_is_killed() {
     let held = held_job(&house, &client);
     let moves = client.moves(held);
     assert_eq!(moves.len(), 8 * 48, "8 cubes, 3 dimensions, 16 switches each");
-    let real = real_task(&house, &client);
-    let task = task_of(&client, real);
+    let real = real_tasks(&house, &client);
+    let tasks = tasks_of(&client, real);
+    assert_eq!(tasks.len(), 4);
+    let starts = dir.path().join(STARTS);
+    let mut wired = BTreeSet::new();
 
     let (stop, n_vain) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let clients: Vec<_> = (0..measure.n_clients)
         .map(|nth| {
             let (client, stop, n_vain) = (client.clone(), Arc::clone(&stop), Arc::clone(&n_vain));
-            let seed = measure.seed;
-            std::thread::spawn(move || work(&client, nth, seed, &stop, &n_vain))
+            let (seed, starts) = (measure.seed, starts.clone());
+            std::thread::spawn(move || work(&client, nth, &starts, seed, (&stop, &n_vain)))
         })
         .collect();
     let mut told = vec![client.digest()];
@@ -324,25 +378,31 @@ fn what_was_acknowledged_is_there_exactly_once_whoever_is_killed() {
         told.push(client.digest());
         // Half of the kills hit a server that is still reading its devices back.
         if dice.chance(Ppm::new(500_000)) {
-            assert_eq!(task_of(&client, real), task, "a real task is another process");
+            assert_eq!(tasks_of(&client, real), tasks, "a real task is another process");
         }
+        wired.extend(client.held_by_others(held));
     }
+    assert!(!wired.is_empty(), "no mirror was set while processes died");
     stop.store(true, Ordering::Relaxed);
     let logs: Vec<Log> = clients.into_iter().map(|it| it.join().unwrap()).collect();
     told.push(client.digest());
     compare(&client, &logs);
+    let n_starts = check_starts(&client, &logs, &starts);
     client.until("/v1/switches", |it| {
         it["switches"].as_array().unwrap().iter().all(|it| it["known"] == true)
     });
     assert_eq!(client.moves(held), moves, "a mirror of a job that runs was moved");
     let job = client.get(&format!("/v1/jobs/{held}"));
     assert_eq!((&job["state"], &job["attempt"]), (&json!("running"), &json!(1)), "{job}");
-    assert_eq!(task_of(&client, real), task, "a real task is another process");
+    assert_eq!(tasks_of(&client, real), tasks, "a real task is another process");
     assert_eq!(client.get("/v1/check"), json!({ "violations": [] }));
     told.push(client.digest());
     end(&mut house);
     let n_rows = replay(&house.data(), &told);
     print(&measure, &took, &logs, n_rows, n_vain.load(Ordering::Relaxed));
+    let jobs: BTreeSet<&str> = wired.iter().filter_map(|it| it.split(" of ").nth(1)).collect();
+    let n_wired = (wired.len(), jobs.len());
+    println!("{} xconnects seen held by {} other jobs; {n_starts} starts", n_wired.0, n_wired.1);
 }
 
 /// A job that holds xconnects on every switch throughout.
@@ -354,19 +414,41 @@ fn held_job(house: &House, client: &Client) -> u64 {
     id
 }
 
-/// A job whose task is a real process.
-fn real_task(house: &House, client: &Client) -> u64 {
-    let submit = ["job", "submit", "--shape", "2x2x1", "--name", "real", "--", "sleep", "100000"];
+/// A job whose tasks are real processes.
+fn real_tasks(house: &House, client: &Client) -> u64 {
+    let submit = ["job", "submit", "--shape", "2x2x4", "--name", "real", "--", "sleep", "100000"];
     let id = house.json(&submit)["id"].as_u64().unwrap();
     client.until(&format!("/v1/jobs/{id}"), |it| it["state"] == "running");
     id
 }
 
-fn task_of(client: &Client, job: u64) -> Process {
+fn tasks_of(client: &Client, job: u64) -> Vec<Process> {
     let path = format!("/v1/jobs/{job}");
     let job = client.until(&path, |it| it["tasks"][0]["pid"].is_u64());
-    let pid = u32::try_from(job["tasks"][0]["pid"].as_u64().unwrap()).unwrap();
-    Process::of(pid).expect("a running task is a process")
+    let pids = job["tasks"].as_array().unwrap().iter().map(|it| it["pid"].as_u64().unwrap());
+    let process = |pid| Process::of(u32::try_from(pid).unwrap());
+    pids.map(|it| process(it).expect("a running task is a process")).collect()
+}
+
+/// Each program ran, none failed, and none was started twice for one attempt; returns how many
+/// starts there were.
+fn check_starts(client: &Client, logs: &[Log], starts: &Path) -> usize {
+    for id in logs.iter().flat_map(|it| &it.programs) {
+        client.until(&format!("/v1/jobs/{id}"), |it| it["state"] == "finished");
+    }
+    let text = fs::read_to_string(starts).unwrap();
+    let mut seen = BTreeSet::new();
+    for line in text.lines() {
+        assert!(seen.insert(line), "a task was started twice: {line}");
+    }
+    for id in logs.iter().flat_map(|it| &it.programs) {
+        let attempt = &client.get(&format!("/v1/jobs/{id}"))["attempt"];
+        for task in 0..2 {
+            let line = format!("{id}.{attempt}.{task}");
+            assert!(seen.contains(&*line), "{line} never ran");
+        }
+    }
+    seen.len()
 }
 
 /// What the clients were told, against what the server says.
