@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::backend::TestBackend;
@@ -12,6 +14,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table};
 use ratatui::{Frame, Terminal};
 use serde::Deserialize;
+use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use crate::Globals;
 use crate::client::Client;
@@ -122,23 +125,55 @@ pub(crate) fn run(args: &Top, globals: &Globals) -> Outcome {
         return Err(Failure::new("`top` draws on a terminal, and this is none")
             .hint("`selvedge top --once` prints one picture"));
     }
+    let asked = told_to_end()?;
     let mut terminal = ratatui::try_init().within(|| "cannot draw on this terminal")?;
-    let done = live(&mut terminal, &client, Duration::from_secs_f64(args.every));
+    let done = live(&mut terminal, &client, Duration::from_secs_f64(args.every), &asked);
     // The terminal is given back whatever went wrong.
     ratatui::restore();
     done.map(|()| Answer::Yes)
+}
+
+/// Turns true at a signal that ends a program: the terminal is to be given back before that.
+fn told_to_end() -> Outcome<Arc<AtomicBool>> {
+    let told = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&told))
+            .within(|| "cannot listen for signals")?;
+    }
+    Ok(told)
+}
+
+/// How soon a signal is heeded.
+const HEED_EVERY: Duration = Duration::from_millis(200);
+
+/// Whether a key was pressed, or something else done, within `span`; no later than a signal.
+fn is_input(span: Duration, asked: &AtomicBool) -> std::io::Result<bool> {
+    let mut left = span;
+    while !asked.load(Ordering::Relaxed) && !left.is_zero() {
+        let turn = left.min(HEED_EVERY);
+        if event::poll(turn)? {
+            return Ok(true);
+        }
+        left -= turn;
+    }
+    Ok(false)
 }
 
 fn live(
     terminal: &mut Terminal<impl ratatui::backend::Backend<Error = std::io::Error>>,
     client: &Client,
     every: Duration,
+    asked: &AtomicBool,
 ) -> Outcome<()> {
     let mut view = ask(client)?;
     loop {
         view.first = view.first.min(view.jobs.len().saturating_sub(1));
         terminal.draw(|frame| draw(frame, &view))?;
-        if !event::poll(every)? {
+        let is_input = is_input(every, asked)?;
+        if asked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if !is_input {
             view = match ask(client) {
                 Ok(new) => View { first: view.first, ..new },
                 // A server that is being upgraded answers again in a moment.
