@@ -13,6 +13,12 @@ pub const DIR_MODE: u32 = 0o700;
 /// The mode of every file in a data directory.
 pub const FILE_MODE: u32 = 0o600;
 
+/// The mode of a directory that others pass through to what is theirs, and do not look into.
+pub const PASS_MODE: u32 = 0o711;
+
+/// The mode of a file that its group reads.
+pub const SHARED_MODE: u32 = 0o640;
+
 /// Why a directory cannot hold data of ours.
 #[derive(Debug, thiserror::Error)]
 pub enum DirError {
@@ -49,8 +55,8 @@ pub enum DirError {
 
 /// Creates `dir` with mode 0700, or sees to it that an existing one is closed to others.
 ///
-/// An empty directory is closed; one that holds files is refused while others can read it,
-/// for those files may be shared on purpose.
+/// An empty directory is closed; one that holds files is refused while others can look into it,
+/// for those files may be shared on purpose.  That they pass through is what [`let_pass`] does.
 ///
 /// # Errors
 /// If `dir` is something else, is open to others, or cannot be made.
@@ -60,7 +66,7 @@ pub fn own_dir(dir: &Path) -> Result<(), DirError> {
         Ok(it) if !it.is_dir() => Err(DirError::NotADir { dir: dir.to_owned() }),
         Ok(it) => {
             let mode = it.permissions().mode() & 0o777;
-            if mode & 0o077 == 0 {
+            if mode & !PASS_MODE == 0 {
                 return Ok(());
             }
             if !is_empty(dir).map_err(io_error)? {
@@ -86,6 +92,45 @@ pub fn own_new_dir(dir: &Path) -> Result<(), DirError> {
         return Err(DirError::NotEmpty { dir: dir.to_owned() });
     }
     own_dir(dir)
+}
+
+/// Lets others pass through the data directory `dir` to its entry `open`, and closes all its other
+/// entries to them.
+///
+/// # Errors
+/// The system's.
+pub fn let_pass(dir: &Path, open: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name() != *open.as_os_str() {
+            match close(&entry) {
+                // Scratch of a file that has got its name meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                done => done?,
+            }
+        }
+    }
+    pass_dir(&dir.join(open))?;
+    fs::set_permissions(dir, Permissions::from_mode(PASS_MODE))
+}
+
+/// Takes from others what they may do with `entry`.
+fn close(entry: &fs::DirEntry) -> io::Result<()> {
+    // A link has no mode of its own, and what it leads to is not ours to close.
+    if entry.file_type()?.is_symlink() {
+        return Ok(());
+    }
+    let mode = entry.metadata()?.permissions().mode() & 0o700;
+    fs::set_permissions(entry.path(), Permissions::from_mode(mode))
+}
+
+/// Makes `dir`, if it is not there, one that others pass through and do not look into.
+///
+/// # Errors
+/// The system's.
+pub fn pass_dir(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(PASS_MODE))
 }
 
 /// Puts `bytes` at `path` with exactly `mode`, so that a reader, or a start after a crash,
@@ -199,6 +244,22 @@ mod tests {
             }
         });
         assert_eq!(names(dir.path()), ["runtime"]);
+    }
+
+    #[test]
+    fn others_pass_to_what_is_open_and_all_else_is_closed() {
+        let dir = temp_dir();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["token", "run"] {
+            fs::write(path(name), "x").unwrap();
+            fs::set_permissions(path(name), Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::create_dir(path("journal")).unwrap();
+        std::os::unix::fs::symlink("/", path("link")).unwrap();
+        let_pass(dir.path(), Path::new("tasks")).unwrap();
+        assert_eq!(["token", "run", "journal"].map(|it| mode(&path(it))), [0o700; 3]);
+        assert_eq!((mode(dir.path()), mode(&path("tasks"))), (0o711, 0o711));
+        own_dir(dir.path()).unwrap();
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! In reading order: what is bounded ([`limits`]), files that are whole or absent ([`files`]),
 //! the one owner of a data directory ([`lock`]), the journal on disk ([`store`]), processes by
-//! number and start time ([`process`]), real tasks under supervisors ([`task`]), a plant's
+//! number and start time ([`process`]), the accounts that tasks run under ([`account`]), real tasks
+//! under supervisors ([`task`]), a plant's
 //! devices behind a local socket ([`plant`]), and MPI programs in replicas ([`mpirun`]).
 //! [`probe`] asks the machine itself what it is.
 //! Rows of the journal are opaque text here: nothing in this crate knows what they mean.
@@ -19,6 +20,8 @@ pub mod store;
 pub mod process;
 
 mod kin;
+
+pub mod account;
 
 pub mod task;
 

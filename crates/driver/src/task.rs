@@ -18,6 +18,10 @@
 //! | `exit.json`   | supervisor | how the task ended; all that it brought forth is dead       |
 //! | `notice.json` | server     | that the task is about to be stopped, when and why          |
 //! | `heartbeat`   | task       | touched, if it wants to be watched                          |
+//! | `work`        | task       | a directory to begin in, whose files are its own affair     |
+//!
+//! A task that runs under another account owns `heartbeat` and `work`, reads its notice, and can
+//! list or read nothing else.
 //!
 //! A supervisor that is found dead without an `exit.json` has lost its task; the kernel kills the
 //! task with it.
@@ -28,7 +32,7 @@ mod supervise;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
@@ -37,6 +41,7 @@ use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::account::Account;
 use crate::files::{self, FILE_MODE};
 use crate::kin::{kill_descendants, kill_marked, signal_group};
 use crate::process::Process;
@@ -64,6 +69,9 @@ pub const NOTICE_VARIABLE: &str = "SELVEDGE_NOTICE_FILE";
 /// The file that a task touches to say that it lives.
 pub const HEARTBEAT: &str = "heartbeat";
 
+/// The directory that a task begins in unless told otherwise.
+pub const WORK: &str = "work";
+
 /// What is to be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +82,9 @@ pub struct Order {
     pub env: BTreeMap<String, String>,
     /// Where it begins.
     pub dir: String,
+    /// The account that it runs under; the supervisor's own where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
 }
 
 /// Who runs.
@@ -160,8 +171,22 @@ pub enum TaskError {
 /// # Errors
 /// [`TaskError`].
 pub fn prepare(dir: &Path, order: &Order) -> Result<(), TaskError> {
-    fs::create_dir_all(dir).map_err(|source| io_error("make", dir, source))?;
+    let (work, heartbeat) = (dir.join(WORK), dir.join(HEARTBEAT));
+    fs::create_dir_all(&work).map_err(|source| io_error("make", &work, source))?;
+    if let Some(account) = account_of(order) {
+        files::pass_dir(dir).map_err(|source| io_error("open", dir, source))?;
+        write_bytes(&heartbeat, b"")?;
+        for path in [&work, &heartbeat] {
+            account.give(path).map_err(|source| io_error("give away", path, source))?;
+        }
+    }
     write(&dir.join(ORDER), order)
+}
+
+/// The account that an order names.  One that the machine no longer has is told by the task itself,
+/// which then does not run.
+fn account_of(order: &Order) -> Option<Account> {
+    order.account.as_deref().and_then(|it| Account::of(it).ok())
 }
 
 /// Starts a supervisor for the task of `dir`.  One that finds another at work, or the task run
@@ -204,7 +229,13 @@ pub fn notify(dir: &Path, notice: &Notice) -> Result<(), TaskError> {
     let path = dir.join(NOTICE);
     let is_told = path.try_exists().map_err(|source| io_error("look for", &path, source))?;
     if !is_told {
-        write(&path, notice)?;
+        let order = read::<Order>(&dir.join(ORDER))?;
+        match order.as_ref().and_then(account_of) {
+            Some(account) => account
+                .write_shared(&path, &json(notice))
+                .map_err(|source| io_error("write", &path, source))?,
+            None => write(&path, notice)?,
+        }
     }
     if let (Look::Running(run), false) = (look(dir)?, is_told) {
         signal_group(run.task, Signal::TERM);
@@ -257,6 +288,18 @@ pub fn output(dir: &Path, from: u64, n_max: u64) -> Result<Vec<u8>, TaskError> {
     Ok(bytes)
 }
 
+/// Says something of the server's own in the output of the task of `dir`, where its owner looks
+/// first.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn remark(dir: &Path, text: &str) -> Result<(), TaskError> {
+    let path = dir.join(OUTPUT);
+    let file = fs::OpenOptions::new().append(true).open(&path);
+    let said = file.and_then(|mut it| it.write_all(format!("[selvedge: {text}]\n").as_bytes()));
+    said.map_err(|source| io_error("write", &path, source))
+}
+
 /// When the task of `dir` last said that it lives, by the clock of its files: its heartbeat, or its
 /// start while there is none.
 pub fn heard(dir: &Path) -> Option<SystemTime> {
@@ -278,8 +321,15 @@ fn is_locked(dir: &Path) -> Result<bool, TaskError> {
 }
 
 fn write(path: &Path, content: &impl Serialize) -> Result<(), TaskError> {
-    let bytes = serde_json::to_vec(content).expect("its keys are text");
-    files::write_atomically(path, &bytes, FILE_MODE).map_err(|it| io_error("write", path, it))
+    write_bytes(path, &json(content))
+}
+
+fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), TaskError> {
+    files::write_atomically(path, bytes, FILE_MODE).map_err(|it| io_error("write", path, it))
+}
+
+fn json(content: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(content).expect("its keys are text")
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, TaskError> {

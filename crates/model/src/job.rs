@@ -102,6 +102,10 @@ pub struct Program {
     pub dir: Option<String>,
     /// How long it may go without touching its heartbeat file; none if nobody watches.
     pub heartbeat: Option<Span>,
+    /// The machine's account that it runs under, which the server says and no owner does; the
+    /// server's own where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
 }
 
 impl Work {

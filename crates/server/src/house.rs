@@ -17,6 +17,7 @@ use crate::api::error::{ApiError, chain};
 use crate::api::guard::Guard;
 use crate::limits;
 use crate::plant::{Parting, Tamper};
+use crate::share::Shares;
 use crate::shell::{Request, Shell, Then, Trouble};
 use crate::tally::Tally;
 use crate::users::{Role, Who};
@@ -33,7 +34,9 @@ struct Inner {
     ends_all: AtomicBool,
     guard: Arc<Guard>,
     tally: Tally,
+    shares: Shares,
     data: PathBuf,
+    task_account: Option<String>,
 }
 
 impl House {
@@ -42,9 +45,24 @@ impl House {
         stop: watch::Sender<bool>,
         guard: Arc<Guard>,
         data: PathBuf,
+        task_account: Option<String>,
     ) -> Self {
-        let (tally, ends_all) = (Tally::default(), AtomicBool::new(false));
-        Self(Arc::new(Inner { requests, stop, ends_all, guard, tally, data }))
+        let (tally, shares, ends_all) = Default::default();
+        let inner = Inner { requests, stop, ends_all, guard, tally, shares, data, task_account };
+        Self(Arc::new(inner))
+    }
+
+    /// The streams that are open.
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.0.shares
+    }
+
+    /// The machine's account that a command of `owner`'s runs under, if `by` submits it: the
+    /// owner's own, that of whoever submits, or what `up` was told.
+    pub(crate) fn account_for(&self, owner: &str, by: &By) -> Option<String> {
+        let of_owner = self.guard().users().find(|it| it.name == owner);
+        let own = of_owner.and_then(|it| it.account).or_else(|| by.account.clone());
+        own.or_else(|| self.0.task_account.clone())
     }
 
     pub(crate) fn guard(&self) -> &Arc<Guard> {
@@ -177,6 +195,8 @@ pub(crate) struct By {
     /// By their token; whoever holds the data directory's own says it.
     pub(crate) name: String,
     pub(crate) role: Role,
+    /// The machine's account that their commands run under, if they have one of their own.
+    pub(crate) account: Option<String>,
     pub(crate) reason: Option<String>,
 }
 
@@ -204,7 +224,7 @@ impl<S: Send + Sync> FromRequestParts<S> for By {
         // The guard has let them in; a route outside it would be nobody's.
         let who = parts.extensions.get::<Who>().ok_or_else(ApiError::nobody)?;
         let name = who.name.clone().or(said).unwrap_or_else(|| "operator".to_owned());
-        Ok(By { name, role: who.role, reason })
+        Ok(By { name, role: who.role, account: who.account.clone(), reason })
     }
 }
 

@@ -48,6 +48,8 @@ mod shell;
 
 mod tally;
 
+mod share;
+
 mod house;
 
 pub mod api;

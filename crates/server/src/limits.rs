@@ -17,6 +17,12 @@ pub const HEAD_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Connections held at once; more wait to be accepted.
 pub const CONNECTIONS_MAX: usize = 1024;
 
+/// Streams open at once; the other connections are for requests.
+pub const STREAMS_MAX: usize = 768;
+
+/// Streams open at once that are one person's.
+pub const STREAMS_EACH_MAX: usize = 256;
+
 /// Requests that wait for the loop; more are refused with 503.
 pub const REQUESTS_MAX: usize = 4096;
 

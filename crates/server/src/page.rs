@@ -251,18 +251,20 @@ pub(crate) fn routes() -> Router<House> {
 /// What somebody sees who has neither token nor cookie.
 pub(crate) fn closed() -> Response {
     let body = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head { meta charset="utf-8"; title { "Selvedge" } }
-            body {
-                h1 { "Selvedge" }
-                p { "This dashboard is open to the user who started the server." }
-                p { "Open the link that " code { "selvedge up" } " printed. It works once; "
-                    code { "selvedge dashboard" } " prints a new one." }
+        header.top { a.brand href="/" { (PreEscaped(include_str!("page/icon.svg"))) "Selvedge" } }
+        main.one #main {
+            section aria-labelledby="h-closed" {
+                h2 #h-closed { "A link opens this dashboard" }
+                p { "Whoever started the server has one: " code { "selvedge up" } " printed it. \
+                     It works once, and then this browser is known; " code { "selvedge dashboard" }
+                    " prints a new one." }
+                p { "Anybody else asks an operator for a token, and then " code {
+                    "selvedge --server URL --token-file FILE dashboard" } " prints a link of one's \
+                    own." }
             }
         }
     };
-    page_of(StatusCode::UNAUTHORIZED, body)
+    page_of(StatusCode::UNAUTHORIZED, whole("dashboard", html! {}, body))
 }
 
 async fn page(State(house): State<House>, uri: Uri) -> Response {
@@ -328,6 +330,35 @@ async fn find(State(house): State<House>, Path(path): Path<String>) -> Response 
 
 /// A whole page: the frame that all have, and its parts.
 fn framed(sheet: &Sheet, place: &str) -> Markup {
+    let extra = html! { span #live.live role="status" { "…" }
+    button #theme type="button" aria-label="light or dark" hidden { "auto" } };
+    let body = html! {
+        a.skip href="#main" { "to the content" }
+        (top(place, extra))
+        main #main class=(sheet.layout) tabindex="-1" {
+            @for part in &sheet.parts { (PreEscaped(&part.html)) }
+        }
+    };
+    whole(&sheet.title, html! { script src="/page.js" {} }, body)
+}
+
+/// The bar above a page: the way to all pages, then `extra`.
+fn top(place: &str, extra: Markup) -> Markup {
+    html! {
+        header.top {
+            a.brand href="/" { (PreEscaped(include_str!("page/icon.svg"))) "Selvedge" }
+            nav aria-label="pages" {
+                @for (to, text) in PLACES {
+                    a href=(to) aria-current=[(to == place).then_some("page")] { (text) }
+                }
+            }
+            (extra)
+        }
+    }
+}
+
+/// A document in the house's style, with `head` in its head beside the usual.
+fn whole(title: &str, head: Markup, body: Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -335,27 +366,12 @@ fn framed(sheet: &Sheet, place: &str) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (inert(&sheet.title)) " · Selvedge" }
+                title { (inert(title)) " · Selvedge" }
                 link rel="icon" href="/icon.svg";
                 link rel="stylesheet" href="/page.css";
-                script src="/page.js" {}
+                (head)
             }
-            body {
-                a.skip href="#main" { "to the content" }
-                header.top {
-                    a.brand href="/" { (PreEscaped(include_str!("page/icon.svg"))) "Selvedge" }
-                    nav aria-label="pages" {
-                        @for (to, text) in PLACES {
-                            a href=(to) aria-current=[(to == place).then_some("page")] { (text) }
-                        }
-                    }
-                    span #live.live role="status" { "…" }
-                    button #theme type="button" aria-label="light or dark" hidden { "auto" }
-                }
-                main #main class=(sheet.layout) tabindex="-1" {
-                    @for part in &sheet.parts { (PreEscaped(&part.html)) }
-                }
-            }
+            body { (body) }
         }
     }
 }

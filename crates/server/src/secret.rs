@@ -115,7 +115,7 @@ impl Secrets {
 }
 
 fn who(user: &User) -> Who {
-    Who { name: Some(user.name.clone()), role: user.role }
+    Who { name: Some(user.name.clone()), role: user.role, account: user.account.clone() }
 }
 
 fn read_token(path: &Path) -> io::Result<String> {
@@ -184,7 +184,7 @@ mod tests {
     fn a_key_opens_once_and_old_keys_are_forgotten() {
         let dir = tempfile::tempdir().unwrap();
         let secrets = Secrets::of(dir.path()).unwrap();
-        let viewer = Who { name: Some("bo".to_owned()), role: Role::Viewer };
+        let viewer = Who { name: Some("bo".to_owned()), role: Role::Viewer, account: None };
         let key = secrets.new_key(viewer.clone()).unwrap();
         assert!(secrets.use_key("other").is_none());
         assert_eq!(secrets.use_key(&key), Some(viewer));
@@ -200,8 +200,8 @@ mod tests {
     fn a_users_token_and_cookie_end_with_the_user() {
         let dir = tempfile::tempdir().unwrap();
         let secrets = Secrets::of(dir.path()).unwrap();
-        let token = secrets.users().add("bo", Role::Viewer).unwrap();
-        let bo = Who { name: Some("bo".to_owned()), role: Role::Viewer };
+        let token = secrets.users().add("bo", Role::Viewer, None).unwrap();
+        let bo = Who { name: Some("bo".to_owned()), role: Role::Viewer, account: None };
         assert_eq!(secrets.who_has_token(&token), Some(bo.clone()));
         let cookie = secrets.cookie_of(&bo).unwrap();
         assert_eq!(secrets.who_has_cookie(&cookie), Some(bo.clone()));

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use selvedge_control::input::{Ask, Input};
 use selvedge_control::settings::{Level, Settings};
+use selvedge_driver::account::{Account, AccountError};
 use selvedge_driver::lock::{self, LockError};
 use selvedge_driver::store::{Store, StoreError};
 use selvedge_model::spec::Plant;
@@ -75,6 +76,9 @@ pub struct UpOptions {
     pub scenario: Option<Setup>,
     /// A simulated plant whose state is gone begins anew, with dark mirrors and healthy devices.
     pub new_plant: bool,
+    /// The machine's account that commands run under unless their owner has one; the server's own
+    /// where absent.
+    pub task_account: Option<String>,
 }
 
 impl UpOptions {
@@ -92,6 +96,7 @@ impl UpOptions {
             supervisor: None,
             scenario: None,
             new_plant: false,
+            task_account: None,
         }
     }
 }
@@ -150,6 +155,9 @@ pub enum UpError {
         #[source]
         source: io::Error,
     },
+    /// No task can run under an account.
+    #[error(transparent)]
+    Account(#[from] AccountError),
     /// The token or the list of users cannot be used.
     #[error(transparent)]
     Users(#[from] UserError),
@@ -353,6 +361,9 @@ pub(crate) fn raise(
     let (store, opened) = Store::open(&options.data)?;
     let data = canonical(&options.data)?;
     let secrets = Secrets::of(&data)?;
+    if let Some(account) = &options.task_account {
+        Account::of(account)?.reaches(&data)?;
+    }
     let started = start::start(&store, opened, &data)?;
     let is_new = started.last == 0;
     let (inputs, text) = first_inputs(options, plant, &started)?;
@@ -386,7 +397,8 @@ pub(crate) fn raise(
         None => Guard::plain(secrets, door.address),
         Some(url) => Guard::tls(secrets, door.address, url),
     });
-    let house = House::new(requests.clone(), stop.clone(), guard, data);
+    let house =
+        House::new(requests.clone(), stop.clone(), guard, data, options.task_account.clone());
     let has_died = Arc::new(AtomicBool::new(false));
     let ending = Ending { stop, has_died: Arc::clone(&has_died) };
     let loop_thread = std::thread::Builder::new()

@@ -72,11 +72,13 @@ pub(crate) struct Who {
     pub(crate) name: Option<String>,
     /// What they may do.
     pub(crate) role: Role,
+    /// The machine's account that their commands run under, if they have one of their own.
+    pub(crate) account: Option<String>,
 }
 
 impl Who {
     /// Whoever holds the data directory's own token.
-    pub(crate) const KEEPER: Who = Who { name: None, role: Role::Operator };
+    pub(crate) const KEEPER: Who = Who { name: None, role: Role::Operator, account: None };
 }
 
 /// One user as it is kept.
@@ -90,6 +92,9 @@ pub(crate) struct User {
     pub(crate) token: Digest,
     /// When the token was made, in seconds of the Unix clock.
     pub(crate) since: u64,
+    /// The machine's account that its commands run under, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) account: Option<String>,
 }
 
 /// Why a user is not added, changed or read.
@@ -211,9 +216,14 @@ impl Users {
     ///
     /// # Errors
     /// As [`Users::may_add`], and if the list cannot be written.
-    pub(crate) fn add(&self, name: &str, role: Role) -> Result<String, UserError> {
+    pub(crate) fn add(
+        &self,
+        name: &str,
+        role: Role,
+        account: Option<String>,
+    ) -> Result<String, UserError> {
         check_name(name)?;
-        let (token, user) = self.draw(name, role)?;
+        let (token, user) = Self::draw(name, role, account)?;
         self.change(|users| {
             refuse_known(users, name)?;
             users.push(user);
@@ -229,8 +239,8 @@ impl Users {
     /// If there is no such user, or the list cannot be written.
     pub(crate) fn renew(&self, name: &str) -> Result<(Role, String), UserError> {
         let unknown = || UserError::Unknown { name: name.to_owned() };
-        let role = self.find(|it| it.name == name).ok_or_else(unknown)?.role;
-        let (token, user) = self.draw(name, role)?;
+        let User { role, account, .. } = self.find(|it| it.name == name).ok_or_else(unknown)?;
+        let (token, user) = Self::draw(name, role, account)?;
         self.change(|users| {
             let known = users.iter_mut().find(|it| it.name == name).ok_or_else(unknown)?;
             *known = user;
@@ -254,11 +264,12 @@ impl Users {
         })
     }
 
-    fn draw(&self, name: &str, role: Role) -> Result<(String, User), UserError> {
+    fn draw(name: &str, role: Role, account: Option<String>) -> Result<(String, User), UserError> {
         let token = secret::draw()
             .map_err(|source| UserError::File { path: PathBuf::from("/dev/urandom"), source })?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
-        let user = User { name: name.to_owned(), role, token: secret::digest(&token), since };
+        let token_digest = secret::digest(&token);
+        let user = User { name: name.to_owned(), role, token: token_digest, since, account };
         Ok((token, user))
     }
 
@@ -336,8 +347,8 @@ mod tests {
     fn users_are_kept_by_the_digests_of_their_tokens_in_a_closed_file() {
         let dir = tempfile::tempdir().unwrap();
         let users = Users::of(dir.path()).unwrap();
-        let token = users.add("ada", Role::User).unwrap();
-        users.add("bo@example.org", Role::Viewer).unwrap();
+        let token = users.add("ada", Role::User, None).unwrap();
+        users.add("bo@example.org", Role::Viewer, None).unwrap();
         let path = dir.path().join(USERS_FILE);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains(&token) && text.contains(&secret::hex(&secret::digest(&token))));
@@ -357,10 +368,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let users = Users::of(dir.path()).unwrap();
         for name in ["", "operator", "crew", "a b", "<b>", "-x", "a\n", "训", &"x".repeat(65)] {
-            assert!(matches!(users.add(name, Role::User), Err(UserError::Name { .. })), "{name:?}");
+            assert!(
+                matches!(users.add(name, Role::User, None), Err(UserError::Name { .. })),
+                "{name:?}"
+            );
         }
-        users.add("ada", Role::User).unwrap();
-        assert!(matches!(users.add("ada", Role::Viewer), Err(UserError::Known { .. })));
+        users.add("ada", Role::User, None).unwrap();
+        assert!(matches!(users.add("ada", Role::Viewer, None), Err(UserError::Known { .. })));
         assert_eq!(users.all()[0].role, Role::User);
     }
 

@@ -129,7 +129,8 @@ impl Plant {
                 }
                 Stage::Done { .. } => continue,
             };
-            self.after(Span::secs(5), Event::Say(Input::Ask { by: CREW.to_owned(), what: ask }));
+            let said = Input::Ask { by: CREW.to_owned(), what: ask };
+            self.after(Span::secs(5), Event::Say(Box::new(said)));
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) act: Option<Level>,
     /// How fast a simulated plant's time runs.
     pub(crate) speed: Option<f64>,
+    /// The machine's account that the commands of jobs run under.
+    pub(crate) task_account: Option<String>,
     /// What to serve by TLS with.
     pub(crate) tls: Option<TlsConfig>,
 }
@@ -77,7 +79,7 @@ mod tests {
         let tls = config.tls.unwrap();
         assert_eq!(tls.key, Path::new("/etc/selvedge/tls/key.pem"));
         assert!(config.plant.is_some() && config.act.is_some() && config.speed.is_some());
-        assert!(config.listen.is_some());
+        assert!(config.listen.is_some() && config.task_account.is_some());
     }
 
     fn refused(text: &str, expected: Expect) {
@@ -93,7 +95,7 @@ mod tests {
               |
             2 | listn = "127.0.0.1:1"
               | ^^^^^
-            unknown field `listn`, expected one of `data`, `listen`, `plant`, `act`, `speed`, `tls`
+            unknown field `listn`, expected one of `data`, `listen`, `plant`, `act`, `speed`, `task_account`, `tls`
         "#]],
         );
         refused(

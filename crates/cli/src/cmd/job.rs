@@ -208,6 +208,7 @@ pub(crate) struct JobRow {
     limit_s: Option<f64>,
     duration_s: Option<f64>,
     command: Option<Vec<String>>,
+    account: Option<String>,
     submitted_s: f64,
     started_s: Option<f64>,
     ended_s: Option<f64>,
@@ -525,7 +526,10 @@ fn job_page(job: &JobRow) -> String {
     facts.add("owner", format!("{}, project {}, submitted by {}", job.owner, job.project, job.by));
     facts.add("limit", job.limit_s.map_or("none".to_owned(), number::seconds));
     match (&job.command, job.duration_s) {
-        (Some(command), _) => facts.add("runs", command.join(" ")),
+        (Some(command), _) => {
+            let under = job.account.as_ref().map(|it| format!(", under the account {it}"));
+            facts.add("runs", command.join(" ") + &under.unwrap_or_default());
+        }
         (None, duration) => {
             let kept = number::counted(job.kept_steps, "step");
             let duration = number::seconds(duration.unwrap_or_default());

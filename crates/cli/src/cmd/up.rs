@@ -68,6 +68,10 @@ pub(crate) struct Up {
     /// on real ones.
     #[arg(long, value_name = "LEVEL")]
     act: Option<Level>,
+    /// The machine's account that the commands of jobs run under, for users who have none of their
+    /// own (`user add --account`); without, the server's. It takes a server started by root.
+    #[arg(long, value_name = "ACCOUNT")]
+    task_account: Option<String>,
     /// Begin with dark mirrors and healthy devices where the simulated plant's state is gone.
     #[arg(long)]
     new_plant: bool,
@@ -99,6 +103,7 @@ pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
     };
     options.level = args.act.or(config.act).map(Level::to_control);
     options.new_plant = args.new_plant;
+    options.task_account = args.task_account.clone().or(config.task_account);
     let data = options.data.clone();
     let runtime = Runtime::new().within(|| "cannot start the event loop")?;
     let running = up(&runtime, options, args.listen.or(config.listen))?;

@@ -39,6 +39,10 @@ struct Add {
     /// What it may do.
     #[arg(long, value_enum, value_name = "ROLE")]
     role: Role,
+    /// The machine's account that its commands run under; without, the one of `up --task-account`,
+    /// else the server's. It takes a server started by root.
+    #[arg(long, value_name = "ACCOUNT")]
+    account: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -78,6 +82,7 @@ struct User {
     name: String,
     role: String,
     since_unix_s: u64,
+    account: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,8 +96,9 @@ pub(crate) fn run(args: &UserArgs, globals: &Globals) -> Outcome {
     let client = Client::connect(globals)?;
     match &args.verb {
         Verb::List => list(&client, globals),
-        Verb::Add(Add { name, role }) => {
-            change("/v1/users", &json!({"name": name, "role": role.word()}), &client, globals)
+        Verb::Add(Add { name, role, account }) => {
+            let form = json!({"name": name, "role": role.word(), "account": account});
+            change("/v1/users", &form, &client, globals)
         }
         Verb::Token(Name { name }) => order(name, "token", &client, globals),
         Verb::Remove(Name { name }) => order(name, "remove", &client, globals),
@@ -106,10 +112,11 @@ fn list(client: &Client, globals: &Globals) -> Outcome {
         return Ok(Answer::Yes);
     }
     let List { users } = client.read("/v1/users", &text)?;
-    let mut table = Table::new(&["name", "role", "token made"]);
+    let mut table = Table::new(&["name", "role", "account", "token made"]);
     for user in users {
         let since = number::utc(user.since_unix_s);
-        table.row([Cell::from(user.name), Cell::from(user.role), Cell::from(since)]);
+        let account = user.account.unwrap_or_else(|| "-".to_owned());
+        table.row([user.name, user.role, account, since].map(Cell::from));
     }
     render::print(&table.to_string())?;
     Ok(Answer::Yes)

@@ -260,7 +260,7 @@ pub(crate) fn begin(dir: &Path, options: &[&str]) -> (Child, String) {
 }
 
 /// `up` on `DIR/data`, at a free port of this machine unless the options say where.
-fn up(dir: &Path, options: &[&str]) -> Command {
+pub(crate) fn up(dir: &Path, options: &[&str]) -> Command {
     let mut up = program(dir);
     up.args(["up", "--json", "--data", "data"]).args(options);
     if !options.contains(&"--listen") {

@@ -3,6 +3,7 @@
 //! The stub is forked first and waits; only when the supervisor has written down both numbers
 //! does it go on.  So there is no moment at which a task runs that nobody could find again.
 
+use std::error::Error as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -20,6 +21,7 @@ use rustix::process::{
 
 use super::cage::{self, Cage};
 use super::{BECOME_VERB, EXIT, Exit, LOCK, ORDER, OUTPUT, Order, RUN, Run, TaskError, io_error};
+use crate::account::Account;
 use crate::files::FILE_MODE;
 use crate::kin::{descendants, kill_descendants};
 use crate::limits;
@@ -77,11 +79,8 @@ fn is_first(lock: &File) -> bool {
 /// Becomes the task of `dir` once told to: what the hidden verb [`super::BECOME_VERB`] does.
 /// Returns only what went wrong, and the status to end with.
 pub fn become_task(dir: &Path, supervisor: u32, cage: Option<&Path>) -> (String, u8) {
-    let set = set_parent_process_death_signal(Some(Signal::KILL));
-    let is_orphan =
-        getppid().is_none_or(|it| it.as_raw_nonzero().get().cast_unsigned() != supervisor);
     let mut go = [0; 1];
-    if set.is_err() || is_orphan || io::stdin().read_exact(&mut go).is_err() {
+    if io::stdin().read_exact(&mut go).is_err() || !goes_with(supervisor) {
         return ("the supervisor is gone".to_owned(), 125);
     }
     if let Some(cage) = cage {
@@ -97,14 +96,50 @@ pub fn become_task(dir: &Path, supervisor: u32, cage: Option<&Path>) -> (String,
     let Some((program, args)) = order.argv.split_first() else {
         return ("the order names no program".to_owned(), 125);
     };
+    let mut env = order.env;
+    if let Some(account) = &order.account {
+        match become_of(account, supervisor) {
+            Ok(own) => own.into_iter().for_each(|(name, value)| {
+                env.entry(name).or_insert(value);
+            }),
+            Err(text) => return (text, 126),
+        }
+    }
     if let Err(error) = std::env::set_current_dir(&order.dir) {
         return (format!("cannot begin in {}: {error}", order.dir), 126);
     }
     let mut command = Command::new(program);
-    command.args(args).env_clear().envs(&order.env).stdin(Stdio::null());
+    command.args(args).env_clear().envs(&env).stdin(Stdio::null());
     let error = command.exec();
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (format!("cannot run {program}: {error}"), status)
+}
+
+/// Sees to it that the kernel ends this process with its supervisor; false where that is gone.
+fn goes_with(supervisor: u32) -> bool {
+    set_parent_process_death_signal(Some(Signal::KILL)).is_ok()
+        && getppid().is_some_and(|it| raw(it) == supervisor)
+}
+
+/// Goes on under the account called `name`; returns the variables that tell a program where it is
+/// at home, or why not.
+fn become_of(name: &str, supervisor: u32) -> Result<[(String, String); 4], String> {
+    let account = Account::of(name).map_err(|it| it.to_string())?;
+    account.assume().map_err(|error| match error.source() {
+        Some(why) => format!("{error}: {why}"),
+        None => error.to_string(),
+    })?;
+    // The kernel forgets whom a process goes with when it becomes somebody else's.
+    if !goes_with(supervisor) {
+        return Err("the supervisor is gone".to_owned());
+    }
+    let path = |it: &Path| it.display().to_string();
+    Ok([
+        ("HOME".to_owned(), path(&account.home)),
+        ("SHELL".to_owned(), path(&account.shell)),
+        ("USER".to_owned(), account.name.clone()),
+        ("LOGNAME".to_owned(), account.name),
+    ])
 }
 
 /// Forks the stub, writes down who runs, and lets it go.

@@ -155,7 +155,10 @@ fn order(shell: &Shell, ask: &Ask, jobs: &[JobId]) -> String {
             };
             let job = jobs.iter().find(known).map_or("a job".to_owned(), ToString::to_string);
             let (name, owner) = (&spec.name, &spec.owner);
-            let run = spec.work.program().map(|it| format!(", to run {:?}", it.argv.join(" ")));
+            let run = spec.work.program().map(|it| {
+                let under = it.account.as_ref().map(|it| format!(" under the account {it}"));
+                format!(", to run {:?}{}", it.argv.join(" "), under.unwrap_or_default())
+            });
             format!("submit {job} {name:?} of {owner}, {}{}", spec.demand, run.unwrap_or_default())
         }
         Ask::Job { job, order } => format!("{} {job}", job_order(*order)),

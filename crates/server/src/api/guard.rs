@@ -2,7 +2,7 @@
 //!
 //! In this order: `Host` (a page elsewhere whose name resolves to loopback is not us), `Origin`
 //! (a page elsewhere that posts to us), the token or the dashboard's cookie and what its owner may
-//! do, then the body's type and length.  Only `/openapi.json` is for everyone.
+//! do, then the body's type and length.  Only `/openapi.json` and how pages look are for everyone.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -152,6 +152,10 @@ impl Guard {
     }
 }
 
+/// What is the same on every server, and no secret: the interface, and how the page looks that says
+/// that one is not let in.
+const FOR_ANYBODY: [&str; 3] = ["/openapi.json", "/page.css", "/icon.svg"];
+
 /// Holds every request against the rules above.
 pub(crate) async fn check(
     State(guard): State<Arc<Guard>>,
@@ -192,7 +196,7 @@ enum Admitted {
 fn admit(guard: &Guard, request: &Request) -> Result<Admitted, ApiError> {
     guard.check_host(request)?;
     guard.check_origin(request)?;
-    if request.uri().path() == "/openapi.json" && request.method() == Method::GET {
+    if FOR_ANYBODY.contains(&request.uri().path()) && request.method() == Method::GET {
         return Ok(Admitted::Anybody);
     }
     if let Some(response) = guard.redeem(request) {

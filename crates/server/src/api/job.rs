@@ -140,6 +140,9 @@ pub struct JobView {
     pub duration_s: Option<f64>,
     /// The program that it runs.
     pub command: Option<Vec<String>>,
+    /// The machine's account that its program runs under; none where that is the server's own.
+    #[serde(default)]
+    pub account: Option<String>,
     /// How many processes it runs it in, one on each machine; 0 where its steps are simulated.
     pub n_tasks: u32,
     /// When it was accepted.
@@ -350,8 +353,11 @@ pub(crate) async fn submit(
     use axum::response::IntoResponse as _;
     let key = key_of(&headers, form.key.clone())?;
     let array = form.array;
-    let spec = spec_of(form, &by)?;
+    let mut spec = spec_of(form, &by)?;
     by.may_change_job_of(&spec.owner)?;
+    if let Work::Command(program) = &mut spec.work {
+        program.account = house.account_for(&spec.owner, &by);
+    }
     if spec.work.program().is_some() && !house.look(Shell::runs_tasks).await? {
         return Err(ApiError::unprocessable("this server runs no programs").hint(
             "programs run on the machines of simulated plants; real ones have no agent yet",
@@ -600,6 +606,7 @@ pub(crate) fn view(shell: &Shell, id: JobId, job: &Job) -> JobView {
         limit_s: job.spec.limit.map(Span::as_secs_f64),
         duration_s: duration,
         command: program.map(|it| it.argv.clone()),
+        account: program.and_then(|it| it.account.clone()),
         n_tasks: program.map_or(0, |_| n_tasks(shell, id, job)),
         submitted_s: job.submitted.as_secs_f64(),
         placed_s: (0 < job.attempt).then(|| job.placed_at.as_secs_f64()),
@@ -754,6 +761,7 @@ fn work_of(form: &mut JobForm) -> Result<Work, ApiError> {
             env: form.env.take().unwrap_or_default(),
             dir: form.dir.take(),
             heartbeat: form.heartbeat.as_deref().map(|it| span("heartbeat", it)).transpose()?,
+            account: None,
         }));
     }
     let of_program = [form.env.is_some(), form.dir.is_some(), form.heartbeat.is_some()];

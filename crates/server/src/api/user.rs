@@ -6,6 +6,8 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use selvedge_driver::account::Account;
+
 use crate::api::body::Json;
 use crate::api::error::{ApiError, ErrorBody, chain};
 use crate::api::job::Empty;
@@ -20,6 +22,10 @@ pub struct UserForm {
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// The machine's account that its commands run under; what `up` was told, or the server's own,
+    /// where absent.
+    #[serde(default)]
+    pub account: Option<String>,
 }
 
 /// A user as it is shown.
@@ -31,6 +37,8 @@ pub struct UserView {
     pub role: Role,
     /// When its token was made, in seconds of the Unix clock.
     pub since_unix_s: u64,
+    /// The machine's account that its commands run under, if it has one of its own.
+    pub account: Option<String>,
 }
 
 /// All users.
@@ -55,7 +63,10 @@ pub struct UserToken {
 #[utoipa::path(get, path = "/v1/users", tag = "users",
     responses((status = 200, body = UserList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(State(house): State<House>) -> Answer<UserList> {
-    let view = |it: User| UserView { name: it.name, role: it.role, since_unix_s: it.since };
+    let view = |it: User| {
+        let User { name, role, since, account, .. } = it;
+        UserView { name, role, since_unix_s: since, account }
+    };
     Answer(UserList { users: house.guard().users().all().into_iter().map(view).collect() })
 }
 
@@ -67,11 +78,17 @@ pub(crate) async fn add(
     by: By,
     Json(form): Json<UserForm>,
 ) -> Result<(StatusCode, Answer<UserToken>), ApiError> {
-    let UserForm { name, role } = form;
+    let UserForm { name, role, account } = form;
     let users = house.guard().users();
     users.may_add(&name)?;
-    house.remark(by, format!("user {name} added as {role}")).await?;
-    let token = Some(users.add(&name, role)?);
+    if let Some(account) = &account {
+        let found = Account::of(account).and_then(|it| it.reaches(house.data()));
+        found.map_err(|error| ApiError::unprocessable(chain(&error)))?;
+    }
+    let under = account.as_ref().map(|it| format!(", commands under the account {it}"));
+    let under = under.unwrap_or_default();
+    house.remark(by, format!("user {name} added as {role}{under}")).await?;
+    let token = Some(users.add(&name, role, account)?);
     Ok((StatusCode::CREATED, Answer(UserToken { name, role, token })))
 }
 

@@ -27,6 +27,7 @@ use crate::house::{By, House};
 use crate::limits;
 use crate::listen;
 use crate::plant::{Parting, Remote};
+use crate::share::Share;
 use crate::shell::Shell;
 use crate::users::{Role, Who};
 use crate::words;
@@ -169,6 +170,7 @@ pub(crate) struct RecentParams {
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn events(
     State(house): State<House>,
+    Extension(who): Extension<Who>,
     Params(params): Params<EventParams>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, ApiError> {
@@ -179,7 +181,8 @@ pub(crate) async fn events(
         }
         None => params.after,
     };
-    let reader = Reader::begin(house, after).await?;
+    let share = house.shares().take(&who)?;
+    let reader = Reader::begin(house, after, share).await?;
     let stream = stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
         Some((Ok(event), reader))
@@ -271,7 +274,7 @@ pub(crate) async fn new_key(
                 let text = format!("a link for {name} takes an operator");
                 return Err(ApiError::new(StatusCode::FORBIDDEN, text));
             }
-            Who { name: Some(name), role: user.role }
+            Who { name: Some(name), role: user.role, account: user.account }
         }
     };
     let whose = who.name.as_deref().unwrap_or("the operator");
@@ -351,14 +354,15 @@ struct Reader {
     backlog: VecDeque<Arc<Event>>,
     live: broadcast::Receiver<Arc<Event>>,
     stop: watch::Receiver<bool>,
+    _share: Share,
 }
 
 impl Reader {
-    async fn begin(house: House, after: Option<u64>) -> Result<Self, ApiError> {
+    async fn begin(house: House, after: Option<u64>, share: Share) -> Result<Self, ApiError> {
         let stop = house.stopping();
         let feed = house.look(move |shell| shell.feed().subscribe(after)).await?;
-        let (_, live) = broadcast::channel(1);
-        let mut reader = Self { house, at: after, gap: None, backlog: VecDeque::new(), live, stop };
+        let ((_, live), backlog) = (broadcast::channel(1), VecDeque::new());
+        let mut reader = Self { house, at: after, gap: None, backlog, live, stop, _share: share };
         reader.take(feed);
         Ok(reader)
     }

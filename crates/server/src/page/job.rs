@@ -180,6 +180,9 @@ impl JobPage {
                 p.command {
                     @for word in job.command.iter().flatten().take(64) { (words(word)) " " }
                 }
+                @if let Some(account) = &job.account {
+                    p.caption { "under the account " (words(account)) }
+                }
                 p.caption {
                     code { "selvedge job logs " (job.id) " --task N" } " shows what a task wrote"
                 }

@@ -29,6 +29,8 @@ use crate::limits;
 use crate::page::sheet::Part;
 use crate::page::state::Standing;
 use crate::page::{Page, trouble_parts};
+use crate::share::Share;
+use crate::users::Who;
 
 /// All pages that are looked at.
 #[derive(Clone, Debug, Default)]
@@ -160,6 +162,7 @@ struct Viewer {
     stop: watch::Receiver<bool>,
     /// The number of the frame that it was sent.
     at: u64,
+    _share: Share,
 }
 
 impl Viewer {
@@ -189,16 +192,18 @@ const STILL_EVERY: Duration = Duration::from_secs(15);
 pub(super) async fn live(
     State(house): State<House>,
     Extension(hub): Extension<Hub>,
+    Extension(who): Extension<Who>,
     uri: Uri,
 ) -> Result<Response, ApiError> {
     let path = uri.path().strip_prefix("/live").unwrap_or_default();
     let page = Page::of(path, uri.query()).ok_or_else(|| ApiError::no_such("page", path))?;
+    let share = house.shares().take(&who)?;
     let mut frames = hub.join(&house, page)?;
     // The newest frame counts as not seen, unless none has been drawn yet.
     if frames.borrow().number != 0 {
         frames.mark_changed();
     }
-    let viewer = Viewer { frames, stop: house.stopping(), at: 0 };
+    let viewer = Viewer { frames, stop: house.stopping(), at: 0, _share: share };
     let messages = stream::unfold(viewer, |mut viewer| async move {
         let bytes = viewer.next().await?;
         Some((Ok::<_, Infallible>(bytes), viewer))

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -29,6 +29,7 @@ use crate::api::body::Json;
 use crate::api::error::ApiError;
 use crate::house::House;
 use crate::limits;
+use crate::page::{top, whole};
 
 pub(super) fn routes() -> Router<House> {
     Router::new()
@@ -57,48 +58,37 @@ struct Look {
 
 async fn page() -> Response {
     let newest = Profile::ALL.len() - 1;
+    let head = html! {
+        link rel="stylesheet" href="/topo.css";
+        script src="/topo.js" defer {}
+    };
     let body = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "topology · Selvedge" }
-                link rel="icon" href="/icon.svg";
-                link rel="stylesheet" href="/page.css";
-                link rel="stylesheet" href="/topo.css";
-                script src="/topo.js" defer {}
-            }
-            body {
-                header.top { a.brand href="/" { "Selvedge" } span { "a server as NCCL sees it" } }
-                main {
-                    section aria-labelledby="h-drop" {
-                        h2 #h-drop { "Topology file or log" }
-                        p { "Drop what " code { "NCCL_TOPO_DUMP_FILE" } " wrote, an hwloc file, or a log \
-                             with " code { "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET" } ". \
-                             It is looked at and not kept." }
-                        form #ask {
-                            p { input #file type="file" accept=".xml,.log" aria-label="file"; " "
-                                label { "NCCL " select #nccl {
-                                    @for (idx, it) in Profile::ALL.iter().enumerate() {
-                                        option selected[idx == newest] { (it) }
-                                    }
-                                } } " "
-                                label { "servers "
-                                    input #nodes type="number" min="1" max="1024" value="2"; } " "
-                                button type="submit" { "look" } }
-                            textarea #text rows="10" spellcheck="false"
-                                aria-label="topology file or log" {}
-                        }
-                        p #state role="status" {}
-                    }
-                    div #answer aria-live="polite" {}
+        (top("/topo", html! {}))
+        main {
+            section aria-labelledby="h-drop" {
+                h2 #h-drop { "Topology file or log" }
+                p { "Drop what " code { "NCCL_TOPO_DUMP_FILE" } " wrote, an hwloc file, or a log \
+                     with " code { "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET" } ". \
+                     It is looked at and not kept." }
+                form #ask {
+                    p { input #file type="file" accept=".xml,.log" aria-label="file"; " "
+                        label { "NCCL " select #nccl {
+                            @for (idx, it) in Profile::ALL.iter().enumerate() {
+                                option selected[idx == newest] { (it) }
+                            }
+                        } } " "
+                        label { "servers "
+                            input #nodes type="number" min="1" max="1024" value="2"; } " "
+                        button type="submit" { "look" } }
+                    textarea #text rows="10" spellcheck="false"
+                        aria-label="topology file or log" {}
                 }
+                p #state role="status" {}
             }
+            div #answer aria-live="polite" {}
         }
     };
-    html_of(StatusCode::OK, body)
+    html_of(StatusCode::OK, whole("topology", head, body))
 }
 
 /// The picture's own style, for pictures in this page alone.

@@ -11,9 +11,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use selvedge_control::input::{Answer, Exit, Input, Task, TaskExit};
+use selvedge_driver::account::Account;
 use selvedge_driver::files::{self, FILE_MODE};
 use selvedge_driver::task::{self, Look, Notice, TaskError};
 use selvedge_model::fault::{Symptom, Target};
+use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
 
 use super::{Key, Launch};
@@ -91,12 +93,31 @@ impl Attempt {
             fs::create_dir_all(dir).map_err(io_error)?;
             let slice = serde_json::to_vec_pretty(&launch.slice.file).map_err(io::Error::other);
             let slice = slice.map_err(io_error)?;
-            files::write_atomically(&dir.join(SLICE), &slice, FILE_MODE).map_err(io_error)?;
+            // One that the machine no longer has is told by the tasks.
+            let account = launch.program.account.as_deref().and_then(|it| Account::of(it).ok());
+            match account {
+                Some(account) => attempt
+                    .let_in()
+                    .and_then(|()| account.write_shared(&dir.join(SLICE), &slice))
+                    .map_err(io_error)?,
+                None => files::write_atomically(&dir.join(SLICE), &slice, FILE_MODE)
+                    .map_err(io_error)?,
+            }
             let bytes = serde_json::to_vec(&kept).map_err(io::Error::other).map_err(io_error)?;
             files::write_atomically(&dir.join(FILE), &bytes, FILE_MODE).map_err(io_error)?;
             attempt.kept = Some(kept);
         }
         Ok(attempt)
+    }
+
+    /// Lets the accounts of tasks pass from the data directory to this one, and see nothing else.
+    fn let_in(&self) -> io::Result<()> {
+        let mut above = self.dir.ancestors().skip(1);
+        let (Some(job), Some(tasks)) = (above.next(), above.next()) else { return Ok(()) };
+        let (Some(data), Some(name)) = (above.next(), tasks.file_name()) else { return Ok(()) };
+        files::let_pass(data, Path::new(name))?;
+        files::pass_dir(job)?;
+        files::pass_dir(&self.dir)
     }
 
     /// The attempt of `dir`, as far as anything is there.
@@ -140,7 +161,7 @@ impl Attempt {
 
     fn order(&self, launch: &Launch, idx: usize, post: &Post, port: u16) -> task::Order {
         let dir = self.task_dir(idx);
-        let mut env = inherited();
+        let mut env = inherited(launch.program.account.is_some());
         // The machines are simulated: all their addresses are on the loopback interface.
         for name in ["GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"] {
             env.insert(name.to_owned(), "lo".to_owned());
@@ -162,8 +183,9 @@ impl Attempt {
             ("SELVEDGE_HEARTBEAT_FILE", path(dir.join(task::HEARTBEAT))),
         ];
         env.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        let begin = launch.program.dir.clone().unwrap_or_else(|| path(dir));
-        task::Order { argv: launch.program.argv.clone(), env, dir: begin }
+        let Program { argv, dir: begin, account, .. } = launch.program.clone();
+        let begin = begin.unwrap_or_else(|| path(dir.join(task::WORK)));
+        task::Order { argv, env, dir: begin, account }
     }
 
     /// Tells the tasks that they will be stopped.
@@ -299,6 +321,14 @@ impl Attempt {
             }
             let silence = now.duration_since(beat.1);
             let is_hung = heartbeat.as_secs_f64() < silence.as_secs_f64();
+            if is_hung {
+                let text = format!(
+                    "its heartbeat was not touched for {:.1} s, and {heartbeat} is the limit: it ends",
+                    silence.as_secs_f64(),
+                );
+                // What cannot be said there still stands in the case.
+                let _ = task::remark(&self.task_dir(idx), &text);
+            }
             let value = Some(u32::try_from(silence.as_secs()).unwrap_or(u32::MAX));
             let (target, symptom) = (machines[idx], Symptom::TaskHung);
             is_hung.then_some(Input::Report { target, symptom, value })
@@ -392,12 +422,14 @@ fn task_exit(exit: task::Exit) -> TaskExit {
     }
 }
 
-/// What a task gets of the server's own variables: what any program needs, and no secrets.
-fn inherited() -> BTreeMap<String, String> {
-    const NAMES: [&str; 9] =
-        ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-    let get = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
-    NAMES.iter().filter_map(|it| get(it)).collect()
+/// What a task gets of the server's own variables: what any program needs, and no secrets; what is
+/// of the server's account only if the task is.
+fn inherited(is_others: bool) -> BTreeMap<String, String> {
+    const OF_MACHINE: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
+    const OF_ACCOUNT: [&str; 5] = ["HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"];
+    let get = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+    let of_account = OF_ACCOUNT.iter().filter(|_| !is_others);
+    OF_MACHINE.iter().chain(of_account).filter_map(get).collect()
 }
 
 /// A port of the job's own on its first machine: by its number and attempt, so that no other job

@@ -9,7 +9,7 @@ impl Plant {
     pub(super) fn happen(&mut self, event: Event, heard: &mut Vec<Input>) {
         let answer =
             match event {
-                Event::Say(input) => return heard.push(input),
+                Event::Say(input) => return heard.push(*input),
                 Event::Read { switch } => self.read(switch),
                 Event::Write { switch, generation, remove, add, echoed } => {
                     self.written(switch, generation, &remove, &add, echoed)
@@ -63,7 +63,7 @@ impl Plant {
             heard.push(Input::Answer(answer));
         } else if matches!(answer, Answer::Stopped { .. }) {
             // Nobody asks after tasks that run: their end is said until it is heard.
-            self.after(limits::REPEAT, Event::Say(Input::Answer(answer)));
+            self.after(limits::REPEAT, Event::Say(Box::new(Input::Answer(answer))));
         }
     }
 
@@ -513,7 +513,7 @@ impl Plant {
             Phase::Running { .. } => Answer::Started { job, attempt },
             Phase::Over { exit } => Answer::Stopped { job, attempt, exit, kept },
         };
-        self.after(Span::millis(100), Event::Say(Input::Answer(answer)));
+        self.after(Span::millis(100), Event::Say(Box::new(Input::Answer(answer))));
     }
 
     fn tasks_start(&mut self, job: JobId, token: u32) -> Option<Answer> {
@@ -585,7 +585,7 @@ impl Plant {
                 let kept = self.truth.tasks.bury(job, attempt);
                 let exit = Exit::Told;
                 let answer = Answer::Stopped { job, attempt, exit, kept };
-                self.after(Span::millis(100), Event::Say(Input::Answer(answer)));
+                self.after(Span::millis(100), Event::Say(Box::new(Input::Answer(answer))));
             }
         }
     }

@@ -58,7 +58,7 @@ impl Dials {
 /// Something that will happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Event {
-    Say(Input),
+    Say(Box<Input>),
     Read {
         switch: PartId,
     },

@@ -212,7 +212,8 @@ impl Drawn<'_> {
         if self.draws.below(3) == 0 {
             let argv = self.draws.one_of(&[vec!["a".to_owned()], vec![], vec!["a\0".to_owned()]]);
             let heartbeat = self.draws.one_of(&[None, Some(Span::ZERO), Some(Span::hours(1))]);
-            spec.work = Work::Command(Program { argv, env: BTreeMap::new(), dir: None, heartbeat });
+            let env = BTreeMap::new();
+            spec.work = Work::Command(Program { argv, env, dir: None, heartbeat, account: None });
         }
         let key = self.draws.one_of(&[None, None, Some("k".to_owned()), Some("k".repeat(999))]);
         spec.redundancy = self.draws.one_of(&[1, 1, 1, 3, 0]);
