@@ -23,7 +23,8 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    for (name, args) in [("ring", ["40"]), ("collectives", ["3"]), ("chance", ["20"])] {
+    let programs = [("ring", ["40"]), ("collectives", ["3"]), ("chance", ["20"]), ("inter", ["3"])];
+    for (name, args) in programs {
         let program = mpi.compile(name, folder.path());
         let wanted = mpi.plain(&program, &args);
         let name = format!("{name} under {}", mpi.name);

@@ -42,11 +42,12 @@ struct Victim {
     lasts_ms: u64,
 }
 
-const VICTIMS: [(&str, &[&str], i32); 4] = [
+const VICTIMS: [(&str, &[&str], i32); 5] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
     ("ring", &["60", "20000", "7"], 7),
+    ("inter", &["8"], 0),
 ];
 
 /// Who is killed, and when.

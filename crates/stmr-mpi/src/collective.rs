@@ -74,9 +74,11 @@ fn take_gets(state: &State, bytes: &[u8], did: bool, gets: &[Part]) -> Status {
 }
 
 pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
-    if abi::table().family != Family::OpenMpi && is_reduction(call) {
-        // MPICH 5 and Intel MPI add in another order in the form that does not block, and the
-        // program's sums are to be those of a run without replicas to the last bit.
+    // MPICH 5 and Intel MPI add in another order in the form that does not block, and the program's
+    // sums are to be those of a run without replicas to the last bit.  Where there are two sides,
+    // Open MPI's does not count those who have nothing to say, and their next one never ends.
+    let adds_otherwise = abi::table().family != Family::OpenMpi && is_reduction(call);
+    if adds_otherwise || state.comm(args[args.len() - 1]).remote.is_some() {
         return as_it_is(state, call, args);
     }
     let running = begin(state, call, args);
@@ -204,6 +206,7 @@ fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
     state.mix(&[known.number]);
     let Parts { gives, gets } = match kind {
         Kind::Neighbors(kind) => neighbor_parts(kind, args, degrees(state, behind, &known)),
+        kind if known.remote.is_some() => parts_between(kind, args, &known),
         kind => parts(kind, args, &known),
     };
     if gives.is_empty() && matches!(kind, Kind::Barrier) {
@@ -463,6 +466,82 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
         }
         Kind::Neighbors(_) => unreachable!("they go by their neighbours"),
     }
+}
+
+/// The same where a collective has two sides: each gets what the other gives.
+fn parts_between(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
+    let (own, n) = (comm.size as usize, comm.peers().len());
+    let gives = |it: Part| Parts { gives: vec![it], gets: vec![] };
+    let gets = |it: Part| Parts { gives: vec![], gets: vec![it] };
+    let both = |give: Part, get: Part| Parts { gives: vec![give], gets: vec![get] };
+    // The one process at one side, those beside it, and those at the other side.
+    let side = |root: usize| match a[root] as i32 {
+        it if it == abi::table().root => Side::Root,
+        it if it == abi::table().proc_null => Side::Beside,
+        _ => Side::Other,
+    };
+    match kind {
+        Kind::Barrier | Kind::Neighbors(_) => Parts::default(),
+        Kind::Bcast => match side(3) {
+            Side::Root => gives(part(a[0], a[1], a[2])),
+            Side::Beside => Parts::default(),
+            Side::Other => gets(part(a[0], a[1], a[2])),
+        },
+        Kind::Reduce => match side(5) {
+            Side::Root => gets(part(a[1], a[2], a[3])),
+            Side::Beside => Parts::default(),
+            Side::Other => gives(part(a[0], a[2], a[3])),
+        },
+        Kind::Gather => match side(6) {
+            Side::Root => gets(part(a[3], a[4] * n, a[5])),
+            Side::Beside => Parts::default(),
+            Side::Other => gives(part(a[0], a[1], a[2])),
+        },
+        Kind::Gatherv => match side(7) {
+            Side::Root => Parts { gives: vec![], gets: spread(a[3], a[4], a[5], a[6], n) },
+            Side::Beside => Parts::default(),
+            Side::Other => gives(part(a[0], a[1], a[2])),
+        },
+        Kind::Scatter => match side(6) {
+            Side::Root => gives(part(a[0], a[1] * n, a[2])),
+            Side::Beside => Parts::default(),
+            Side::Other => gets(part(a[3], a[4], a[5])),
+        },
+        Kind::Scatterv => match side(7) {
+            Side::Root => Parts { gives: spread(a[0], a[1], a[2], a[3], n), gets: vec![] },
+            Side::Beside => Parts::default(),
+            Side::Other => gets(part(a[4], a[5], a[6])),
+        },
+        Kind::Allreduce | Kind::Scan | Kind::Exscan => {
+            both(part(a[0], a[2], a[3]), part(a[1], a[2], a[3]))
+        }
+        Kind::ReduceScatter => {
+            let all: isize = (0..own).map(|it| Ints(a[2]).at(it)).sum();
+            let one = Ints(a[2]).at(comm.rank as usize) as usize;
+            both(part(a[0], all as usize, a[3]), part(a[1], one, a[3]))
+        }
+        Kind::ReduceScatterBlock => both(part(a[0], a[2] * own, a[3]), part(a[1], a[2], a[3])),
+        Kind::Allgather => both(part(a[0], a[1], a[2]), part(a[3], a[4] * n, a[5])),
+        Kind::Allgatherv => {
+            Parts { gives: vec![part(a[0], a[1], a[2])], gets: spread(a[3], a[4], a[5], a[6], n) }
+        }
+        Kind::Alltoall => both(part(a[0], a[1] * n, a[2]), part(a[3], a[4] * n, a[5])),
+        Kind::Alltoallv => Parts {
+            gives: spread(a[0], a[1], a[2], a[3], n),
+            gets: spread(a[4], a[5], a[6], a[7], n),
+        },
+        Kind::Alltoallw => Parts {
+            gives: spread_types(a[0], a[1], a[2], a[3], n),
+            gets: spread_types(a[4], a[5], a[6], a[7], n),
+        },
+    }
+}
+
+/// Where a process stands in a collective of two sides with one process at one of them.
+enum Side {
+    Root,
+    Beside,
+    Other,
 }
 
 /// How many neighbours a process gets from and gives to.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 
 use crate::abi;
@@ -19,8 +20,17 @@ pub(crate) struct Comm {
     pub(crate) number: u64,
     /// Its members, as ranks of the program.
     pub(crate) ranks: Arc<[i32]>,
+    /// Those of the other side, if it has two.
+    pub(crate) remote: Option<Arc<[i32]>>,
     /// If this replica had left MPI when it was made.
     pub(crate) made: Option<Made>,
+}
+
+impl Comm {
+    /// Whom its messages go to and come from, as ranks of the program.
+    pub(crate) fn peers(&self) -> &[i32] {
+        self.remote.as_ref().unwrap_or(&self.ranks)
+    }
 }
 
 pub(crate) fn rank_and_size(comm: usize) -> (i32, i32) {
@@ -47,11 +57,12 @@ impl State {
     }
 
     fn keep_comm(&mut self, comm: usize, rank: i32, size: i32, made: Option<Made>) -> Comm {
-        let ranks = match &made {
-            Some(made) => made.members.clone(),
-            None => members(self, comm),
+        let (ranks, remote) = match &made {
+            Some(made) => (made.members.clone(), made.remote.clone()),
+            None => (members(self, comm), others(self, comm)),
         };
-        let known = Comm { rank, size, number: self.n_comms, ranks: ranks.into(), made };
+        let (ranks, remote) = (ranks.into(), remote.map(Into::into));
+        let known = Comm { rank, size, number: self.n_comms, ranks, remote, made };
         self.n_comms += 1;
         self.comms.insert(comm, known.clone());
         known
@@ -123,13 +134,37 @@ pub(crate) fn comm_size(state: &mut State, _call: Call, args: &[usize]) -> usize
 
 pub(crate) fn comm_group(state: &mut State, call: Call, args: &[usize]) -> usize {
     let comm = state.comm(args[0]);
-    let Some(members) = comm.made else {
-        return real::call(call, &[state.behind(args[0]), args[1]]);
+    match comm.made {
+        None => real::call(call, &[state.behind(args[0]), args[1]]),
+        Some(made) => group_of(state, &made.members, args[1]),
+    }
+}
+
+pub(crate) fn comm_remote_group(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let comm = state.comm(args[0]);
+    match comm.made {
+        None => {
+            let code = real::code(call, &[state.behind(args[0]), args[1]]);
+            state.error(args[0], code, call)
+        }
+        Some(made) => group_of(state, made.remote.as_deref().unwrap_or_default(), args[1]),
+    }
+}
+
+pub(crate) fn comm_remote_size(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let Some(remote) = state.comm(args[0]).remote else {
+        let code = real::code(call, &[state.behind(args[0]), args[1]]);
+        return state.error(args[0], code, call);
     };
+    unsafe { *(args[1] as *mut i32) = remote.len() as i32 };
+    abi::SUCCESS as usize
+}
+
+/// Makes a group of these ranks of the program.
+fn group_of(state: &State, members: &[i32], at: usize) -> usize {
     let mut world = 0_usize;
-    real::call(call, &[state.world, &raw mut world as usize]);
-    let args = [world, members.members.len(), members.members.as_ptr() as usize, args[1]];
-    real::call(calls::GROUP_INCL, &args)
+    real::call(calls::COMM_GROUP, &[state.world, &raw mut world as usize]);
+    real::call(calls::GROUP_INCL, &[world, members.len(), members.as_ptr() as usize, at])
 }
 
 /// The members of a communicator, as ranks of the program.
@@ -137,10 +172,22 @@ pub(crate) fn members(state: &State, comm: usize) -> Vec<i32> {
     if let Some(made) = state.comms.get(&comm).and_then(|it| it.made.as_ref()) {
         return made.members.clone();
     }
-    let (_, size) = rank_and_size(comm);
-    let (mut own, mut world) = (0_usize, 0_usize);
-    real::call(calls::COMM_GROUP, &[comm, &raw mut own as usize]);
+    as_ranks(state, comm, calls::COMM_GROUP)
+}
+
+/// Those of the other side of a communicator of MPI's, if it has two.
+fn others(state: &State, comm: usize) -> Option<Vec<i32>> {
+    let mut flag = 0_i32;
+    real::call(calls::COMM_TEST_INTER, &[comm, &raw mut flag as usize]);
+    (flag != 0).then(|| as_ranks(state, comm, calls::COMM_REMOTE_GROUP))
+}
+
+/// A group of a communicator of MPI's, as ranks of the program.
+fn as_ranks(state: &State, comm: usize, which: Call) -> Vec<i32> {
+    let (mut own, mut world, mut size) = (0_usize, 0_usize, 0_i32);
+    real::call(which, &[comm, &raw mut own as usize]);
     real::call(calls::COMM_GROUP, &[state.world, &raw mut world as usize]);
+    real::call(calls::GROUP_SIZE, &[own, &raw mut size as usize]);
     let ranks: Vec<i32> = (0..size).collect();
     let mut found = vec![0_i32; ranks.len()];
     let args = [own, ranks.len(), ranks.as_ptr() as usize, world, found.as_mut_ptr() as usize];
@@ -166,38 +213,112 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     if call == calls::COMM_SPLIT || call == calls::COMM_SPLIT_TYPE {
         state.mix(&[args[1] as u32 as u64, args[2] as u32 as u64]);
     }
+    // Leaders and a tag; who comes first.  Handles are others in each replica.
+    let numbers: &[usize] = match call {
+        calls::INTERCOMM_CREATE => &[1, 3, 4],
+        calls::INTERCOMM_MERGE => &[1],
+        _ => &[],
+    };
+    numbers.iter().for_each(|it| state.mix(&[u64::from(args[*it] as u32)]));
     // What a process says to make it leaves the process.
     state.compare(Vec::new());
     let at = *args.last().expect("each of these calls has arguments");
     let mut code = 0;
-    let (made, did) = state.event(EventKind::Data, |state| {
+    let (told, did) = state.event(EventKind::Data, |state| {
         code = state.block_for_handle(call, &mapped, mapped.len() - 1)? as i32;
-        let new = unsafe { abi::handle_at(at, 0) };
-        let none = code != abi::SUCCESS || new == null;
-        Some(if none { Vec::new() } else { Made::of(new, &members(state, new)) })
+        let new = if code == abi::SUCCESS { unsafe { abi::handle_at(at, 0) } } else { null };
+        Some(tell(state, new))
     });
     if did {
+        let new = unsafe { abi::handle_at(at, 0) };
         if code == abi::SUCCESS {
-            let new = unsafe { abi::handle_at(at, 0) };
-            if new != null {
-                let (rank, size) = rank_and_size(new);
-                state.keep_comm(new, rank, size, None);
-                if let Some(handler) = state.errhandlers.get(&parent).copied() {
-                    state.errhandlers.insert(new, handler);
-                }
-            }
+            state.keep_made(new, parent);
         }
         return state.error(args[0], code, call);
     }
-    let made = Made::read(&made);
-    let own = made.members.iter().position(|it| *it == state.told.rank as i32);
-    let mut new = null;
-    if let Some(own) = own {
-        new = made::handle(state.n_comms);
-        state.keep_comm(new, own as i32, made.members.len() as i32, Some(made));
-    }
+    let new = state.keep_told(&told);
     unsafe { abi::put_handle(at, 0, new) };
     abi::SUCCESS as usize
+}
+
+/// MPI_Comm_create_from_group.  All groups of this program are of its processes, so that their
+/// communicator can be made from that of all.
+pub(crate) fn create_from_group(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let tag = tag_of(args[1]);
+    let code = create_group(state, args[0], tag, args[4]);
+    state.set_errhandler(args[4], args[3]);
+    code
+}
+
+/// MPI_Intercomm_create_from_groups.
+pub(crate) fn intercomm_from_groups(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let (tag, world) = (tag_of(args[4]), state.handles().world);
+    let (mut all, mut leader, mut local) = (0_usize, 0_i32, 0_usize);
+    real::call(calls::COMM_GROUP, &[state.world, &raw mut all as usize]);
+    let remote_leader = args[3] as i32;
+    let of = &raw const remote_leader as usize;
+    let to = &raw mut leader as usize;
+    real::call(calls::GROUP_TRANSLATE_RANKS, &[args[2], 1, of, all, to]);
+    real::call(calls::GROUP_FREE, &[&raw mut all as usize]);
+    create_group(state, args[0], tag, &raw mut local as usize);
+    let local_leader = args[1] as u32 as usize;
+    let between = [local, local_leader, world, leader as u32 as usize, tag, args[7]];
+    let code = create(state, calls::INTERCOMM_CREATE, &between);
+    comm_free(state, calls::COMM_FREE, &[&raw mut local as usize]);
+    state.set_errhandler(args[7], args[6]);
+    code
+}
+
+fn create_group(state: &mut State, group: usize, tag: usize, at: usize) -> usize {
+    let world = state.handles().world;
+    create(state, calls::COMM_CREATE_GROUP, &[world, group, tag, at])
+}
+
+/// A tag that those who give the same text have.
+fn tag_of(text: usize) -> usize {
+    let text = unsafe { std::ffi::CStr::from_ptr(text as *const std::ffi::c_char) };
+    Digest::of(text.to_bytes()).0 as usize & 0x7fff
+}
+
+/// What a twin is told of a communicator that MPI made, if it made one.
+pub(crate) fn tell(state: &State, new: usize) -> Vec<u8> {
+    if new == state.handles().comm_null {
+        return Vec::new();
+    }
+    Made::of(new, &members(state, new), others(state, new).as_deref())
+}
+
+impl State {
+    /// What is done about errors of the communicator whose handle lies there.
+    fn set_errhandler(&mut self, at: usize, handler: usize) {
+        let comm = unsafe { abi::handle_at(at, 0) };
+        if comm != self.handles().comm_null {
+            let handler = held(self, abi::cut(handler));
+            self.errhandlers.insert(comm, handler);
+        }
+    }
+
+    /// Keeps a communicator that MPI made; what is done about errors is as with its parent.
+    pub(crate) fn keep_made(&mut self, new: usize, parent: usize) {
+        if new == self.handles().comm_null {
+            return;
+        }
+        let (rank, size) = rank_and_size(new);
+        self.keep_comm(new, rank, size, None);
+        if let Some(handler) = self.errhandlers.get(&parent).copied() {
+            self.errhandlers.insert(new, handler);
+        }
+    }
+
+    /// Keeps a communicator that a twin told of; returns its handle.
+    pub(crate) fn keep_told(&mut self, told: &[u8]) -> usize {
+        let made = Made::read(told);
+        let own = made.members.iter().position(|it| *it == self.told.rank as i32);
+        let Some(own) = own else { return self.handles().comm_null };
+        let new = made::handle(self.n_comms);
+        self.keep_comm(new, own as i32, made.members.len() as i32, Some(made));
+        new
+    }
 }
 
 pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -239,8 +360,24 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
 
 pub(crate) fn comm_set_errhandler(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let comm = state.behind(args[0]);
-    state.errhandlers.insert(comm, abi::cut(args[1]));
+    let handler = held(state, abi::cut(args[1]));
+    state.errhandlers.insert(comm, handler);
     0
+}
+
+/// The same handler, held once more: the program frees what it gave and what it got.
+fn held(state: &State, handler: usize) -> usize {
+    let (own, mut again) = (state.handles().own, 0_usize);
+    real::call(calls::COMM_SET_ERRHANDLER, &[own, handler]);
+    real::call(calls::COMM_GET_ERRHANDLER, &[own, &raw mut again as usize]);
+    real::call(calls::COMM_SET_ERRHANDLER, &[own, state.handles().errors_return]);
+    abi::cut(again)
+}
+
+/// Does what the program wants done about its errors, about one of its own.
+pub(crate) fn comm_call_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
+    state.error(args[0], args[1] as i32, call);
+    abi::SUCCESS as usize
 }
 
 pub(crate) fn comm_get_parent(state: &mut State, _call: Call, args: &[usize]) -> usize {
@@ -252,6 +389,7 @@ pub(crate) fn comm_get_errhandler(state: &mut State, _call: Call, args: &[usize]
     let comm = state.behind(args[0]);
     let fatal = state.handles().errors_fatal;
     let handler = state.errhandlers.get(&comm).copied().unwrap_or(fatal);
+    let handler = held(state, handler);
     unsafe { abi::put_handle(args[1], 0, handler) };
     0
 }

@@ -50,11 +50,11 @@ fn length(state: &mut State, plain: Call, letters: &[u8], args: &[usize], idx: u
         | calls::SCATTERV
         | calls::ISCATTERV
         | calls::SCATTERV_INIT => {
-            if args[7] as i32 == known.rank {
-                known.size as usize
-            } else {
-                0
-            }
+            let is_root = match known.remote {
+                Some(_) => args[7] as i32 == abi::table().root,
+                None => args[7] as i32 == known.rank,
+            };
+            if is_root { known.peers().len() } else { 0 }
         }
         calls::NEIGHBOR_ALLGATHERV
         | calls::INEIGHBOR_ALLGATHERV
@@ -71,7 +71,10 @@ fn length(state: &mut State, plain: Call, letters: &[u8], args: &[usize], idx: u
         }
         // What is sent in place has no counts of its own.
         _ if is_sent && args[0] == abi::table().in_place && plain_sends_by_array(plain) => 0,
-        _ => known.size as usize,
+        calls::REDUCE_SCATTER | calls::IREDUCE_SCATTER | calls::REDUCE_SCATTER_INIT => {
+            known.size as usize
+        }
+        _ => known.peers().len(),
     }
 }
 

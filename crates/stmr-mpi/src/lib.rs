@@ -11,6 +11,7 @@
 //! waits (`wait`), comparing in full (`full`), calls that only the environment answers (`env`),
 //! communicators (`comm`), those that MPI does not know (`made`), contents in the order of their
 //! types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests (`request`),
+//! messages in parts (`partitioned`), requests that the program completes (`generalized`),
 //! collectives (`collective`), calls with counts of 64 bits (`large`), what the C library is asked
 //! for that differs between replicas (`clock`), the cycle counter (`cycles`), signals (`signals`),
 //! and what it is asked to change in the world: files (`files`) and their descriptors
@@ -52,6 +53,10 @@ mod p2p;
 mod matched;
 
 mod request;
+
+mod partitioned;
+
+mod generalized;
 
 mod collective;
 

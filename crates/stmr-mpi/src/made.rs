@@ -18,6 +18,8 @@ const NAME_MAX: usize = 64;
 pub(crate) struct Made {
     /// Its members, as ranks of the program.
     pub(crate) members: Vec<i32>,
+    /// Those of the other side, if it has two.
+    pub(crate) remote: Option<Vec<i32>>,
     /// Extents and whether they close, if it is a grid.
     grid: Vec<(i32, i32)>,
     is_grid: bool,
@@ -38,20 +40,29 @@ impl Made {
             .map(|it| i32::from_le_bytes([it[0], it[1], it[2], it[3]]))
             .collect();
         let Some((&n, rest)) = words.split_first() else { return Self::default() };
-        let (members, grid) = rest.split_at(rest.len().min(n as usize));
+        let (members, rest) = rest.split_at(rest.len().min(n as usize));
+        // One more than those of the other side, or 0.
+        let Some((&n, rest)) = rest.split_first() else { return Self::default() };
+        let (remote, grid) = rest.split_at(rest.len().min((n - 1).max(0) as usize));
         let pairs = grid.get(1..).unwrap_or_default().chunks_exact(2);
         Self {
             members: members.to_vec(),
+            remote: (0 < n).then(|| remote.to_vec()),
             is_grid: !grid.is_empty(),
             grid: pairs.map(|it| (it[0], it[1])).collect(),
             ..Self::default()
         }
     }
 
-    /// A communicator of MPI's with these members, as bytes.
-    pub(crate) fn of(comm: usize, members: &[i32]) -> Vec<u8> {
+    /// A communicator of MPI's with these members, and these on the other side, as bytes.
+    pub(crate) fn of(comm: usize, members: &[i32], remote: Option<&[i32]>) -> Vec<u8> {
         let mut words = vec![members.len() as i32];
         words.extend(members);
+        words.push(remote.map_or(0, |it| 1 + it.len() as i32));
+        words.extend(remote.unwrap_or_default());
+        if remote.is_some() {
+            return words.iter().flat_map(|it| it.to_le_bytes()).collect();
+        }
         let mut kind = 0_i32;
         real::call(calls::TOPO_TEST, &[comm, &raw mut kind as usize]);
         if kind == abi::table().cart {
@@ -129,7 +140,9 @@ pub(crate) fn answer(
             let kind = if made.is_grid { abi::table().cart } else { abi::UNDEFINED };
             unsafe { put(args[1], &[kind]) };
         }
-        calls::COMM_TEST_INTER => unsafe { put(args[1], &[0]) },
+        calls::COMM_TEST_INTER => unsafe {
+            put(args[1], &[i32::from(made.remote.is_some())]);
+        },
         calls::COMM_SET_NAME
         | calls::COMM_SET_ATTR
         | calls::ATTR_PUT

@@ -55,6 +55,8 @@ pub(crate) struct MpiFile {
     /// The same that all processes of the file share.
     pub(crate) pointer: Pointer,
     is_atomic: bool,
+    /// What is done about the program's own errors.
+    errhandler: usize,
     /// What a call that was begun came to.
     begun: Option<Status>,
 }
@@ -218,6 +220,7 @@ fn open_all(state: &mut State, comm: usize, path: CString, mode: i32) -> Done<Mp
         position,
         pointer: Pointer::of(state, rank, number),
         is_atomic: false,
+        errhandler: state.handles().errors_return,
         begun: None,
     })
 }
@@ -569,15 +572,38 @@ pub(crate) fn of_fortran(_state: &mut State, call: Call, args: &[usize]) -> usiz
     real::call(call, args)
 }
 
-/// What is to be done about errors of a file: they are returned, as the standard has it.
+/// What is to be done about errors of a file.  Those of calls are returned, as the standard has it
+/// for files; the program's own are given to the handler that it set.
 pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
-    if idx(args[0]) < 1 << 20 && call.name() == "MPI_File_set_errhandler" {
-        return abi::SUCCESS as usize;
+    let Ok(file) = state.mpi_file(args[0]) else { return real::call(call, args) };
+    let (own, handles) = (file.errhandler, state.handles());
+    match call {
+        calls::FILE_SET_ERRHANDLER => {
+            let handler = held(state, abi::cut(args[1]));
+            if let Ok(file) = state.mpi_file(args[0]) {
+                file.errhandler = handler;
+            }
+        }
+        calls::FILE_GET_ERRHANDLER => {
+            let handler = held(state, own);
+            unsafe { abi::put_handle(args[1], 0, handler) };
+        }
+        _ if own == handles.errors_return => {}
+        _ if own == handles.errors_fatal => state.abort(args[1] as i32),
+        _ => {
+            real::call(calls::FILE_SET_ERRHANDLER, &[null(), own]);
+            real::call(call, &[null(), args[1]]);
+            real::call(calls::FILE_SET_ERRHANDLER, &[null(), handles.errors_return]);
+        }
     }
-    if idx(args[0]) < 1 << 20 {
-        let handler = state.handles().errors_return;
-        unsafe { abi::put_handle(args[1], 0, handler) };
-        return abi::SUCCESS as usize;
-    }
-    real::call(call, args)
+    abi::SUCCESS as usize
+}
+
+/// The same handler, held once more: the program frees what it gave and what it got.
+fn held(state: &State, handler: usize) -> usize {
+    let mut again = 0_usize;
+    real::call(calls::FILE_SET_ERRHANDLER, &[null(), handler]);
+    real::call(calls::FILE_GET_ERRHANDLER, &[null(), &raw mut again as usize]);
+    real::call(calls::FILE_SET_ERRHANDLER, &[null(), state.handles().errors_return]);
+    abi::cut(again)
 }

@@ -107,10 +107,11 @@ pub(crate) fn begin_send(
     if dest == abi::table().proc_null {
         return 0;
     }
-    if dest < 0 || known.size <= dest || tag < 0 {
+    let n_peers = known.peers().len();
+    if dest < 0 || n_peers <= dest as usize || tag < 0 {
         real::fail(&format!(
             "rank {}: a send to {dest} with tag {tag} on a communicator of {} processes",
-            state.told.rank, known.size
+            state.told.rank, n_peers
         ));
     }
     state.mix(&[known.number, dest as u64, tag as u64, part.count as u64]);
@@ -408,12 +409,16 @@ pub(crate) fn recv(state: &mut State, call: Call, args: &[usize]) -> usize {
 pub(crate) fn irecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let id = begin_receive(state, part, args[3] as i32, args[4] as i32, args[5]);
-    let request = match id {
+    state.keep_request(receiving(id, part), args[6]);
+    0
+}
+
+/// The request of a receive that was begun.
+pub(crate) fn receiving(id: Option<u64>, part: Part) -> Request {
+    match id {
         None => Request::Done(Status::nobody()),
         Some(id) => Request::Receive(id, part),
-    };
-    state.keep_request(request, args[6]);
-    0
+    }
 }
 
 pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -459,11 +464,8 @@ pub(crate) fn isendrecv_replace(state: &mut State, _call: Call, args: &[usize]) 
 }
 
 fn keep_exchange(state: &mut State, send: u64, receive: Option<u64>, part: Part, at: usize) {
-    let receive = match receive {
-        None => Request::Done(Status::nobody()),
-        Some(id) => Request::Receive(id, part),
-    };
-    state.keep_request(Request::Exchange { send, receive: Box::new(receive) }, at);
+    let receive = Box::new(receiving(receive, part));
+    state.keep_request(Request::Exchange { send, receive }, at);
 }
 
 /// What a look at the next message says, if there is one.

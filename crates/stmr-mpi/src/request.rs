@@ -5,9 +5,11 @@ use selvedge_stmr::message::EventKind;
 use crate::abi::{self, Family, Own, Status};
 use crate::calls;
 use crate::collective::{self, Running};
+use crate::generalized::{Generalized, Making};
 use crate::memory::For;
 use crate::p2p;
 use crate::pack::Part;
+use crate::partitioned::{self, Partitioned};
 use crate::real::{self, Call};
 use crate::state::{Source, State};
 
@@ -22,6 +24,9 @@ pub(crate) enum Request {
         send: u64,
         receive: Box<Self>,
     },
+    Partitioned(Box<Partitioned>),
+    Generalized(Generalized),
+    Making(Making),
     Persistent {
         call: Call,
         args: Vec<usize>,
@@ -34,7 +39,7 @@ impl Request {
     /// Whether it is a collective that may be under way.
     pub(crate) fn is_collective(&self) -> bool {
         match self {
-            Self::Collective(_) => true,
+            Self::Collective(_) | Self::Making(_) => true,
             Self::Persistent { active: Some(it), .. } => it.is_collective(),
             _ => false,
         }
@@ -86,11 +91,15 @@ impl State {
     }
 
     /// Whether it is a request that something can be waited for with.
-    fn is_active(&self, handle: usize) -> bool {
+    pub(crate) fn is_active(&self, handle: usize) -> bool {
         if handle == self.handles().request_null {
             return false;
         }
-        !matches!(self.requests[self.slot(handle)], Some(Request::Persistent { active: None, .. }))
+        match &self.requests[self.slot(handle)] {
+            Some(Request::Persistent { active, .. }) => active.is_some(),
+            Some(Request::Partitioned(it)) => it.is_started,
+            _ => true,
+        }
     }
 
     /// Whether it is complete here, without completing it.
@@ -108,6 +117,11 @@ impl State {
             Request::Receive(id, _) => self.is_received(*id),
             Request::Done(_) => true,
             Request::Collective(running) => running.is_ready(),
+            Request::Making(making) => making.is_ready(),
+            Request::Generalized(it) => it.is_complete,
+            Request::Partitioned(it) => {
+                it.active.as_mut().is_some_and(|it| self.is_ready_request(it))
+            }
             Request::Exchange { send, receive } => {
                 self.is_sent(*send) && self.is_ready_request(receive)
             }
@@ -136,12 +150,51 @@ impl State {
                     Some(Request::Persistent { call, args, arrays, active: None });
                 status
             }
+            Request::Partitioned(mut it) => {
+                self.requests[slot] = Some(Request::Done(Status::empty()));
+                let status = self.finish_partitioned(&mut it);
+                self.requests[slot] = Some(Request::Partitioned(it));
+                status
+            }
             request => {
                 let status = self.complete_request(request);
                 unsafe { abi::put_handle(row, idx, self.handles().request_null) };
                 status
             }
         }
+    }
+
+    /// Waits for a partitioned message, which can be started again then.
+    fn finish_partitioned(&mut self, it: &mut Partitioned) -> Status {
+        it.is_started = false;
+        let Some(active) = it.active.take() else {
+            real::fail("a wait for a partitioned send whose parts are not all ready")
+        };
+        let status = self.complete_request(active);
+        Status { tag: partitioned::program_tag(status.tag), ..status }
+    }
+
+    /// What stands behind a handle, if it is one of this library's.
+    pub(crate) fn request_mut(&mut self, handle: usize) -> Option<&mut Request> {
+        self.requests.get_mut(Own::Request.idx(handle)).and_then(Option::as_mut)
+    }
+
+    /// Takes a partitioned message that was started, to do something with it.
+    pub(crate) fn take_partitioned(&mut self, handle: usize) -> Option<Box<Partitioned>> {
+        match self.request_mut(handle) {
+            Some(Request::Partitioned(it)) if it.is_started => {}
+            _ => return None,
+        }
+        let slot = self.slot(handle);
+        match self.requests[slot].replace(Request::Done(Status::empty())) {
+            Some(Request::Partitioned(it)) => Some(it),
+            _ => unreachable!("it was looked at above"),
+        }
+    }
+
+    pub(crate) fn put_partitioned(&mut self, handle: usize, it: Box<Partitioned>) {
+        let slot = self.slot(handle);
+        self.requests[slot] = Some(Request::Partitioned(it));
     }
 
     fn complete_request(&mut self, request: Request) -> Status {
@@ -158,6 +211,9 @@ impl State {
                 self.finish_send(send);
                 status
             }
+            Request::Generalized(it) => it.finish(),
+            Request::Making(making) => self.finish_making(making),
+            Request::Partitioned(mut it) => self.finish_partitioned(&mut it),
             Request::Persistent { .. } => Status::empty(),
         }
     }
@@ -165,10 +221,15 @@ impl State {
     /// Starts a persistent request.
     pub(crate) fn start_request(&mut self, handle: usize) {
         let slot = self.slot(handle);
-        let Some(Request::Persistent { call, args, arrays, active: None }) =
-            self.requests[slot].take()
-        else {
-            real::fail("MPI_Start of a request that is not persistent, or under way");
+        let (call, args, arrays) = match self.requests[slot].take() {
+            Some(Request::Persistent { call, args, arrays, active: None }) => (call, args, arrays),
+            Some(Request::Partitioned(mut it)) if !it.is_started => {
+                self.requests[slot] = Some(Request::Done(Status::empty()));
+                it.start(self);
+                self.requests[slot] = Some(Request::Partitioned(it));
+                return;
+            }
+            _ => real::fail("MPI_Start of a request that is not persistent, or under way"),
         };
         self.requests[slot] = Some(Request::Done(Status::empty()));
         let active = self.start_persistent(call, &args);
@@ -195,7 +256,7 @@ impl State {
     }
 
     /// What of `handles` the meta has complete: nothing until `enough` says that it will do.
-    fn ready(
+    pub(crate) fn ready(
         &mut self,
         handles: &[usize],
         once: bool,
@@ -412,6 +473,15 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
             let active = Some(Box::new(Request::Done(status)));
             (Request::Persistent { call, args, arrays, active }, status)
         }
+        Request::Generalized(it) => {
+            let status = it.ask();
+            (Request::Generalized(it), status)
+        }
+        Request::Partitioned(mut it) => {
+            let status = state.finish_partitioned(&mut it);
+            (it.is_started, it.active) = (true, Some(Request::Done(status)));
+            (Request::Partitioned(it), status)
+        }
         request => {
             let status = state.complete_request(request);
             (Request::Done(status), status)
@@ -427,6 +497,11 @@ pub(crate) fn request_free(state: &mut State, _call: Call, args: &[usize]) -> us
     match state.requests[slot].take() {
         // Sends go on by themselves; nobody can be told that a receive is over.
         Some(Request::Send(_) | Request::Done(_) | Request::Persistent { active: None, .. }) => {}
+        Some(Request::Partitioned(it)) if !it.is_started => {}
+        // The program completes it, and is told then that it is over.
+        Some(Request::Generalized(it)) if it.is_complete => {
+            it.finish();
+        }
         _ => real::fail("MPI_Request_free of a receive or collective that is under way"),
     }
     unsafe { abi::put_handle(args[0], 0, state.handles().request_null) };

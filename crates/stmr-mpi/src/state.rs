@@ -543,6 +543,13 @@ impl State {
         self.wait_for_the_end()
     }
 
+    /// Stops the program because of how a call is made.
+    pub(crate) fn refuse_as(&mut self, call: Call, how: &str) -> ! {
+        let name = call.name();
+        self.say(&format!("refuse {name} {how}"));
+        self.wait_for_the_end()
+    }
+
     /// Stops the program because of a count that is not served.
     pub(crate) fn refuse_more(&mut self, call: Call) -> ! {
         let name = call.name();

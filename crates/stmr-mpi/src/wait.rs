@@ -28,6 +28,10 @@ const RUNG_US: [u32; 2] = [200, 1_000];
 /// The same in a collective, whose later steps nobody rings for.
 const UNRUNG_US: [u32; 2] = [50, 500];
 
+/// So many processes of the other side are woken in a collective of two sides; others look by
+/// themselves.
+const REMOTE_MAX: usize = 64;
+
 /// How long a process that waits for its siblings does not look at MPI, if others may wait for it
 /// to, in microseconds.
 const MOVE_US: u32 = 1_000;
@@ -103,7 +107,7 @@ impl State {
     /// Wakes a member of a communicator, if it sleeps for that.
     pub(crate) fn wake(&self, known: &Comm, member: i32, what: For) {
         // MPI may give a number that is none: an error's, or nobody's.
-        let rank = usize::try_from(member).ok().and_then(|it| known.ranks.get(it));
+        let rank = usize::try_from(member).ok().and_then(|it| known.peers().get(it));
         if let Some(rank) = rank {
             self.memory.bell_of_rank(*rank as usize).ring(what);
         }
@@ -112,8 +116,13 @@ impl State {
     /// Wakes those who may wait for this process in a collective: in trees and exchanges alike they
     /// are as far from it as powers of two.
     pub(crate) fn wake_partners(&self, known: &Comm) {
+        if let Some(remote) = &known.remote {
+            for member in 0..remote.len().min(REMOTE_MAX) {
+                self.wake(known, member as i32, For::Collective);
+            }
+        }
         let mut far = 1;
-        while far < known.size {
+        while far < known.size && known.remote.is_none() {
             for member in [known.rank ^ far, known.rank + far, known.rank - far] {
                 self.wake(known, member.rem_euclid(known.size), For::Collective);
             }

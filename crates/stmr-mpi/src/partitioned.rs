@@ -1,0 +1,129 @@
+//! Partitioned messages: one message of all parts, which leaves when the last of them is ready.
+//!
+//! It goes under a tag that no ordinary message has, since the two kinds never match each other
+//! (MPI 4.1 §4.2.2).
+
+use selvedge_stmr::message::EventKind;
+
+use crate::abi;
+use crate::calls;
+use crate::p2p;
+use crate::pack::Part;
+use crate::real::{self, Call};
+use crate::request::Request;
+use crate::state::State;
+
+/// Tags of partitioned messages are those of the program's and so much more.
+const TAGS: i32 = 1 << 27;
+
+/// A partitioned send or receive.
+pub(crate) struct Partitioned {
+    sends: bool,
+    part: Part,
+    peer: i32,
+    tag: i32,
+    comm: usize,
+    /// Which parts the program has made ready, of a send.
+    ready: Vec<bool>,
+    pub(crate) is_started: bool,
+    /// What is under way, once it is.
+    pub(crate) active: Option<Request>,
+}
+
+/// MPI_Psend_init and MPI_Precv_init.
+pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (n, count, tag) = (args[1] as i32, args[2] as i64, args[5] as i32);
+    let all = i64::from(n).checked_mul(count).and_then(|it| usize::try_from(it).ok());
+    let Some(count) = all.filter(|it| i32::try_from(*it).is_ok() && (0..TAGS).contains(&tag))
+    else {
+        state.refuse_more(call)
+    };
+    let sends = call == calls::PSEND_INIT;
+    let request = Request::Partitioned(Box::new(Partitioned {
+        sends,
+        part: Part { at: args[0], count, datatype: args[3] },
+        peer: args[4] as i32,
+        tag: tag + TAGS,
+        comm: args[6],
+        ready: vec![false; if sends { n as usize } else { 0 }],
+        is_started: false,
+        active: None,
+    }));
+    state.keep_request(request, args[8]);
+    abi::SUCCESS as usize
+}
+
+impl Partitioned {
+    pub(crate) fn start(&mut self, state: &mut State) {
+        self.is_started = true;
+        self.ready.fill(false);
+        let &mut Self { part, peer, tag, comm, .. } = self;
+        if self.sends {
+            self.send_if_ready(state);
+        } else {
+            let id = p2p::begin_receive(state, part, peer, tag, comm);
+            self.active = Some(p2p::receiving(id, part));
+        }
+    }
+
+    fn send_if_ready(&mut self, state: &mut State) {
+        if self.active.is_none() && self.ready.iter().all(|it| *it) {
+            let &mut Self { part, peer, tag, comm, .. } = self;
+            let id = p2p::begin_send(state, false, part, peer, tag, comm);
+            self.active = Some(Request::Send(id));
+        }
+    }
+}
+
+/// The tag that the program gave, of one that came with a message.
+pub(crate) fn program_tag(tag: i32) -> i32 {
+    if TAGS <= tag { tag - TAGS } else { tag }
+}
+
+fn make_ready(state: &mut State, handle: usize, parts: impl Iterator<Item = i32>) -> usize {
+    let Some(mut it) = state.take_partitioned(handle) else {
+        real::fail("MPI_Pready of a request that is no partitioned send, or was not started")
+    };
+    for idx in parts {
+        let Some(ready) = usize::try_from(idx).ok().and_then(|idx| it.ready.get_mut(idx)) else {
+            let n = it.ready.len();
+            real::fail(&format!("MPI_Pready of part {idx} of a send of {n} parts"))
+        };
+        *ready = true;
+    }
+    it.send_if_ready(state);
+    state.put_partitioned(handle, it);
+    abi::SUCCESS as usize
+}
+
+pub(crate) fn pready(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    make_ready(state, abi::cut(args[1]), std::iter::once(args[0] as i32))
+}
+
+pub(crate) fn pready_range(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    make_ready(state, abi::cut(args[2]), args[0] as i32..=args[1] as i32)
+}
+
+pub(crate) fn pready_list(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let n = usize::try_from(args[0] as i32).unwrap_or(0);
+    let list: Vec<i32> = (0..n).map(|it| unsafe { *(args[1] as *const i32).add(it) }).collect();
+    make_ready(state, abi::cut(args[2]), list.into_iter())
+}
+
+/// Whether a part has come: all come together.
+pub(crate) fn parrived(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let arrived = state.has_arrived(abi::cut(args[0]));
+    unsafe { *(args[2] as *mut i32) = i32::from(arrived) };
+    abi::SUCCESS as usize
+}
+
+impl State {
+    /// The meta's answer, as to MPI_Test; but the request is not completed.
+    fn has_arrived(&mut self, handle: usize) -> bool {
+        if !self.is_active(handle) {
+            return true;
+        }
+        self.mix(&[EventKind::Decision as u64]);
+        !self.ready(&[handle], true, |ready, _| ready == 1).is_empty()
+    }
+}
