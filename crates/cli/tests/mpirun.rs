@@ -128,6 +128,34 @@ fn comparing_in_full_tells_the_first_byte_that_differs() {
     }
 }
 
+/// Goal: comparing later, or elsewhere, finds the same error, and the output is right.  Method: one
+/// replica sends a wrong byte once.
+#[test]
+fn an_error_is_found_within_a_window_and_by_who_receives_it() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("differ", folder.path());
+        let wanted = mpi.plain(&program, &[]);
+        let program = program.to_str().unwrap();
+        let ways = [
+            (["--window", "8"], "rank 1: set2 differs within 8 sends and is left out"),
+            (["--compare-at", "receive"], "rank 0: set2 differs in MPI_Recv and is marked"),
+        ];
+        for (way, note) in ways {
+            for word in ["plain", "one"] {
+                let out = mpi.tripled(&summary, &[&way[..], &[program, word]].concat()).output();
+                let (out, is_plain) = (out.unwrap(), word == "plain");
+                let said = format!("{} {way:?}: {}", mpi.name, told(&out));
+                assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+                assert_eq!(said.contains(note), !is_plain, "{said}");
+                assert_eq!(count(&summary, "marks") == 0, is_plain, "{said}");
+                assert_eq!(count(&summary, "restarts"), 0, "{said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_program_that_cannot_begin_is_stopped_by_name() {
     for mpi in Mpi::all() {

@@ -72,6 +72,11 @@ pub struct MpirunOptions {
     pub library: &'static [u8],
     /// Contents are compared in full, beside their digests.
     pub compares_full: bool,
+    /// So many sends are compared at a time: above 1 an error is found within so many, and what
+    /// left before is not taken back.
+    pub window: u32,
+    /// What is sent is compared where it comes in, and not before it leaves.
+    pub compares_at_receiver: bool,
     /// Each set is a job of its own, with its own launcher, and not a part of one job.
     pub sets_are_jobs: bool,
     /// How often the program is started again after two errors in one cluster.

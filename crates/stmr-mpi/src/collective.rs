@@ -59,11 +59,15 @@ impl State {
     }
 }
 
-/// Puts what a twin got where it belongs, unless this process got it itself.
-fn take_gets(state: &State, bytes: &[u8], did: bool, gets: &[Part]) -> Status {
+/// Puts what a twin got where it belongs, unless this process got it itself and it is right.
+fn take_gets(state: &mut State, bytes: &[u8], did: bool, gets: &[Part]) -> Status {
     let (code, mut rest) = bytes.split_first_chunk().expect("an event begins with its code");
     let code = i32::from_le_bytes(*code);
-    if !did {
+    let right = if gets.is_empty() { None } else { state.compare_coming(rest) };
+    if let Some(right) = &right {
+        rest = right;
+    }
+    if !did || right.is_some() {
         for part in gets {
             let length = (part.count * pack::size_of(part.datatype)).min(rest.len());
             pack::unpack(state, &rest[..length], *part);
@@ -230,7 +234,7 @@ fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
             }
         };
         let length = bytes.len();
-        let right = state.compare_there(bytes).0.filter(|it| it.len() == length);
+        let right = state.compare_leaving(bytes).0.filter(|it| it.len() == length);
         state.spare.keep(packed);
         if let Some(right) = right {
             // This replica erred: what it gives is mended where it lies.

@@ -118,7 +118,8 @@ pub(crate) fn begin_send(
     state.counts.sends += 1;
     let mut bytes = state.spare.room(part.count * pack::size_of(part.datatype) + SEAL);
     pack::pack(state, part, &mut bytes);
-    let (mut bytes, digest) = state.compare(bytes);
+    let (right, digest) = state.compare_leaving(&bytes);
+    let mut bytes = right.unwrap_or(bytes);
     let seal = digest.sealed(tag, known.rank, bytes.len() as u64);
     bytes.extend(seal.0.to_le_bytes());
     if state.replica.has_left() {
@@ -287,7 +288,8 @@ impl State {
             ));
             unsafe { libc::_exit(0) };
         }
-        let (contents, fits) = matched::fit(contents, &part);
+        let right = self.compare_coming(contents);
+        let (contents, fits) = matched::fit(right.as_deref().unwrap_or(contents), &part);
         if !fits {
             status.error = abi::table().err_truncate;
         }

@@ -47,6 +47,10 @@ pub(crate) struct Told {
     pub(crate) dice: u64,
     /// Contents are compared in full, beside their digests.
     pub(crate) compares_full: bool,
+    /// What is sent is compared where it comes in.
+    pub(crate) compares_at_receiver: bool,
+    /// So many sends are compared at a time.
+    window: u64,
     /// MPI's own communicator of all processes is this replica's set.
     pub(crate) is_whole_job: bool,
     /// When the launcher started: since 1970, and of the clock that is never set, in nanoseconds.
@@ -72,6 +76,8 @@ fn told() -> Option<&'static Told> {
             dice: number("SELVEDGE_DICE")? as u64,
             is_whole_job: std::env::var_os("SELVEDGE_JOB_OF_SET").is_some(),
             compares_full: std::env::var("SELVEDGE_COMPARE").is_ok_and(|it| it == "full"),
+            compares_at_receiver: std::env::var_os("SELVEDGE_COMPARE_AT").is_some(),
+            window: number("SELVEDGE_WINDOW").unwrap_or(1) as u64,
             epoch: [number("SELVEDGE_EPOCH")? as u64, number("SELVEDGE_UPTIME")? as u64],
         };
         // A process that a replica starts is none, though it inherits the variables.
@@ -215,6 +221,8 @@ pub(crate) struct State {
     /// Names of files that are another in each replica.
     pub(crate) own_names: std::collections::BTreeSet<std::ffi::CString>,
     log: Option<std::fs::File>,
+    /// Sends that were not compared yet.
+    n_in_window: u64,
     /// The call that is made.
     pub(crate) doing: &'static str,
 }
@@ -272,6 +280,7 @@ impl State {
             n_signals_due: 0,
             own_names: std::collections::BTreeSet::new(),
             log: open_log(told),
+            n_in_window: 0,
             doing: "MPI_Init",
         };
         CONNECTED.store(true, Ordering::Relaxed);
@@ -322,6 +331,41 @@ impl State {
         self.let_out();
         self.compare_unless_own(bytes, false)
             .expect("a difference is conceded where that is wanted")
+    }
+
+    /// Compares contents that leave to other processes, as was asked for: before they do, with more
+    /// of them later, or where they come in.
+    pub(crate) fn compare_leaving(&mut self, bytes: &[u8]) -> (Option<Vec<u8>>, Digest) {
+        let Told { window, compares_at_receiver, .. } = *self.told;
+        if window <= 1 && !compares_at_receiver {
+            return self.compare_there(bytes);
+        }
+        self.let_out();
+        let digest = Digest::of(bytes);
+        if compares_at_receiver {
+            return (None, digest);
+        }
+        // From here on it makes other calls than its siblings if it has sent something else.
+        self.mix(&[digest.0 as u64, (digest.0 >> 64) as u64]);
+        self.n_in_window += 1;
+        if self.n_in_window < window {
+            self.counts.bytes += bytes.len() as u64;
+        } else {
+            self.n_in_window = 0;
+            let (_, of_none) = self.compare_there(&[]);
+            self.counts.bytes += bytes.len() as u64;
+            debug_assert_eq!(of_none, Digest::of(&[]), "nothing is agreed to be something");
+        }
+        (None, digest)
+    }
+
+    /// Compares contents that came in, if that is where they are; returns the majority's if those
+    /// are others.
+    pub(crate) fn compare_coming(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if !self.told.compares_at_receiver {
+            return None;
+        }
+        self.compare_there(bytes).0.filter(|it| it.len() == bytes.len())
     }
 
     /// Compares contents; where `may_differ`, it may be that no two replicas have the same.
@@ -483,7 +527,11 @@ impl State {
                 Note::Strayed(set) => {
                     self.counts.marks += 1;
                     let rank = self.told.rank;
-                    self.say(&format!("note rank {rank}: {set} makes other calls and is left out"));
+                    let what = match self.told.window {
+                        0 | 1 => "makes other calls".to_owned(),
+                        window => format!("differs within {window} sends"),
+                    };
+                    self.say(&format!("note rank {rank}: {set} {what} and is left out"));
                 }
                 Note::Promoted(_) => self.counts.promotions += 1,
                 Note::Trusted(_) | Note::Died(_) => {}

@@ -38,6 +38,13 @@ pub(crate) struct Mpirun {
     /// What replicas tell each other of what they send.
     #[arg(long, value_enum, default_value_t = Compare::Digest)]
     compare: Compare,
+    /// Whether what is sent is compared before it leaves, or where it comes in.
+    #[arg(long, value_enum, default_value_t = CompareAt::Send)]
+    compare_at: CompareAt,
+    /// Compare so many sends at a time: an error is found within so many, and not contained.
+    #[arg(long, value_name = "W", default_value_t = 1, value_parser = window())]
+    #[arg(conflicts_with = "compare_at")]
+    window: u32,
     /// What two errors in one cluster lead to.
     #[arg(long, value_enum, default_value_t = OnDouble::Restart)]
     on_double: OnDouble,
@@ -59,6 +66,10 @@ fn replicas() -> clap::builder::RangedI64ValueParser<u8> {
     clap::value_parser!(u8).range(1..=3)
 }
 
+fn window() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=1_000_000)
+}
+
 fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=10_000)
 }
@@ -77,6 +88,14 @@ enum Compare {
     Digest,
     /// The contents as well, so that the first byte that differs is told.
     Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum CompareAt {
+    /// Nothing wrong leaves a process.
+    Send,
+    /// What is wrong is found by who gets it.
+    Receive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -132,6 +151,8 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
         library: LIBRARY,
         sets_are_jobs: args.sets == Sets::Jobs,
         compares_full: args.compare == Compare::Full,
+        compares_at_receiver: args.compare_at == CompareAt::Receive,
+        window: args.window,
         restarts_max,
         restart_command: args.restart_cmd.clone(),
         sends: None,

@@ -141,6 +141,10 @@ fn shared_variables(options: &MpirunOptions) -> Result<Vec<(&'static str, OsStri
     if options.compares_full {
         rows.push(("SELVEDGE_COMPARE", "full".into()));
     }
+    if options.compares_at_receiver {
+        rows.push(("SELVEDGE_COMPARE_AT", "receive".into()));
+    }
+    rows.push(("SELVEDGE_WINDOW", options.window.to_string().into()));
     rows.extend(options.sends.iter().map(|it| ("SELVEDGE_SENDS", it.clone().into_os_string())));
     Ok(rows)
 }
