@@ -214,7 +214,10 @@ fn every_variable_shows_in_what_is_decided() {
     let beside = server(ARM, 1, 90, |it| chip.to_owned() + &nvlink(1 - it))
         .replace("<pci busid=\"0000:b", "</pci>\n<pci busid=\"0000:b")
         .replace("</pci>\n</pci></cpu>", "</pci></cpu>");
-    let cases: [Case; 21] = [
+    let switch = "<nvlink target=\"ffff:ff:ff\" count=\"18\" tclass=\"0x068000\"/>";
+    let switched = server(INTEL, 2, 90, |_| switch.to_owned());
+    let reducing = ports.replace("gdr=\"1\"/></nic>", "gdr=\"1\" coll=\"1\"/></nic>");
+    let cases: [Case; 23] = [
         (&[], ("NCCL_P2P_LEVEL", "LOC"), &plain, V2_7_8),
         (&[], ("NCCL_P2P_DISABLE", "1"), &linked, V2_7_8),
         (&[("NCCL_P2P_DISABLE", "1")], ("NCCL_SHM_DISABLE", "1"), &plain, V2_7_8),
@@ -236,6 +239,8 @@ fn every_variable_shows_in_what_is_decided() {
         (&[], ("NCCL_P2P_PER_CHANNEL_NET_BW", "1"), &plain, V2_29_7),
         (&[], ("NCCL_NETDEVS_POLICY", "ALL"), &ports, V2_29_7),
         (&[], ("NCCL_PXN_C2C", "0"), &beside, V2_29_7),
+        (&[], ("NCCL_NVLS_ENABLE", "0"), &switched, V2_18_5),
+        (&[], ("NCCL_COLLNET_ENABLE", "1"), &reducing, V2_18_5),
     ];
     let mut silent = Vec::new();
     for (before, (name, value), text, since) in cases {
@@ -733,5 +738,105 @@ fn a_bridge_that_alone_names_the_other_is_refused() {
         let ask = Ask { profile, nodes: 1, rank: 0, settings, broken, shm_pairs: false };
         let error = View::of(&document.root, ask).expect_err("reached over it first").to_string();
         assert!(error.contains("leads one way only"), "{error}");
+    }
+}
+
+/// Chains come before NVLS where the network may reduce, direct channels from 2.22 on; in 2.7 chains
+/// always.  A port that cannot reduce heads none.
+#[test]
+fn chains_and_direct_channels_are_searched_where_the_network_may_reduce() {
+    use selvedge_family::host::nccl::search::GraphKind;
+    let plain = server(AMD, 2, 80, no_links);
+    let reducing = plain.replace("gdr=\"1\"/></nic>", "gdr=\"1\" coll=\"1\"/></nic>");
+    let found = |text: &str, profile, env: &[(&str, &str)]| {
+        let found = graphs(&view(text, profile, env)).expect("NCCL goes on").found;
+        let of_network = found.into_iter().filter(|it| it.collnet);
+        of_network.map(|it| (it.kind, it.channels.len())).collect::<Vec<_>>()
+    };
+    let on = [("NCCL_COLLNET_ENABLE", "1")];
+    for profile in Profile::ALL {
+        let chains = |count| (GraphKind::CollnetChain, count);
+        let direct = |count| (GraphKind::CollnetDirect, count);
+        let rings = graphs(&view(&reducing, profile, &on)).expect("NCCL goes on").found;
+        let rings = rings[0].channels.len();
+        let (none, some) = match profile {
+            V2_7_8 | V2_18_5 | V2_21_5 => (vec![chains(0)], vec![chains(rings)]),
+            _ => (vec![chains(0), direct(0)], vec![chains(rings), direct(2)]),
+        };
+        assert_eq!(found(&plain, profile, &on), none, "{profile}");
+        assert_eq!(found(&reducing, profile, &on), some, "{profile}");
+        let off = if profile == V2_7_8 { some } else { Vec::new() };
+        assert_eq!(found(&reducing, profile, &[]), off, "{profile}");
+    }
+}
+
+/// One GPU without NVLinks beside others on switches: up to 2.21 inside a server NCCL gives up,
+/// where channels begin at ports it finds none; later the switches are left to the others.
+#[test]
+fn a_gpu_without_nvlinks_beside_switches_ends_nvls_in_old_versions() {
+    let switch = "<nvlink target=\"ffff:ff:ff\" count=\"18\" tclass=\"0x068000\"/>";
+    let text = server(INTEL, 2, 90, |it| if it == 0 { String::new() } else { switch.to_owned() });
+    let document = read(&text, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+    for profile in Profile::ALL.into_iter().filter(|it| *it != V2_7_8) {
+        for nodes in [1, 2] {
+            let settings = Settings::defaults(profile);
+            let broken = Default::default();
+            let ask = Ask { profile, nodes, rank: 0, settings, broken, shm_pairs: false };
+            let view = View::of(&document.root, ask).expect("NCCL takes it");
+            let found = graphs(&view).map(|it| it.found[2].channels.len());
+            let old = profile <= V2_21_5;
+            match found {
+                Err(error) => assert!(old && nodes == 1, "{profile} {nodes}: {error}"),
+                Ok(count) => {
+                    assert!((!old || nodes == 2) && count == 0, "{profile} {nodes} {count}")
+                }
+            }
+        }
+    }
+}
+
+/// Each version's tables have room for so much; the first that is too many is named.
+#[test]
+fn what_a_version_has_no_room_for_is_refused() {
+    let crowd = |bridges: usize, ports: usize| {
+        let bridge = |it: usize| {
+            format!(
+                "<pci busid=\"{:04x}:{:02x}:00.0\" class=\"0x060400\" link_speed=\"16 GT/s\" \
+                 link_width=\"16\"/>\n",
+                0x100 + it / 256,
+                it % 256
+            )
+        };
+        let port = |it: usize| format!("<net dev=\"{}\" guid=\"0x0\" gdr=\"1\"/>", 10 + it);
+        let bridges: String = (0..bridges).map(bridge).collect();
+        let ports: String = (0..ports).map(port).collect();
+        let text = server(AMD, 1, 80, no_links);
+        let text = text.replacen("</pci></cpu>", &format!("</pci>\n{bridges}</cpu>"), 1);
+        text.replacen("</nic>", &format!("{ports}</nic>"), 1)
+    };
+    // A CPU's children are its own bridge and the others; a card's links are its ports and the bus.
+    for (bridges, ports, refusing, word) in [
+        (126, 0, &[][..], ""),
+        (128, 0, &[V2_21_5, V2_27_7][..], "takes 128 elements in one <cpu>"),
+        (0, 126, &[][..], ""),
+        (0, 127, &[V2_21_5][..], "has more than 128 links"),
+        (576, 0, &[V2_29_7, V2_30_7][..], "has more than 576 links"),
+    ] {
+        for profile in Profile::ALL.into_iter().filter(|it| *it >= V2_21_5) {
+            if bridges == 576 && profile < V2_29_7 {
+                continue;
+            }
+            let text = crowd(bridges, ports);
+            let strictness = Strictness::AsNccl { single_quotes: false };
+            let document = read(&text, strictness).expect("well-formed");
+            let settings = Settings::defaults(profile);
+            let broken = Default::default();
+            let ask = Ask { profile, nodes: 2, rank: 0, settings, broken, shm_pairs: false };
+            let error = View::of(&document.root, ask).err().map(|it| it.to_string());
+            let told = error.as_ref().is_some_and(|it| it.contains(word));
+            let wanted = refusing.contains(&profile);
+            assert_eq!(told, wanted, "{profile} {bridges} {ports}: {error:?}");
+            assert!(wanted || error.is_none(), "{profile} {bridges} {ports}: {error:?}");
+        }
     }
 }

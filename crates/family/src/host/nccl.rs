@@ -23,6 +23,8 @@ pub mod profile;
 
 pub mod rack;
 
+mod room;
+
 pub mod search;
 
 pub mod settings;

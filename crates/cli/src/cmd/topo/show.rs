@@ -106,7 +106,8 @@ fn find(
 }
 
 fn show_log(text: &str, shown: &str, args: &Show, globals: &Globals) -> Outcome {
-    let logged = log::read(text, args.look.conditions.rank).within(|| shown.to_owned())?;
+    let logged =
+        log::read(text, args.look.conditions.rank).within(|| format!("{shown} cannot be shown"))?;
     for note in &logged.notes {
         anstream::eprintln!("note: {shown}: {note}");
     }

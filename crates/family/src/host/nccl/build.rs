@@ -7,8 +7,8 @@
 use crate::host::nccl::graph::{
     Arch, Cpu, Facts, Gpu, Graph, LinkKind, Net, NodeIdx, NodeKind, Vendor,
 };
-use crate::host::nccl::limits;
 use crate::host::nccl::profile::Profile;
+use crate::host::nccl::room;
 use crate::host::nccl::width::Width;
 use crate::host::nccl::xml::{Element, Place};
 
@@ -69,6 +69,30 @@ pub enum TopoError {
         /// How many are taken.
         limit: usize,
     },
+    /// More children than the version keeps.
+    #[error("{place}: NCCL {profile} takes {limit} elements in one <{element}>; this is the next")]
+    Children {
+        /// Of the first that is too many.
+        place: Place,
+        /// In which element.
+        element: String,
+        /// How many are taken.
+        limit: usize,
+        /// By whom.
+        profile: Profile,
+    },
+    /// More links than the version keeps.
+    #[error("{kind} {id:x} has more than {limit} links, which is all that NCCL {profile} takes")]
+    Links {
+        /// Of what kind.
+        kind: &'static str,
+        /// Of which node.
+        id: u64,
+        /// How many are taken.
+        limit: usize,
+        /// By whom.
+        profile: Profile,
+    },
     /// A GPU whose class is that of a bridge or of nothing known.
     #[error(
         "{place}: the GPU's class {class:?} is a bridge's to NCCL 2.30, which gives up here; \
@@ -110,8 +134,9 @@ impl TopoError {
             | TopoError::NoGpu { place, .. }
             | TopoError::NoCpu { place, .. }
             | TopoError::GpuClass { place, .. }
+            | TopoError::Children { place, .. }
             | TopoError::Limit { place, .. } => Some(*place),
-            TopoError::OneWay { .. } | TopoError::NoRanks => None,
+            TopoError::OneWay { .. } | TopoError::Links { .. } | TopoError::NoRanks => None,
         }
     }
 }
@@ -129,6 +154,7 @@ pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError
         let found = root.attr("version").unwrap_or("none").to_owned();
         return Err(TopoError::Version { place: root.place, found });
     }
+    room::check_children(root, profile)?;
     let mut builder =
         Builder { graph: Graph::new(profile), hosts: Vec::new(), up: Vec::new(), profile };
     for cpu in root.children.iter().filter(|it| it.name == "cpu") {
@@ -145,6 +171,7 @@ pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError
         builder.flatten();
     }
     builder.join_cpus();
+    room::check_links(&builder.graph)?;
     builder.sort();
     if builder.graph.kind(NodeKind::Gpu).is_empty() {
         return Err(TopoError::NoRanks);
@@ -604,8 +631,9 @@ impl Builder {
         facts: Facts,
         up: Option<NodeIdx>,
     ) -> Result<NodeIdx, TopoError> {
-        if self.graph.kind(kind).len() == limits::NODES {
-            return Err(TopoError::Limit { place: element.place, kind, limit: limits::NODES });
+        let limit = room::nodes(self.profile);
+        if self.graph.kind(kind).len() == limit {
+            return Err(TopoError::Limit { place: element.place, kind, limit });
         }
         self.up.push(up);
         Ok(self.graph.add(kind, id, facts))

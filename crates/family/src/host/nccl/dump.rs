@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Write as _};
 use crate::host::nccl::graph::{Facts, Graph, NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
-use crate::host::nccl::search::{self, Found, Graphs};
+use crate::host::nccl::search::{self, Found, GraphKind, Graphs};
 use crate::host::nccl::view::{RefusedView, View};
 use crate::host::nccl::width::Width;
 
@@ -325,13 +325,18 @@ fn summary(view: &View, out: &mut Json) -> Result<(), RefusedView> {
     Ok(())
 }
 
-/// What the search found; the fourth place is that of graphs that nothing asks for here.
+/// What the search found; `null` where nothing was looked for: NVLS that is switched off, and at the
+/// end what no version here looks for.
 fn graphs(graphs: &Graphs, profile: Profile, out: &mut Json) {
     out.key("graphs");
     out.open('[');
     for found in &graphs.found {
         out.next();
         graph(found, profile, out);
+    }
+    let has_nvls = graphs.found.iter().any(|it| it.kind == GraphKind::Nvls);
+    if !profile.is_seed() && !has_nvls {
+        out.item("null");
     }
     out.item("null");
     out.close(']');

@@ -142,7 +142,8 @@ pub struct Found {
 /// All graphs of one server, and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graphs {
-    /// In NCCL's order: ring, tree, then chains in 2.7 and NVLS later.
+    /// In NCCL's order: ring, tree, then chains in 2.7 and NVLS later; under
+    /// `NCCL_COLLNET_ENABLE=1` chains and direct channels before NVLS.
     pub found: Vec<Found>,
     /// Calls of the walk, as NCCL's budget counts them.
     pub calls: u64,
@@ -201,6 +202,15 @@ pub enum RefusedSearch {
          to; this version gives up here"
     )]
     NoWay,
+    /// Some GPUs hang on NVSwitches and this one has no NVLink at all.
+    #[error(
+        "rank {rank}'s GPU has no NVLink while others hang on NVSwitches; this version gives up \
+         here: set NCCL_NVLS_ENABLE=0, or mend the GPU's links"
+    )]
+    NoSwitch {
+        /// Of the GPU.
+        rank: i32,
+    },
 }
 
 /// The graphs that NCCL looks for when a job starts.
@@ -221,13 +231,22 @@ fn find_all(mut search: state::Search<'_>) -> Result<Graphs, RefusedSearch> {
     let attempts = std::mem::take(&mut search.attempts);
     let channels = ring.channels.len();
     let tree = search.find(drive::Goal::tree(profile, channels))?;
-    let third = if profile.is_seed() {
-        drive::Goal::collnet_chain(channels)
-    } else {
-        drive::Goal::nvls(profile)
-    };
-    let third = search.find(third)?;
-    Ok(Graphs { found: vec![ring, tree, third], calls: search.calls, attempts })
+    let mut goals = Vec::new();
+    // 2.7 always looks for chains, later versions where a network may reduce.
+    if profile.is_seed() || search.view.ask.settings.collnet {
+        goals.push(drive::Goal::collnet_chain(channels));
+        if profile.has_c2c() {
+            goals.push(drive::Goal::collnet_direct(profile));
+        }
+    }
+    if !profile.is_seed() && search.view.ask.settings.nvls {
+        goals.push(drive::Goal::nvls(profile));
+    }
+    let mut found = vec![ring, tree];
+    for goal in goals {
+        found.push(search.find(goal)?);
+    }
+    Ok(Graphs { found, calls: search.calls, attempts })
 }
 
 #[cfg(test)]

@@ -40,6 +40,10 @@ pub struct Settings {
     pub force_flush: bool,
     /// `NCCL_MIN_P2P_NCHANNELS` and `NCCL_MAX_P2P_NCHANNELS`.
     pub p2p_channels: (Option<i64>, Option<i64>),
+    /// `NCCL_COLLNET_ENABLE=1`, by which 2.7 searches no other graphs than without it.
+    pub collnet: bool,
+    /// `NCCL_NVLS_ENABLE`, off by 0.
+    pub nvls: bool,
     /// Variables that were set and that this version does not read, and levels it has no word for.
     pub unread: Vec<String>,
 }
@@ -103,6 +107,8 @@ impl Settings {
             p2p_pxn_level: 2,
             force_flush: false,
             p2p_channels: (None, None),
+            collnet: false,
+            nvls: true,
             unread: Vec::new(),
         }
     }
@@ -157,6 +163,8 @@ impl Settings {
                 "NCCL_MAX_NRINGS" => rings.1 = Some(number()?),
                 "NCCL_MIN_NCHANNELS" => settings.channels.0 = Some(number()?),
                 "NCCL_MAX_NCHANNELS" => settings.channels.1 = Some(number()?),
+                "NCCL_COLLNET_ENABLE" => settings.collnet = value == "1",
+                "NCCL_NVLS_ENABLE" => settings.nvls = number()? != 0,
                 "NCCL_NETDEVS_POLICY" => settings.netdevs = netdevs(name, value)?,
                 _ => return Err(SettingError::NotReproduced { name: name.to_owned() }),
             }

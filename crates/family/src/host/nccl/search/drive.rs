@@ -46,6 +46,13 @@ impl Goal {
         Goal { kind, pattern, collnet: true, channels_min: rings, channels_max: rings }
     }
 
+    /// From 2.22 on.
+    pub(super) fn collnet_direct(profile: Profile) -> Goal {
+        let (kind, pattern) = (GraphKind::CollnetDirect, Pattern::CollnetDirect);
+        let channels_max = profile.channels();
+        Goal { kind, pattern, collnet: true, channels_min: 1, channels_max }
+    }
+
     pub(super) fn nvls(profile: Profile) -> Goal {
         let (kind, pattern) = (GraphKind::Nvls, Pattern::Nvls);
         let channels_max = profile.channels();
@@ -57,7 +64,7 @@ impl Goal {
 const NVLS_HEADS: usize = 32;
 
 /// Heads of direct channels.
-const DIRECT_HEADS: usize = 9;
+const DIRECT_HEADS: usize = 8;
 
 /// The laxest conditions that are tried, and where they begin again.
 struct Limits {
@@ -116,6 +123,9 @@ impl Search<'_> {
             self.duplicate();
         }
         self.second_pass(&mut limits);
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
         if self.best.channels == 0 && !goal.collnet && goal.pattern != Pattern::Nvls {
             self.fall_back()?;
         }
@@ -281,6 +291,9 @@ impl Search<'_> {
         let better = self.n_best;
         self.walk_or_recall();
         self.note(limits.pass, better != self.n_best);
+        if self.refused.is_some() {
+            return true;
+        }
         if seed {
             return self.best.channels == self.best.channels_max
                 && self.best.inter == self.widest.0;
@@ -454,7 +467,7 @@ impl Search<'_> {
     }
 
     fn hasten(&mut self, limits: &mut Limits) -> bool {
-        if self.time == 0 || limits.speed == 0 {
+        if self.time == 0 || limits.speed == 0 || self.refused.is_some() {
             return false;
         }
         let faster = limits.speeds[limits.speed - 1];

@@ -1,7 +1,9 @@
 //! Channels that are only a head: NVLS over the NVSwitches, and direct channels to a reducing
 //! network.
 
+use crate::host::nccl::graph::NodeKind;
 use crate::host::nccl::path::PathKind;
+use crate::host::nccl::search::RefusedSearch;
 use crate::host::nccl::search::routes::{RouteIdx, Toll};
 use crate::host::nccl::search::state::Search;
 use crate::host::nccl::search::walk::Task;
@@ -47,12 +49,25 @@ impl Search<'_> {
 
     fn cross(&mut self, head: u16, gpu: usize, up: bool) -> bool {
         let (route, toll, times) = self.crossing(head, gpu, up);
-        // How far is asked of the others, not of the head; early versions pass over no way at all.
         let kind = self.routes.get(route).kind;
-        if !self.profile.has_c2c() && self.routes.get(route).hops == 0 {
-            return true;
+        // How far is asked of the others, not of the head.
+        let far = times == 1 && kind > self.draft.kind_intra;
+        if !self.profile.has_c2c() {
+            let end = self.view.gpus()[gpu];
+            if up && !self.view.paths.knows(end, NodeKind::Nvs) {
+                // Where a channel begins at a port, NCCL passes over its own error.
+                if !self.by_port {
+                    let rank = self.view.graph.gpu(end).rank;
+                    self.refused = Some(RefusedSearch::NoSwitch { rank });
+                }
+                return false;
+            }
+            // No way at all is passed over, from 2.19 on for the head alone.
+            if self.routes.get(route).hops == 0 && !(far && self.profile.has_hosts()) {
+                return true;
+            }
         }
-        if kind >= PathKind::Dis || (times == 1 && kind > self.draft.kind_intra) {
+        if kind >= PathKind::Dis || far {
             return false;
         }
         let followed = self.routes.follow(&mut self.ledger, route, &toll);

@@ -9,7 +9,7 @@ use crate::host::nccl::search::ports::Ports;
 use crate::host::nccl::search::recall::Recall;
 use crate::host::nccl::search::routes::{Routes, Toll};
 use crate::host::nccl::search::walk::Task;
-use crate::host::nccl::search::{Attempt, Channel, Found, GraphKind, Pattern};
+use crate::host::nccl::search::{Attempt, Channel, Found, GraphKind, Pattern, RefusedSearch};
 use crate::host::nccl::view::View;
 use crate::host::nccl::width::Width;
 
@@ -112,6 +112,8 @@ pub(super) struct Search<'v> {
     pub(super) n_best: u64,
     pub(super) recall: Recall,
     pub(super) tolls: Tolls,
+    /// Why NCCL would give up on the way.
+    pub(super) refused: Option<RefusedSearch>,
     /// The walks so far.
     pub(super) attempts: Vec<Attempt>,
     /// Calls left; -1 once nothing better can be found.
@@ -171,6 +173,7 @@ impl<'v> Search<'v> {
             recall: Recall::default(),
             draft,
             tolls,
+            refused: None,
             attempts: Vec::new(),
             time: 0,
             calls: 0,
