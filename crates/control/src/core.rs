@@ -25,6 +25,7 @@ mod pass;
 mod replay;
 mod silence;
 mod stages;
+mod strays;
 mod wiring;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -218,6 +219,8 @@ impl Core {
                 proposal: None,
                 planning: None,
                 n_requests: 0,
+                strays: BTreeMap::new(),
+                attempts_seen: 0,
             },
             fabric: Arc::new(Fabric::new()),
             layout: Arc::new(Layout::default()),
@@ -316,6 +319,7 @@ impl Core {
             Input::Report { target, symptom, value } => self.report(target, symptom, value),
             Input::Marked { by: _, target, mark } => self.marked(target, mark),
             Input::Unanswered { switch } => self.unanswered(switch),
+            Input::Ahead(ahead) => Ok(self.fall_behind(ahead)),
         }
     }
 
@@ -391,6 +395,7 @@ impl Core {
                 Timer::Switch(switch) => self.switch_due(switch),
                 Timer::Plan => self.plan_due(),
                 Timer::Breaker => self.breaker_due(),
+                Timer::Strays => self.end_strays(),
             }
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
-use selvedge_model::job::{JobSpec, Place, Xconnect};
+use selvedge_model::job::{Hold, JobSpec, Place, Xconnect};
 use selvedge_model::unit::{Generation, Span};
 
 use crate::settings::{Level, Settings};
@@ -85,6 +85,34 @@ pub enum Input {
         /// Which.
         switch: PartId,
     },
+    /// Devices have been told more than the core remembers.
+    Ahead(Ahead),
+}
+
+/// What devices have been told that a core does not remember: its journal was salvaged, or is a
+/// backup, and the plant went on.  Whoever speaks for the devices says so first, before they are
+/// told anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ahead {
+    /// Starts that the core does not know: their tasks run, or the job is one that the core knows
+    /// by an earlier start.
+    pub strays: Vec<Stray>,
+    /// The highest number of a start among those that the core does not know, whether their tasks
+    /// run or not.
+    pub attempt: u32,
+    /// The newest generation that a device has taken.
+    pub generation: Generation,
+}
+
+/// One start of a job that the core does not know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stray {
+    /// The number that the job had.
+    pub job: JobId,
+    /// Which start.
+    pub attempt: u32,
+    /// Where its tasks run; nowhere if they are over.
+    pub holds: Vec<Hold>,
 }
 
 /// Who would go where so that a job that waits fits.

@@ -51,6 +51,9 @@ pub const KEYS_MAX: usize = 200_000;
 /// Generations that a switch may answer with; the core's own start at one.
 pub const GENERATION_MAX: u64 = 1 << 62;
 
+/// Starts of one job that devices may speak of; the core's own count from one.
+pub const ATTEMPT_MAX: u32 = 1 << 30;
+
 /// Targets of one maintenance.
 pub const MAINTENANCE_MAX: usize = 4096;
 

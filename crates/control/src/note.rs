@@ -208,6 +208,11 @@ pub enum Note {
     MovesProposed { plan: PlanId, job: JobId, n_moved: u32, lost_chip_hours: u32 },
     /// A defragmentation is under way.
     MovesAdopted { plan: PlanId, job: JobId },
+    /// Tasks run on so many parts of which nothing is remembered: they are ended, and nobody is
+    /// placed there until they are dead.
+    StrayFound { job: JobId, attempt: u32, n_parts: u32 },
+    /// They are dead.
+    StrayEnded { job: JobId, attempt: u32 },
 }
 
 /// What a note is about.
@@ -274,7 +279,10 @@ impl Note {
             | Note::PortMoved { .. }
             | Note::MovesProposed { .. }
             | Note::MovesAdopted { .. } => About::Wiring,
-            Note::PlantApplied { .. } | Note::LevelSet { .. } => About::Plant,
+            Note::PlantApplied { .. }
+            | Note::LevelSet { .. }
+            | Note::StrayFound { .. }
+            | Note::StrayEnded { .. } => About::Plant,
         }
     }
 }

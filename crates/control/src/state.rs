@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use selvedge_model::fault::{Mark, Severity, Symptom, Target};
 use selvedge_model::id::{CaseId, JobId, PartId, PlanId, PortId};
-use selvedge_model::job::{JobSpec, Place, Xconnect};
+use selvedge_model::job::{Hold, JobSpec, Place, Xconnect};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Generation, Moment, Span};
 
@@ -419,6 +419,11 @@ pub struct State {
     pub planning: Option<Planning>,
     /// Requests to plan given out so far; the newest one's number.
     pub n_requests: u64,
+    /// Starts that devices know and nobody here remembers, with what their tasks hold until they
+    /// are dead.
+    pub strays: BTreeMap<(JobId, u32), Vec<Hold>>,
+    /// The highest number of such a start so far: every later start has a higher one.
+    pub attempts_seen: u32,
 }
 
 /// The order of the queue: jobs that running ones are stopping for first, then by the moment of
@@ -444,4 +449,6 @@ pub enum Timer {
     Plan,
     /// What the breaker holds back is weighed again.
     Breaker,
+    /// Tasks of which nobody knows are told to end again.
+    Strays,
 }

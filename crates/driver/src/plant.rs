@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   server                                     plant
-//!     │── hello: protocol, plant files, now ────►│   again after every break of the line
-//!     │◄─ welcome: process, now, next_at ────────│   or refused, in words
+//!     │── hello: protocol, plant files, now, told►│   again after every break of the line
+//!     │◄─ welcome: process, now, next_at, ahead ─│   or refused, in words
 //!     │── step: now, orders, until ─────────────►│   keeps them, carries them out, and goes on
 //!     │◄─ stepped: at, heard, next_at ───────────│   to `until` or to the first thing heard
 //!     │── end ──────────────────────────────────►│   the process ends
@@ -26,9 +26,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use selvedge_control::input::Input;
+use selvedge_control::input::{Ahead, Input};
 use selvedge_control::output::Command;
-use selvedge_model::unit::Moment;
+use selvedge_model::id::JobId;
+use selvedge_model::unit::{Generation, Moment};
 
 use crate::limits::FRAME_BYTES_MAX;
 use crate::process::Process;
@@ -72,6 +73,20 @@ pub struct Hello {
     pub now: Moment,
     /// How a plant is to be made that nobody has seen before; absent where there must be one.
     pub create: Option<String>,
+    /// What the server remembers of what it has told; the plant says what that lacks.
+    #[serde(default)]
+    pub told: Told,
+}
+
+/// What a server remembers of what it has told a plant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// How many jobs there have been.
+    pub n_jobs: u32,
+    /// The newest start of each that is not over.
+    pub starts: Vec<(JobId, u32)>,
+    /// The newest generation of a write.
+    pub generation: Generation,
 }
 
 /// Who answers.
@@ -89,6 +104,9 @@ pub struct Welcome {
     pub next_at: Option<Moment>,
     /// All that a simulated plant shows of itself.
     pub truth: Option<String>,
+    /// What its devices were told beyond what the server remembers.
+    #[serde(default)]
+    pub ahead: Option<Ahead>,
 }
 
 /// What is told and how far to go.

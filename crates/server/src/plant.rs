@@ -22,8 +22,11 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use selvedge_control::core::Core;
 use selvedge_control::output::Command;
-use selvedge_driver::plant::{Hello, Line, Order, PLANT_DIR, PROTOCOL, Step, Stepped, Welcome};
+use selvedge_driver::plant::{
+    Hello, Line, Order, PLANT_DIR, PROTOCOL, Step, Stepped, Told, Welcome,
+};
 use selvedge_driver::process::Process;
 use selvedge_model::id::{PartId, PortId};
 use selvedge_model::unit::{CentiDb, Moment};
@@ -224,10 +227,10 @@ impl Remote {
     }
 
     /// Looks for the process, or starts one, in the line's thread.
-    pub(crate) fn look_for(&mut self, plants: Vec<String>, now: Moment) {
+    pub(crate) fn look_for(&mut self, plants: Vec<String>, now: Moment, told: Told) {
         if let Standing::Away { retry_at, .. } = &mut self.standing {
             *retry_at = None;
-            self.send(Errand::Hello(Box::new(hello(plants, now, None))));
+            self.send(Errand::Hello(Box::new(hello(plants, now, None, told))));
         }
     }
 
@@ -306,9 +309,26 @@ impl Remote {
 }
 
 /// What the server says first.
-pub(crate) fn hello(plants: Vec<String>, now: Moment, create: Option<&Nature>) -> Hello {
+pub(crate) fn hello(
+    plants: Vec<String>,
+    now: Moment,
+    create: Option<&Nature>,
+    told: Told,
+) -> Hello {
     let create = create.map(|it| serde_json::to_string(it).expect("a nature's keys are text"));
-    Hello { protocol: PROTOCOL, program: env!("CARGO_PKG_VERSION").to_owned(), plants, now, create }
+    let program = env!("CARGO_PKG_VERSION").to_owned();
+    Hello { protocol: PROTOCOL, program, plants, now, create, told }
+}
+
+/// What the core remembers of what it has told devices.
+pub(crate) fn told(core: &Core) -> Told {
+    let state = core.state();
+    let open = state.jobs.pairs().filter(|(_, it)| !it.state.is_over());
+    Told {
+        n_jobs: u32::try_from(state.jobs.len()).unwrap_or(u32::MAX),
+        starts: open.map(|(job, it)| (job, it.attempt)).collect(),
+        generation: state.generation,
+    }
 }
 
 /// The process that keeps the simulated plant of `data`, if one runs.

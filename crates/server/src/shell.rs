@@ -267,7 +267,7 @@ impl Shell {
     /// The core's refusal, why they cannot be journalled, or why the plant cannot be used.
     pub(crate) fn begin(
         &mut self,
-        inputs: Vec<Input>,
+        mut inputs: Vec<Input>,
         plant: Option<First<'_>>,
         news: SyncSender<Request>,
     ) -> Result<(), UpError> {
@@ -286,7 +286,15 @@ impl Shell {
             let plants = self.core().state().plants.clone();
             let create = (is_new || first.new_plant).then_some(&first.nature);
             let now = self.now();
-            let opened = Opened::open(first.data, &plant::hello(plants, now, create))?;
+            let told = plant::told(self.core());
+            let opened = Opened::open(first.data, &plant::hello(plants, now, create, told))?;
+            if let Some(ahead) = opened.welcome.ahead.clone() {
+                tracing::warn!(
+                    n_strays = ahead.strays.len(),
+                    "the plant was told more than the journal has: it was salvaged or put back"
+                );
+                inputs.insert(0, Input::Ahead(ahead));
+            }
             self.last = self.last.max(opened.welcome.now);
             self.clock.catch_up(self.last);
             let remote = Remote::new(opened, news);
@@ -538,10 +546,11 @@ impl Shell {
             | Command::Kill { job, attempt } => (*job, *attempt),
             _ => return false,
         };
-        let known = &core.state().jobs[job];
-        let (Some(program), Some(runner)) = (known.spec.work.program(), &mut self.runner) else {
-            return false;
-        };
+        // What nobody remembers is known to the plant alone, whatever has its number since.
+        let known = core.state().jobs.get(job);
+        let known = known.filter(|_| !core.state().strays.contains_key(&(job, attempt)));
+        let (Some(known), Some(runner)) = (known, &mut self.runner) else { return false };
+        let Some(program) = known.spec.work.program() else { return false };
         match command {
             Command::Start { place, .. } => {
                 let launch = Launch {

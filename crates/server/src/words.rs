@@ -225,6 +225,13 @@ fn plant_note(note: &Note) -> String {
             format!("plant version {version}: {parts}, {n_added} added, {n_retired} retired")
         }
         Note::LevelSet { level: set, by } => format!("level {} set by {by}", level(*set)),
+        Note::StrayFound { job, attempt, n_parts } => format!(
+            "start {attempt} of {job} runs on {} and is not in the journal: it is ended",
+            counted(*n_parts, "part")
+        ),
+        Note::StrayEnded { job, attempt } => {
+            format!("start {attempt} of {job}, which is not in the journal, has ended")
+        }
         other => kind(other),
     }
 }

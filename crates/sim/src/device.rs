@@ -23,10 +23,10 @@ pub use state::{Dials, PlantError};
 pub use tables::Table;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use selvedge_control::input::{Answer, Ask, Errand, Exit, Input};
+use selvedge_control::input::{Ahead, Answer, Ask, Errand, Exit, Input, Stray};
 use selvedge_control::output::Command;
 use selvedge_model::fabric::{Fabric, Role};
 use selvedge_model::fault::Target;
@@ -198,6 +198,39 @@ impl Plant {
     /// How many things a kind of fault can happen to.
     pub fn n_prone(&self, kind: FaultKind) -> usize {
         self.n_things(kind)
+    }
+
+    /// What the devices were told beyond what somebody remembers, who knows of `n_jobs` jobs, of
+    /// the newest starts of those that are not over, and of writes up to `generation`.
+    pub fn ahead(
+        &self,
+        n_jobs: u32,
+        starts: &BTreeMap<JobId, u32>,
+        generation: Generation,
+    ) -> Option<Ahead> {
+        let mut ahead = Ahead { generation: self.generation(), ..Ahead::default() };
+        for (job, task) in self.truth.tasks.all() {
+            let is_unknown = match starts.get(&job) {
+                Some(newest) => newest < &task.attempt,
+                None => n_jobs <= job.number() || task.is_live(),
+            };
+            if !is_unknown {
+                continue;
+            }
+            ahead.attempt = ahead.attempt.max(task.attempt);
+            // One that is over matters to whoever believes that an earlier one is not.
+            if task.is_live() || starts.contains_key(&job) {
+                let holds = task.place.iter().flat_map(|it| it.holds.iter().copied()).collect();
+                ahead.strays.push(Stray { job, attempt: task.attempt, holds });
+            }
+        }
+        (generation < ahead.generation || ahead.attempt != 0).then_some(ahead)
+    }
+
+    /// The newest generation that a switch or a chip has taken.
+    fn generation(&self) -> Generation {
+        let switches = self.truth.switches.values().map(|it| it.generation);
+        switches.chain(self.truth.tables.generation()).max().unwrap_or(Generation::ZERO)
     }
 
     /// How many polls switches have answered up to `now`; unchanged ones only count.

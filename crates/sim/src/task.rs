@@ -125,6 +125,11 @@ impl Tasks {
         self.all.get_mut(&job)
     }
 
+    /// The newest attempt of each job.
+    pub fn all(&self) -> impl Iterator<Item = (JobId, &Task)> {
+        self.all.iter().map(|(&job, task)| (job, task))
+    }
+
     /// All tasks that hold hardware.
     pub fn live(&self) -> impl Iterator<Item = (JobId, &Task)> {
         self.live.keys().map(|&job| (job, &self.all[&job]))

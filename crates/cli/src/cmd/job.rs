@@ -279,6 +279,8 @@ struct Room {
 
 #[derive(Debug, Deserialize)]
 struct Step {
+    step: String,
+    target: String,
     text: String,
 }
 
@@ -604,11 +606,27 @@ fn explanation_page(id: u32, explained: &Explained) -> String {
     match &explained.steps {
         None => facts.add("to start now", "nothing that can be done is enough"),
         Some(steps) => {
-            let steps = steps.iter().map(|it| it.text.clone()).collect();
-            facts.add_list("it starts once all of this is done", steps);
+            facts.add_list("it starts once all of this is done", folded(steps));
         }
     }
     facts.to_string()
+}
+
+/// Steps of one kind that are more than this are one line.
+const ALIKE_MAX: usize = 6;
+
+/// The steps a line each; a long run of one kind, as all switches of a pod, is one line.
+fn folded(steps: &[Step]) -> Vec<String> {
+    let runs = steps.chunk_by(|a, b| a.step == b.step);
+    let lines = runs.flat_map(|run| match run {
+        [first, .., last] if ALIKE_MAX < run.len() => {
+            let (n, kind) = (run.len(), &first.step);
+            let all = first.text.replacen(&first.target, &format!("these {n}"), 1);
+            vec![format!("{all}: {} to {} (`--json` has every {kind})", first.target, last.target)]
+        }
+        _ => run.iter().map(|it| it.text.clone()).collect(),
+    });
+    lines.collect()
 }
 
 fn order(id: u32, order: &str, client: &Client, globals: &Globals) -> Outcome {

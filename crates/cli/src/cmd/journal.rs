@@ -154,8 +154,26 @@ fn salvage(args: &To, globals: &Globals) -> Outcome {
         let rows = number::counted(n_rows, "row");
         let snapshots = number::counted(n_snapshots as u64, "snapshot");
         render::print(&format!("{rows} and {snapshots} are in {}\n", args.out.display()))?;
+        render::print(&what_comes_next(args, &salvaged.report))?;
     }
     Ok(Answer::Yes)
+}
+
+/// What to do with the copy, and what becomes of what is not in it.
+fn what_comes_next(args: &To, original: &Report) -> String {
+    let (dir, out) = (args.dir.display(), args.out.display());
+    let n_lost = original.head.and_then(|it| it.checked_sub(original.last_good));
+    let lost = match (&original.damage, n_lost) {
+        (None, _) => "nothing is lost".to_owned(),
+        (Some(_), Some(n)) if n != 0 => format!("lost: {}", number::counted(n, "row")),
+        (Some(_), _) => "what came after them is lost".to_owned(),
+    };
+    format!(
+        "{lost}; next:\n  mkdir {dir}/damaged && mv {dir}/journal.db* {dir}/damaged/\n  \
+         mv {out}/journal.db* {dir}/\n  selvedge up --data {dir}\n\
+         Jobs that only the lost rows knew are gone, and their numbers are given out anew. What \
+         the plant still runs for them is ended first: nobody is placed there before.\n"
+    )
 }
 
 fn backup(args: &To, globals: &Globals) -> Outcome {

@@ -45,6 +45,10 @@ impl Core {
                 self.alive(job, attempt)?;
                 self.tasks(job, tasks)
             }
+            Answer::Stopped { job, attempt, .. } if self.is_stray(job, attempt) => {
+                self.stray_ended(job, attempt);
+                Ok(Accepted::Done)
+            }
             Answer::Stopped { job, attempt, exit, kept } => {
                 self.alive(job, attempt)?;
                 self.stopped(job, exit, kept);
@@ -308,6 +312,7 @@ impl Core {
         }
         self.wake = selvedge_model::unit::Moment::NEVER;
         self.read_switches();
+        self.end_strays();
         for job in self.state.active.clone() {
             let attempt = self.state.jobs[job].attempt;
             match self.state.jobs[job].state.clone() {
@@ -372,6 +377,9 @@ impl Core {
             for (part, outage) in capacity::outage(&self.fabric, target) {
                 self.state.parts[part].worsen(&outage);
             }
+        }
+        for hold in self.state.strays.values().flatten() {
+            self.state.parts[hold.part].out |= hold.seats;
         }
         self.dirty = true;
     }

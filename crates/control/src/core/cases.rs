@@ -295,10 +295,13 @@ impl Core {
         known.severity = known.severity.max(Severity::Critical);
         known.held_back = None;
         let (target, symptom) = (known.target, known.symptom);
+        let is_fault = known.maintenance.is_none() && symptom.is_fault();
         self.clear_timer(Timer::Case(case));
         self.take_out(target, Owner::Case(case), symptom.words().to_owned(), true);
         self.move_case(case, CaseState::Draining);
-        self.evict(target, StopWhy::Fault { case }, Haste::WithNotice);
+        // Who makes room for planned work is interrupted by no fault.
+        let why = if is_fault { StopWhy::Fault { case } } else { StopWhy::Drained { target } };
+        self.evict(target, why, Haste::WithNotice);
         self.left();
     }
 

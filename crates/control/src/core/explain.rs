@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use selvedge_family::torus::shape::ShapeError;
 use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{Demand, JobSpec, Need, Work};
@@ -121,6 +122,8 @@ impl Core {
             proposal: state.proposal.clone(),
             planning: state.planning,
             n_requests: state.n_requests,
+            strays: state.strays.clone(),
+            attempts_seen: state.attempts_seen,
         };
         Self {
             state,
@@ -147,6 +150,15 @@ impl Core {
     pub fn dry_run(&self, spec: &JobSpec) -> Result<Forecast, Refused> {
         match self.acceptable(spec) {
             Err(Refused::TooLarge { n_parts, .. }) => {
+                return Ok(Forecast::Never { why: Never::TooLarge { n_parts } });
+            }
+            // So large a shape fits no pod of its kind, whatever the plant.
+            Err(Refused::Demand(family::DemandError::Shape(ShapeError::TooLarge { .. }))) => {
+                let pools = self.layout.pools.pairs();
+                let serving = pools.filter(|(pool, _)| {
+                    family::serves(&self.fabric, &self.layout, *pool, &spec.demand)
+                });
+                let n_parts = serving.map(|(_, parts)| parts.len()).max().unwrap_or(0);
                 return Ok(Forecast::Never { why: Never::TooLarge { n_parts } });
             }
             Err(refused) => return Err(refused),
@@ -197,7 +209,9 @@ impl Core {
         let deadlines = self.state.deadlines.keys();
         let jobs = deadlines.filter_map(|it| match it {
             Timer::Job(job) => Some(*job),
-            Timer::Case(_) | Timer::Switch(_) | Timer::Plan | Timer::Breaker => None,
+            Timer::Case(_) | Timer::Switch(_) | Timer::Plan | Timer::Breaker | Timer::Strays => {
+                None
+            }
         });
         let comes = |job: JobId| {
             let known = &self.state.jobs[job];

@@ -31,7 +31,7 @@ impl Core {
             self.dirty = true;
             return;
         }
-        if held {
+        if held || self.has_stray(job) {
             return;
         }
         if self.state.now < not_before {

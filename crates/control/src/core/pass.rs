@@ -40,6 +40,7 @@ impl Core {
         };
         let jobs: Vec<JobId> =
             self.state.active.iter().copied().filter(|&it| waiting(&self.state.jobs[it])).collect();
+        let jobs: Vec<JobId> = jobs.into_iter().filter(|it| !self.has_stray(*it)).collect();
         if jobs.is_empty() {
             return;
         }

@@ -50,7 +50,8 @@ impl Core {
             known.allocated += now.since(known.placed_at);
         }
         known.placed_at = now;
-        known.attempt += 1;
+        // Above all that devices have seen, whoever asked for it.
+        known.attempt = known.attempt.max(self.state.attempts_seen) + 1;
         known.place = Some(place);
         known.claims = false;
         known.tasks.clear();

@@ -17,6 +17,7 @@ mod repairs;
 mod replicas;
 mod restarts;
 mod silence;
+mod strays;
 mod tables;
 mod topology;
 mod wild;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use selvedge_model::id::{JobId, PartId};
+use selvedge_model::id::{JobId, PartId, PortId};
 use selvedge_model::job::{Hold, Place};
 
 use crate::capacity::Capacity;
@@ -59,7 +59,9 @@ fn substituted(view: &View<'_>, free: &Capacity<'_>, job: &Resuming<'_>) -> Opti
     if !job.swaps {
         return None;
     }
-    let (kept, spares) = free.spares(&place);
+    let (kept, mut spares) = free.spares(&place);
+    // What another has left joined would have to be taken apart first.
+    spares.sort_by_key(|it| n_joined(view, *it));
     let mut spares = spares.into_iter();
     for hold in place.holds.iter_mut().filter(|it| !kept.contains(&it.part)) {
         let spare: PartId = spares.next()?;
@@ -67,4 +69,15 @@ fn substituted(view: &View<'_>, free: &Capacity<'_>, job: &Resuming<'_>) -> Opti
         hold.seats = view.layout.seats[spare];
     }
     Some(place)
+}
+
+/// How many ends of a part are joined through circuit switches, counted at their north ports.
+fn n_joined(view: &View<'_>, part: PartId) -> usize {
+    let ends = view.fabric.ports_of(part).filter_map(|it| view.fabric.cable_at(it).map(|_| it));
+    let fars = ends.filter_map(|it| view.fabric.peer_of(it));
+    let is_joined = |far: &PortId| {
+        let (switch, local) = view.fabric.port_local(*far);
+        u16::try_from(local).is_ok_and(|it| (view.current)(switch, it).is_some())
+    };
+    fars.filter(is_joined).count()
 }

@@ -22,6 +22,7 @@ impl Devices for Still {
             now: hello.now,
             next_at: None,
             truth: None,
+            ahead: None,
         })
     }
 
@@ -37,7 +38,7 @@ impl Devices for Still {
 
 fn hello(protocol: u32) -> Hello {
     let (program, plants) = ("0".to_owned(), Vec::new());
-    Hello { protocol, program, plants, now: Moment::START, create: None }
+    Hello { protocol, program, plants, now: Moment::START, create: None, told: Told::default() }
 }
 
 /// What a plant answers to `bytes`, and how the conversation ended for it.

@@ -105,7 +105,8 @@ fn by(input: &Input) -> Option<&String> {
         | Input::Answer(_)
         | Input::Planned { .. }
         | Input::Report { .. }
-        | Input::Unanswered { .. } => None,
+        | Input::Unanswered { .. }
+        | Input::Ahead(_) => None,
     }
 }
 

@@ -14,7 +14,7 @@ use selvedge_control::core::fabric_of;
 use selvedge_driver::files;
 use selvedge_driver::lock::{DirLock, LockError};
 use selvedge_driver::plant::{
-    Devices, Hello, Order, PROTOCOL, Parted, Step, Stepped, Welcome, listen, serve,
+    Devices, Hello, Order, PROTOCOL, Parted, Step, Stepped, Told, Welcome, listen, serve,
 };
 use selvedge_driver::process::Process;
 use selvedge_model::fabric::{Fabric, Role};
@@ -268,7 +268,11 @@ impl Living {
         self.meet(hello.plants.clone(), now)?;
         self.shown = Truth::default();
         let truth = Some(encode(&self.show()));
+        let Told { n_jobs, starts, generation } = &hello.told;
+        let starts = starts.iter().copied().collect();
+        let ahead = self.plant.ahead(*n_jobs, &starts, *generation);
         Ok(Welcome {
+            ahead,
             protocol: PROTOCOL,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             process: Process::here().map_err(|it| it.to_string())?,

@@ -8,7 +8,7 @@ use selvedge_model::unit::Moment;
 
 use super::{Round, Shell, Then, Trouble};
 use crate::limits;
-use crate::plant::{News, Remote};
+use crate::plant::{self, News, Remote};
 
 impl Shell {
     /// Whether what was heard may share its append with what the plant says next: nothing follows
@@ -63,7 +63,8 @@ impl Shell {
                 self.clock.catch_up(self.last);
                 self.settle_clock();
                 // Nothing that was told can be trusted to have arrived.
-                self.offer_all(vec![Input::Restarted]);
+                let ahead = welcome.ahead.map(Input::Ahead);
+                self.offer_all(ahead.into_iter().chain([Input::Restarted]).collect());
             }
             News::Lost(why) => {
                 if plant.away() != Some(&*why) {
@@ -107,7 +108,8 @@ impl Shell {
         let plants = &self.commit.core().state().plants;
         let Some(plant) = &mut self.plant else { return };
         if plant.retry_at().is_some_and(|at| at <= Instant::now()) {
-            plant.look_for(plants.clone(), now);
+            let told = plant::told(self.commit.core());
+            plant.look_for(plants.clone(), now, told);
         }
         let may = self.journal_error.is_none() && !plant.is_busy();
         // A backup comes between two steps, when all that was told has been carried out.

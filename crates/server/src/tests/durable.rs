@@ -245,3 +245,56 @@ async fn a_server_that_dies_with_a_full_disk_keeps_what_it_acknowledged() {
     assert_eq!(names, ["kept"]);
     stand.down();
 }
+
+/// Goal: where the journal's tail is lost and the plant goes on, no chip is given out twice and no
+/// old start passes for a new one.  Method: the journal as it was before two jobs came is put back;
+/// one of them still runs in the plant, the other is over.  Then jobs under the same numbers come,
+/// one of them so large that it needs the cubes of the first.
+#[tokio::test]
+async fn what_a_lost_tail_had_started_is_ended_before_anything_is_placed_there() {
+    let dir = tempdir();
+    let journal = |name: &str| dir.path().join("data").join(name);
+    let stand = Stand::up(dir.path());
+    let known = stand.submit("known", "4x4x8").await;
+    let before = stand.until_running(known).await;
+    stand.leave();
+    let names = ["journal.db", "journal.db-wal", "journal.db-shm"];
+    let kept: Vec<(&str, Vec<u8>)> =
+        names.into_iter().filter_map(|it| Some((it, std::fs::read(journal(it)).ok()?))).collect();
+
+    let stand = Stand::up(dir.path());
+    let lost = stand.submit("lost", "8x8x8").await;
+    let over = stand.submit("over", "2x2x1").await;
+    let cubes = stand.until_running(lost).await["cubes"].clone();
+    stand.until_running(over).await;
+    stand.post(&format!("/v1/jobs/{over}/cancel"), json!({})).await;
+    stand.until(&format!("/v1/jobs/{over}"), |it| it["state"] == "cancelled").await;
+    stand.leave();
+    names.iter().for_each(|it| drop(std::fs::remove_file(journal(it))));
+    for (name, bytes) in kept {
+        std::fs::write(journal(name), bytes).unwrap();
+    }
+
+    let stand = Stand::up(dir.path());
+    let wide = stand.submit("wide", "8x16x28").await;
+    let small = stand.submit("small", "2x2x1").await;
+    assert_eq!((wide, small), (lost, over), "their numbers are given out anew");
+    let after = stand.until_running(wide).await;
+    assert!(1 < after["attempt"].as_u64().unwrap(), "{after}");
+    let taken = after["cubes"].as_array().unwrap();
+    assert!(cubes.as_array().unwrap().iter().any(|it| taken.contains(it)), "{cubes}");
+    assert!(1 < stand.until_running(small).await["attempt"].as_u64().unwrap());
+    let same = stand.until_running(known).await;
+    assert_eq!((&same["attempt"], &same["cubes"]), (&before["attempt"], &before["cubes"]));
+    assert_eq!(stand.get("/v1/check").await, json!({ "violations": [] }));
+    let events = stand.get("/v1/events/recent?n=10000").await["events"].clone();
+    let at = |words: &str| {
+        let has = |it: &Value| it["text"].as_str().unwrap().contains(words);
+        events.as_array().unwrap().iter().position(has)
+    };
+    let ended = at(&format!("job{lost}, which is not in the journal, has ended"));
+    let placed = at(&format!("job{wide} placed"));
+    let lines: Vec<_> = events.as_array().unwrap().iter().map(|it| &it["text"]).collect();
+    assert!(ended.is_some() && ended < placed, "{ended:?} {placed:?} {lines:#?}");
+    stand.down();
+}

@@ -29,6 +29,11 @@ impl Tables {
         self.by_part.get(&part)?.get(seat).copied().flatten()
     }
 
+    /// The newest generation that a chip has taken, if any has.
+    pub(super) fn generation(&self) -> Option<Generation> {
+        self.by_part.values().flatten().flatten().map(|it| it.generation).max()
+    }
+
     /// Writes `table` to all chips of `hold`, or, if one of them has taken a newer one, to none.
     ///
     /// # Errors

@@ -292,6 +292,8 @@ fn settings(dice: &mut Dice, reviews: bool) -> Settings {
     settings.level = match dice.below(10) {
         0 => Level::Quarantine,
         1 => Level::Drain,
+        // Nothing is done until somebody sets it otherwise, at the latest when all is healed.
+        2 => Level::Observe,
         _ => Level::Repair,
     };
     settings.means.backfill = dice.below(4) != 0;

@@ -21,6 +21,8 @@ fn a_dry_run_says_now_or_when_or_after_what_or_never() {
     assert!(matches!(asked(&world, "4x4x12"), Forecast::Now { .. }));
     let too_large = Forecast::Never { why: Never::TooLarge { n_parts: 3 } };
     assert_eq!(asked(&world, "4x4x16"), too_large);
+    // No pod of any plant holds this one: that is an answer too.
+    assert_eq!(asked(&world, "16x16x20"), too_large);
 
     // One job with a limit: there is a time, however the rest stands.
     world.play("submit a 4x4x4 for=1h limit=2h firm\n run 1m");

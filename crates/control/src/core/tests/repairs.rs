@@ -248,14 +248,14 @@ fn maintenance_goes_in_waves_within_its_budget() {
             65s CaseOpened case: case0 target: cube0 symptom: Planned severity: Critical
             65s Drained target: cube0 by: Case(case0)
             65s CaseMoved case: case0 state: Draining
-            65s JobNotified job: job0 attempt: 1 why: Fault case: case0
+            65s JobNotified job: job0 attempt: 1 why: Drained target: cube0
             65s CaseOpened case: case1 target: cube1 symptom: Planned severity: Critical
             65s Drained target: cube1 by: Case(case1)
             65s CaseMoved case: case1 state: Draining
             65s CaseMoved case: case1 state: UnderRepair
             65s MaintenanceMoved n_waiting: 2 n_at_work: 2 n_done: 0
             70s JobStopped job: job0 attempt: 1 exit: Told kept: 44
-            70s JobRequeued job: job0 why: Fault case: case0 not_before: 70.000s
+            70s JobRequeued job: job0 why: Drained target: cube0 not_before: 70.000s
             70s CaseMoved case: case0 state: UnderRepair
             70s JobPlaced job: job0 attempt: 2 n_parts: 1 kept_parts: 0
             70s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 48 n_removed: 0 n_added: 48
