@@ -152,6 +152,11 @@ fn is_narrow() -> bool {
     table().family == Family::Mpich
 }
 
+/// Words of 32 bits that a handle takes in a row of them.
+pub(crate) fn handle_words() -> usize {
+    if is_narrow() { 1 } else { 2 }
+}
+
 /// A handle that was passed by value: the upper half of a narrow one is anything.
 pub(crate) fn cut(handle: usize) -> usize {
     if is_narrow() { handle as u32 as usize } else { handle }

@@ -172,10 +172,73 @@ struct Prepared {
 /// A collective that is started again and again.
 pub(crate) fn persistent(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (given, rest) = args.split_at(args.len() - 2);
-    let arrays = std::mem::take(&mut state.arrays);
-    let request = Request::Persistent { call, args: given.to_vec(), arrays, active: None };
+    let mut arrays = std::mem::take(&mut state.arrays);
+    let mut args = given.to_vec();
+    for Array { idx, n_words } in arrays_of(state, call, given) {
+        let from = args[idx] as *const i32;
+        let copy: Vec<i32> =
+            (0..n_words).map(|it| unsafe { from.add(it).read_unaligned() }).collect();
+        args[idx] = copy.as_ptr() as usize;
+        arrays.push(copy);
+    }
+    let request = Request::Persistent { call, args, arrays, active: None };
     state.keep_request(request, rest[1]);
     abi::SUCCESS as usize
+}
+
+/// An argument that is an array, and how many words of 32 bits it has.
+struct Array {
+    idx: usize,
+    n_words: usize,
+}
+
+/// Counts, displacements and types that are to stay as they are though the program lets go of them.
+fn arrays_of(state: &mut State, call: Call, args: &[usize]) -> Vec<Array> {
+    let Some(row) = ROWS.iter().find(|it| it.persistent == call) else { return Vec::new() };
+    let comm = args[args.len() - 1];
+    let known = state.comm(comm);
+    let behind = state.behind(comm);
+    let root = |at: usize| match known.remote {
+        Some(_) => args[at] as i32 == abi::table().root,
+        None => args[at] as i32 == known.rank,
+    };
+    let n = known.peers().len();
+    let handle = abi::handle_words();
+    let of = |n: usize, rows: &[(usize, usize)]| -> Vec<Array> {
+        rows.iter().map(|(idx, words)| Array { idx: *idx, n_words: n * words }).collect()
+    };
+    let in_place = args[0] == abi::table().in_place;
+    let (sent, far) = (if in_place { 0 } else { n }, 2);
+    match row.kind {
+        Kind::Gatherv if root(7) => of(n, &[(4, 1), (5, 1)]),
+        Kind::Scatterv if root(7) => of(n, &[(1, 1), (2, 1)]),
+        Kind::Allgatherv => of(n, &[(4, 1), (5, 1)]),
+        Kind::Alltoallv => {
+            [of(sent, &[(1, 1), (2, 1)]), of(n, &[(5, 1), (6, 1)])].into_iter().flatten().collect()
+        }
+        Kind::Alltoallw => {
+            let sides =
+                [of(sent, &[(1, 1), (2, 1), (3, handle)]), of(n, &[(5, 1), (6, 1), (7, handle)])];
+            sides.into_iter().flatten().collect()
+        }
+        Kind::ReduceScatter => of(known.size as usize, &[(2, 1)]),
+        Kind::Neighbors(kind) => {
+            let Degrees { sources, targets } = degrees(state, behind, &known);
+            let sides = match kind {
+                Neighbors::Allgather | Neighbors::Alltoall => [Vec::new(), Vec::new()],
+                Neighbors::Allgatherv => [Vec::new(), of(sources, &[(4, 1), (5, 1)])],
+                Neighbors::Alltoallv => {
+                    [of(targets, &[(1, 1), (2, 1)]), of(sources, &[(5, 1), (6, 1)])]
+                }
+                Neighbors::Alltoallw => [
+                    of(targets, &[(1, 1), (2, far), (3, handle)]),
+                    of(sources, &[(5, 1), (6, far), (7, handle)]),
+                ],
+            };
+            sides.into_iter().flatten().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Compares what this process gives, and starts the collective in the form that does not block.
