@@ -184,7 +184,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Check(args) => check::run(&args, globals),
         Verb::Journal(args) => journal::run(&args, globals),
         Verb::Plant(args) => plant::run(&args, globals),
-        Verb::Mpirun(args) => mpirun::run(&args),
+        Verb::Mpirun(args) => mpirun::run(&args, globals),
         Verb::MpirunReplica(args) => mpirun::run_replica(&args),
         Verb::Redundancy(args) => redundancy::run(&args, globals),
         Verb::Ring(args) => ring::run(&args, globals),

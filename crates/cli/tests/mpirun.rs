@@ -118,6 +118,7 @@ fn comparing_in_full_tells_the_first_byte_that_differs() {
         assert_eq!(count(&summary, "marks"), 1, "{said}");
         let where_it_is = "set2 differs in MPI_Send at byte 321 of 1000: 0x10 for 0x14";
         assert!(said.contains(where_it_is), "{}: {said}", mpi.name);
+        assert_eq!(marks(&summary), [[1, 2, 321]], "{said}");
         let launcher = mpi.launcher_args();
         let said = refused(
             &[&["-n", "2", "--compare", "full"], &launcher[..], &[program, "all"]].concat(),
@@ -126,6 +127,41 @@ fn comparing_in_full_tells_the_first_byte_that_differs() {
         assert!(said.contains(pair), "{}: {said}", mpi.name);
         assert!(said.contains("not deterministic here"), "{}: {said}", mpi.name);
     }
+}
+
+/// Rank, set and first differing byte of each mark in a summary.
+fn marks(summary: &std::path::Path) -> Vec<[u64; 3]> {
+    let text = fs::read_to_string(summary).unwrap();
+    let row: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let words = |it: &serde_json::Value| ["rank", "set", "byte"].map(|word| it[word].as_u64());
+    row["marked"].as_array().unwrap().iter().map(|it| words(it).map(Option::unwrap)).collect()
+}
+
+/// Goal: what nobody can be told ends no program.  Method: a slice with clusters names a server
+/// that is not there.
+#[test]
+fn on_a_slice_marks_are_told_and_a_missing_server_ends_nothing() {
+    let Some(mpi) = Mpi::all().into_iter().next() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    let program = mpi.compile("differ", folder.path());
+    let wanted = mpi.plain(&program, &[]);
+    let slice = folder.path().join("slice.json");
+    let tasks: Vec<_> =
+        (0..3).map(|it| serde_json::json!({"machine": format!("host{it}")})).collect();
+    let text = serde_json::json!({"job": 3, "tasks": tasks, "clusters": [[1, 0, 2]]}).to_string();
+    fs::write(&slice, text).unwrap();
+    let mut command = mpi.tripled(&summary, &[program.to_str().unwrap(), "one"]);
+    command.env("SELVEDGE_SLICE_FILE", &slice).env("SELVEDGE_SERVER", "http://127.0.0.1:9");
+    let out = command.output().unwrap();
+    let said = told(&out);
+    assert!(out.status.success(), "{said}");
+    assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+    assert!(said.contains("nobody could be told that set2 of rank 1 erred"), "{said}");
+    fs::write(&slice, r#"{"job": 3, "tasks": [], "clusters": [[0, 1, 2]]}"#).unwrap();
+    let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
+    let out = command.env("SELVEDGE_SLICE_FILE", &slice).output().unwrap();
+    assert!(told(&out).contains("a cluster has task 0, and there are 0 tasks"), "{}", told(&out));
 }
 
 /// Goal: comparing later, or elsewhere, finds the same error, and the output is right.  Method: one

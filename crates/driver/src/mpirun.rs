@@ -87,6 +87,21 @@ pub struct MpirunOptions {
     pub sends: Option<PathBuf>,
     /// What the program prints is not shown.
     pub is_silent: bool,
+    /// Who is to hear of marks when they are made.
+    pub marks: Option<Sender<Mark>>,
+}
+
+/// A replica that was found to differ from its siblings (seed 003, definition 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Which process of the program.
+    pub rank: u32,
+    /// Which of its replicas.
+    pub set: u8,
+    /// The number of the compare.
+    pub call: u64,
+    /// The first byte that differs, where contents are compared in full.
+    pub byte: Option<u64>,
 }
 
 /// What became of a program.
@@ -120,6 +135,8 @@ pub struct Summary {
     pub result: String,
     /// The program's exit code.
     pub code: i32,
+    /// Who differed, and where.
+    pub marked: Vec<Mark>,
     /// What was noticed on the way, for people.
     pub notes: Vec<String>,
 }
@@ -297,6 +314,7 @@ struct Attempt<'a> {
     processes: Vec<Vec<Process>>,
     outputs: Vec<[Printing; 2]>,
     notes: Vec<String>,
+    marked: Vec<Mark>,
     deaths: u64,
     /// Who died before all were known to have come through MPI_Init, and when.
     early: Vec<(Rank, SetId, Instant)>,
@@ -373,6 +391,7 @@ impl Attempt<'_> {
             processes: (0..options.ranks).map(process).collect(),
             outputs,
             notes: Vec::new(),
+            marked: Vec::new(),
             deaths: 0,
             early: Vec::new(),
             is_interactive: io::stdin().is_terminal(),
@@ -489,6 +508,7 @@ impl Attempt<'_> {
                     self.notes.push(rest.to_owned());
                 }
             }
+            "mark" => self.hear_mark(rank, rest),
             "signal" => {
                 let signal = code();
                 if self.signals.came(rank, set, signal) {
@@ -527,6 +547,20 @@ impl Attempt<'_> {
             _ => self.notes.push(format!("{rank}: {set} said `{line}`")),
         }
         None
+    }
+
+    /// A replica of a cluster says who differed: each of them says the same.
+    fn hear_mark(&mut self, rank: Rank, rest: &str) {
+        let words: Vec<u64> = rest.split(' ').filter_map(|it| it.parse().ok()).collect();
+        let (&[set, call] | &[set, call, _]) = &words[..] else { return };
+        let mark = Mark { rank: rank.0, set: set as u8, call, byte: words.get(2).copied() };
+        if !self.marked.contains(&mark) {
+            self.marked.push(mark);
+            if let Some(marks) = &self.options.marks {
+                // Who no longer listens is not to be told.
+                let _ = marks.send(mark);
+            }
+        }
     }
 
     fn process(&mut self, rank: Rank, set: SetId) -> &mut Process {
@@ -670,6 +704,7 @@ impl Attempt<'_> {
             summary.log_bytes_max = summary.log_bytes_max.max(most(7));
         }
         summary.deaths += self.deaths;
+        summary.marked.extend(&self.marked);
         summary.notes.extend(self.notes.iter().cloned());
     }
 

@@ -63,6 +63,8 @@ impl State {
         for (set, bytes) in all {
             let Some(what) = difference(&bytes, right) else { continue };
             self.say(&format!("note rank {rank}: {set} differs in {doing} {what}"));
+            let alike = bytes.iter().zip(right).take_while(|(a, b)| a == b).count();
+            self.tell_mark(set, Some(alike));
             if Digest::of(&bytes) == Digest::of(right) {
                 // The digests let a difference through; it is known now, and cannot be mended here.
                 self.restart(Double::NoMajority);

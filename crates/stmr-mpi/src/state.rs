@@ -523,6 +523,10 @@ impl State {
                     self.counts.marks += 1;
                     let (rank, doing) = (self.told.rank, self.doing);
                     self.say(&format!("note rank {rank}: {set} differs in {doing} and is marked"));
+                    // Who compares in full also says where, when it has looked.
+                    if !self.told.compares_full {
+                        self.tell_mark(set, None);
+                    }
                 }
                 Note::Strayed(set) => {
                     self.counts.marks += 1;
@@ -532,6 +536,7 @@ impl State {
                         window => format!("differs within {window} sends"),
                     };
                     self.say(&format!("note rank {rank}: {set} {what} and is left out"));
+                    self.tell_mark(set, None);
                 }
                 Note::Promoted(_) => self.counts.promotions += 1,
                 Note::Trusted(_) | Note::Died(_) => {}
@@ -540,6 +545,13 @@ impl State {
         if told {
             self.tell_counts();
         }
+    }
+
+    /// Tells the launcher which replica erred at the compare that is over, and at which byte.
+    pub(crate) fn tell_mark(&mut self, set: SetId, byte: Option<usize>) {
+        let call = self.replica.n_calls().saturating_sub(1);
+        let byte = byte.map_or(String::new(), |it| format!(" {it}"));
+        self.say(&format!("mark {} {call}{byte}", set.idx()));
     }
 
     /// All processes are at the end of the program.

@@ -2,6 +2,8 @@
 
 mod determinism;
 
+mod slice;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, process};
@@ -9,6 +11,7 @@ use std::{env, fs, process};
 use selvedge_driver::mpirun::{self, MpirunOptions, Summary};
 use serde::Serialize;
 
+use crate::Globals;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 
 /// The library that is preloaded into each replica.
@@ -128,15 +131,23 @@ struct Row<'a> {
     link_messages: u64,
     link_bytes: u64,
     log_bytes_max: u64,
+    marked: Vec<serde_json::Value>,
     notes: &'a [String],
 }
 
-pub(crate) fn run(args: &Mpirun) -> Outcome {
+pub(crate) fn run(args: &Mpirun, globals: &Globals) -> Outcome {
     let options = options(args)?;
     if args.check_determinism {
         return determinism::check(&options);
     }
-    run_replicated(args, &options)
+    let mut evidence = slice::Evidence::begin(globals)?;
+    let code = run_replicated(args, &MpirunOptions { marks: evidence.marks(), ..options });
+    evidence.finish();
+    match code? {
+        0 => Ok(Answer::Yes),
+        // The program's own exit code is this program's.
+        code => process::exit(code),
+    }
 }
 
 fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
@@ -157,10 +168,12 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
         restart_command: args.restart_cmd.clone(),
         sends: None,
         is_silent: false,
+        marks: None,
     })
 }
 
-fn run_replicated(args: &Mpirun, options: &MpirunOptions) -> Outcome {
+/// The program's exit code.
+fn run_replicated(args: &Mpirun, options: &MpirunOptions) -> Outcome<i32> {
     let summary =
         mpirun::run(options).within(|| "cannot run the program in replicas".to_owned())?;
     let failed = tell(&summary);
@@ -179,17 +192,16 @@ fn run_replicated(args: &Mpirun, options: &MpirunOptions) -> Outcome {
             link_messages: summary.link_messages,
             link_bytes: summary.link_bytes,
             log_bytes_max: summary.log_bytes_max,
+            marked: summary.marked.iter().map(slice::as_json).collect(),
             notes: &summary.notes,
         };
         let text = serde_json::to_string_pretty(&row).within(|| "cannot write JSON".to_owned())?;
         fs::write(path, text + "\n").within(|| format!("cannot write {}", path.display()))?;
     }
-    match summary.code {
-        0 => Ok(Answer::Yes),
-        // The program's own exit code is this program's.
-        code if !failed => process::exit(code),
-        _ => Err(Failure::new(&summary.result)),
+    if failed {
+        return Err(Failure::new(&summary.result));
     }
+    Ok(summary.code)
 }
 
 /// Prints what was noticed and the sums; returns whether the program did not come to its own end.
