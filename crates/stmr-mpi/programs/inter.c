@@ -91,6 +91,18 @@ static void made_meanwhile(int round) {
     MPI_Comm_free(&copy);
 }
 
+/* A probe for nobody finds a message from nobody. */
+static void from_nobody(void) {
+    MPI_Message message;
+    MPI_Status status;
+    int flag;
+    WANT(!MPI_Mprobe(MPI_PROC_NULL, 1, MPI_COMM_WORLD, &message, &status));
+    WANT(message == MPI_MESSAGE_NO_PROC && status.MPI_SOURCE == MPI_PROC_NULL);
+    WANT(!MPI_Mrecv(NULL, 0, MPI_INT, &message, &status) && message == MPI_MESSAGE_NULL);
+    WANT(!MPI_Improbe(MPI_PROC_NULL, 1, MPI_COMM_WORLD, &flag, &message, &status));
+    WANT(flag && message == MPI_MESSAGE_NO_PROC);
+}
+
 static int freed;
 static int query(void *extra, MPI_Status *status) {
     MPI_Status_set_elements(status, MPI_INT, *(int *)extra);
@@ -177,6 +189,7 @@ int main(int argc, char **argv) {
         collectives(round);
         made_meanwhile(round);
         own_requests(round);
+        from_nobody();
         handlers();
         in_parts(round);
         if (rank == 0) {

@@ -11,8 +11,8 @@ use crate::real::{self, Call};
 use crate::request::Request;
 use crate::state::{Source, State};
 
-/// A message that a probe found: its receive, or nothing if it is from nobody.
-pub(crate) struct Matched(Option<u64>);
+/// A message that a probe found: its receive.
+pub(crate) struct Matched(u64);
 
 pub(crate) fn mprobe(state: &mut State, call: Call, args: &[usize]) -> usize {
     probe(state, call, args, None)
@@ -40,7 +40,13 @@ fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) ->
     }
     let status = Status::from_bytes(&row);
     let whole = Part { at: 0, count: status.count as usize, datatype: state.handles().byte };
-    let id = begin_receive(state, whole, status.source, status.tag, args[2]);
+    let Some(id) = begin_receive(state, whole, status.source, status.tag, args[2]) else {
+        unsafe {
+            abi::put_handle(args[3], 0, state.handles().message_no_proc);
+            status.write(args[4], false);
+        }
+        return abi::SUCCESS as usize;
+    };
     let slot = state.matched.iter().position(Option::is_none).unwrap_or(state.matched.len());
     if slot == state.matched.len() {
         state.matched.push(None);
@@ -53,14 +59,20 @@ fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) ->
     abi::SUCCESS as usize
 }
 
-/// Takes the message out of the program's handle, which becomes null.
+/// Takes the message out of the program's handle, which becomes null; nothing if it is from
+/// nobody.
 fn take(state: &mut State, at: usize) -> Option<u64> {
-    let slot = Own::Message.idx(unsafe { abi::handle_at(at, 0) });
+    let handle = unsafe { abi::handle_at(at, 0) };
+    if handle == state.handles().message_no_proc {
+        unsafe { abi::put_handle(at, 0, state.handles().message_null) };
+        return None;
+    }
+    let slot = Own::Message.idx(handle);
     let Some(Matched(id)) = state.matched.get_mut(slot).and_then(Option::take) else {
         real::fail("MPI_Mrecv of a message that no probe found, or that was received already")
     };
     unsafe { abi::put_handle(at, 0, state.handles().message_null) };
-    id
+    Some(id)
 }
 
 pub(crate) fn mrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
