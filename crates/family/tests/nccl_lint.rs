@@ -393,11 +393,13 @@ fn entities_and_documents_types_are_not_obeyed() {
     check(
         "<system version=\"&b;\"/>",
         expect![[r#"
-        1:1: error[version]: the file's version is "&b;"; NCCL takes version 1 alone
-            write version="1"; a file of RCCL's with xgmi links wants more than that (--fix does it)
-        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
-            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
-    "#]],
+            1:1: error[version]: the file's version is "&b;"; NCCL takes version 1 alone
+                write version="1"; a file of RCCL's with xgmi links wants more than that (--fix does it)
+            1:1: warning[entity]: version="&b;" of <system> holds the entity &b;, which NCCL takes letter by letter
+                write what the entity stands for
+            1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+                NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+        "#]],
     );
     check(
         &"<system>".repeat(100_000),
@@ -405,4 +407,31 @@ fn entities_and_documents_types_are_not_obeyed() {
         1:513: more than 64 nested elements; a server has fewer
     "#]],
     );
+}
+
+/// GPU 0 counts four links to GPU 1, which counts two back: said once, at the end that has more.
+#[test]
+fn links_that_two_gpus_count_differently_are_told_once() {
+    let gpu = |it: usize, count: usize| {
+        format!(
+            "<pci busid=\"0000:0{it}:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" \
+             link_width=\"16\">\n<gpu dev=\"{it}\" sm=\"80\" rank=\"{it}\" gdr=\"1\">\n\
+             <nvlink target=\"0000:0{}:00.0\" count=\"{count}\" tclass=\"0x030200\"/>\n</gpu>\n</pci>\n",
+            1 - it
+        )
+    };
+    let cpu = "<cpu numaid=\"0\" affinity=\"ff\" arch=\"x86_64\" vendor=\"AuthenticAMD\" \
+               familyid=\"23\" modelid=\"49\">\n";
+    let server = |back: usize| {
+        let (first, second) = (gpu(0, 4), gpu(1, back));
+        format!("<system version=\"1\">\n{cpu}{first}{second}</cpu>\n</system>\n")
+    };
+    let told = |text: &str| {
+        let findings = lint(text, NEWEST).expect("well-formed").findings;
+        findings.into_iter().filter(|it| it.rule == "lopsided-nvlink").collect::<Vec<_>>()
+    };
+    assert!(told(&server(4)).is_empty());
+    let findings = told(&server(2));
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].what.starts_with("4 NVLinks to 0000:01:00.0, which names 2 back"));
 }

@@ -116,7 +116,19 @@ fn parse_broken(text: &str) -> Result<(i32, i32), String> {
     parse_pair_of_gpus(text).ok_or_else(|| "write it as I-J, such as 0-1".to_owned())
 }
 
+/// A program that asked for JSON gets an object also where there is nothing else to show.
 pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
+    let outcome = answer(args, globals);
+    if let Err(failure) = &outcome
+        && globals.json
+        && !failure.is_broken_pipe()
+    {
+        render::print(&format!("{}\n", serde_json::json!({ "error": failure.text() })))?;
+    }
+    outcome
+}
+
+fn answer(args: &Topo, globals: &Globals) -> Outcome {
     match &args.verb {
         Some(TopoVerb::Dump(args)) => print_dump(args),
         Some(TopoVerb::Show(args)) => show::run(args, globals),

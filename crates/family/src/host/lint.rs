@@ -147,6 +147,24 @@ pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
     Ok(Report { findings: found, fixed: write(&fixed), is_mended })
 }
 
+/// The one finding about a text that no rule can look at.
+pub fn malformed(error: &XmlError) -> Finding {
+    let what = match error.to_string().split_once(": ") {
+        Some((_, what)) => what.to_owned(),
+        None => error.to_string(),
+    };
+    let advice = "NCCL gives up here: a topology file has elements, attributes in double quotes and \
+                  comments, no DOCTYPE and no entities of its own";
+    Finding {
+        severity: Severity::Error,
+        rule: "syntax",
+        place: Some(error.place()),
+        what,
+        advice: advice.to_owned(),
+        is_fixed: false,
+    }
+}
+
 /// What the decisions show.
 fn server(root: &Element, profile: Profile, findings: &mut Findings) {
     let mut question = Question::new(root.clone(), profile);

@@ -7,7 +7,7 @@ use selvedge_family::host::change::NoAnswer;
 use selvedge_family::host::decision::Decisions;
 use selvedge_family::host::diff::unified;
 use selvedge_family::host::fleet::{Group, group};
-use selvedge_family::host::lint::{Finding, Severity, lint};
+use selvedge_family::host::lint::{Finding, Report, Severity, lint, malformed};
 use selvedge_family::host::nccl::profile::Profile;
 use serde::Serialize;
 
@@ -55,7 +55,11 @@ struct Findings {
 
 pub(crate) fn run(args: &Lint, globals: &Globals) -> Outcome {
     let (text, shown) = (read(&args.file)?, name(&args.file));
-    let report = lint(&text, args.nccl).within(|| format!("{shown} is no topology file"))?;
+    let report = lint(&text, args.nccl).unwrap_or_else(|error| Report {
+        findings: vec![malformed(&error)],
+        fixed: text.clone(),
+        is_mended: false,
+    });
     let patch =
         if report.is_mended { unified(&shown, &text, &report.fixed) } else { String::new() };
     if let Some(output) = &args.output {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use selvedge_driver::probe;
+use selvedge_family::host::lint::Severity;
 use selvedge_family::host::lspci;
 use selvedge_family::host::machine::topology;
 use selvedge_family::host::nccl::profile::Profile;
@@ -35,7 +36,7 @@ pub(crate) struct Read {
 #[command(
     after_help = "Devices are matched by --map, else by a NIC's GUID or MAC, else by device \
                         number and order, which is told as a finding.\n\
-                        Exit status: 0 made, 2 error."
+                        Exit status: 0 made, 1 made with an error among the findings, 2 error."
 )]
 pub(crate) struct Vm {
     /// The server's topology file, dumped on bare metal.
@@ -124,6 +125,7 @@ pub(crate) fn run_vm(args: &Vm, globals: &Globals) -> Outcome {
         .within(|| "no file can be made")?;
     let findings: Vec<String> =
         built.findings.iter().map(|(severity, what)| format!("{severity}: {what}")).collect();
+    let is_wrong = built.findings.iter().any(|it| it.0 == Severity::Error);
     let xml = write(&built.root);
     if globals.json {
         render::print_json(&MadeVm { xml, matches: built.matches, findings })?;
@@ -133,5 +135,5 @@ pub(crate) fn run_vm(args: &Vm, globals: &Globals) -> Outcome {
         }
         render::print(&xml)?;
     }
-    Ok(Answer::Yes)
+    Ok(if is_wrong { Answer::No } else { Answer::Yes })
 }

@@ -95,7 +95,12 @@ fn print(before: &Question, after: &Question, name: &str, globals: &Globals) -> 
         error: outcome.as_ref().err().cloned(),
     };
     let report = Report { before: side(before, &old), after: side(after, &new), differences };
-    let changed = old != new;
+    // What NCCL refuses afterwards is an answer no, and so is what shows in no decision.
+    let changed = match (&old, &new) {
+        (Ok(_), Ok(_)) => !report.differences.is_empty(),
+        (Err(_), Ok(_)) => true,
+        (_, Err(_)) => false,
+    };
     if globals.json {
         render::print_json(&report)?;
     } else {
@@ -122,7 +127,7 @@ fn text(report: &Report, changed: bool) -> String {
             out.push_str(&format!("{word}: NCCL {} refuses: {error}\n", side.nccl));
         }
     }
-    if !changed {
+    if !changed && report.after.error.is_none() {
         out.push_str("nothing is decided otherwise\n");
     }
     for group in &report.differences {

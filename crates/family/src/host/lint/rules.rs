@@ -25,6 +25,7 @@ pub(super) fn file(root: &Element, fixed: &mut Element, findings: &mut Findings)
     outside_cpus(root, &all, findings);
     duplicates(&all, findings);
     numbers(&all, findings);
+    entities(&all, findings);
     affinities(&all, fixed, findings);
     widths(&all, fixed, findings);
     ports(&all, findings);
@@ -161,6 +162,27 @@ fn numbers(all: &All, findings: &mut Findings) {
             let advice = "write the number that the server has; `nvidia-smi topo -m`, lspci and \
                           ibstat show it";
             findings.add((Error, "number"), Some(element.place), what, advice);
+        }
+    }
+}
+
+/// NCCL's reader knows no `&name;`: what stands there is taken letter by letter.
+fn entities(all: &All, findings: &mut Findings) {
+    for (_, element) in all {
+        for (attr, text) in &element.attrs {
+            let named = text.split_once('&').and_then(|it| it.1.split_once(';'));
+            let is_name = |it: &str| {
+                !it.is_empty() && it.chars().all(|it| it.is_ascii_alphanumeric() || it == '#')
+            };
+            if let Some((name, _)) = named.filter(|it| is_name(it.0)) {
+                let what = format!(
+                    "{attr}={text:?} of <{}> holds the entity &{name};, which NCCL takes letter by \
+                     letter",
+                    element.name
+                );
+                let advice = "write what the entity stands for";
+                findings.add((Warning, "entity"), Some(element.place), what, advice);
+            }
         }
     }
 }
@@ -360,6 +382,7 @@ fn nvlinks(root: &Element, all: &All, fixed: &mut Element, findings: &mut Findin
                 it.name == "nvlink"
                     && it.attr("target").is_some_and(|it| it.eq_ignore_ascii_case(&rows.bus))
             });
+            lopsided(link, rows, peer, findings);
             if !back {
                 let what =
                     format!("an NVLink to {target} that {target} does not name; NCCL gives up");
@@ -375,6 +398,31 @@ fn nvlinks(root: &Element, all: &All, fixed: &mut Element, findings: &mut Findin
         at_mut(fixed, &path).children.push(back);
     }
     uneven(&gpus, findings);
+}
+
+/// Two GPUs that count the links between them differently: each direction is as wide as its own end
+/// says.
+fn lopsided(link: &Element, rows: &Rows, peer: &Rows, findings: &mut Findings) {
+    let count = |of: &Rows, to: &Rows| -> Option<i64> {
+        let links = of.gpu.children.iter().filter(|it| it.name == "nvlink");
+        let mut links = links
+            .filter(|it| it.attr("target").is_some_and(|it| it.eq_ignore_ascii_case(&to.bus)))
+            .peekable();
+        links.peek()?;
+        links.map(|it| it.attr("count")?.trim().parse::<i64>().ok()).sum()
+    };
+    let (Some(forth), Some(back)) = (count(rows, peer), count(peer, rows)) else { return };
+    // Said once, at the end that names more.
+    if back < forth {
+        let what = format!(
+            "{forth} NVLinks to {}, which names {back} back; NCCL takes each direction for as wide \
+             as its own end says",
+            peer.bus
+        );
+        let advice = "a link trains in both directions or not at all: look at `nvidia-smi nvlink -s` \
+                      of both GPUs";
+        findings.add((Warning, "lopsided-nvlink"), Some(link.place), what, advice);
+    }
 }
 
 /// GPUs with fewer NVLinks than most.

@@ -141,6 +141,15 @@ pub fn check(view: &View, root: &Element) -> Vec<Finding> {
             check.budget(graph, &found);
         }
     }
+    if seen.is_empty() && check.findings.is_empty() {
+        let text = "there is no <graph> in it, so NCCL searches all of them itself".to_owned();
+        check.warning(root, text);
+    }
+    for graph in root.children.iter().filter(|it| it.name == "graph" && it.children.is_empty()) {
+        let id = graph.attr("id").unwrap_or("?");
+        let text = format!("graph {id} has no channel, so NCCL searches it itself");
+        check.warning(graph, text);
+    }
     check.findings.sort_by_key(|it| it.place);
     check.findings
 }
