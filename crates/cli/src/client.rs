@@ -119,7 +119,6 @@ impl Client {
         Ok(Self { agent, url, token, by, reason: globals.reason.clone() })
     }
 
-    /// The answer to a question, as the server wrote it.
     /// What `ask` is answered; where the server goes away, as for an upgrade, whoever is there
     /// within some seconds is asked again.
     pub(crate) fn patiently<T>(
@@ -147,6 +146,7 @@ impl Client {
         answer
     }
 
+    /// The answer to a question, as the server wrote it.
     pub(crate) fn get_text(&self, path: &str) -> Outcome<String> {
         self.get_response(path)?.read(path)
     }

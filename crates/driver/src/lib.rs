@@ -1,6 +1,7 @@
 //! The outside world, as the server meets it.
 //!
 //! In reading order: what is bounded ([`limits`]), files that are whole or absent ([`files`]),
+//! trees that somebody else has made ([`tree`]),
 //! the one owner of a data directory ([`lock`]), the journal on disk ([`store`]), processes by
 //! number and start time ([`process`]), the accounts that tasks run under ([`account`]), real tasks
 //! under supervisors ([`task`]), a plant's
@@ -20,6 +21,8 @@ pub mod store;
 pub mod process;
 
 mod kin;
+
+pub mod tree;
 
 pub mod account;
 

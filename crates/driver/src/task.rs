@@ -13,6 +13,7 @@
 //! |---------------|------------|-------------------------------------------------------------|
 //! | `task.json`   | server     | the [`Order`]                                               |
 //! | `lock`        | supervisor | held while it lives, so that a task has one supervisor      |
+//! | `cage`        | supervisor | the control group that the task is in, where it has one     |
 //! | `run.json`    | supervisor | who runs: itself and the task; the task goes only then      |
 //! | `output`      | supervisor | what the task wrote, up to [`crate::limits::OUTPUT_BYTES_MAX`] |
 //! | `exit.json`   | supervisor | how the task ended; all that it brought forth is dead       |
@@ -31,18 +32,19 @@ mod cage;
 mod supervise;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
-use crate::files::{self, FILE_MODE};
+use crate::files::{self, DIR_MODE, FILE_MODE};
 use crate::kin::{kill_descendants, kill_marked, signal_group};
 use crate::process::Process;
 
@@ -59,6 +61,7 @@ const LOCK: &str = "lock";
 const RUN: &str = "run.json";
 const OUTPUT: &str = "output";
 const EXIT: &str = "exit.json";
+const CAGE: &str = "cage";
 
 /// The file that a task finds when it is about to be stopped.
 pub const NOTICE: &str = "notice.json";
@@ -172,7 +175,9 @@ pub enum TaskError {
 /// [`TaskError`].
 pub fn prepare(dir: &Path, order: &Order) -> Result<(), TaskError> {
     let (work, heartbeat) = (dir.join(WORK), dir.join(HEARTBEAT));
-    fs::create_dir_all(&work).map_err(|source| io_error("make", &work, source))?;
+    let shut = |path: &Path| fs::set_permissions(path, Permissions::from_mode(DIR_MODE));
+    let made = fs::create_dir_all(&work).and_then(|()| shut(&work));
+    made.map_err(|source| io_error("make", &work, source))?;
     if let Some(account) = account_of(order) {
         files::pass_dir(dir).map_err(|source| io_error("open", dir, source))?;
         write_bytes(&heartbeat, b"")?;
@@ -263,8 +268,11 @@ pub fn kill(dir: &Path) -> Result<(), TaskError> {
     match look(dir)? {
         Look::Running(run) => kill_descendants(run.supervisor.pid),
         // The kernel has killed the task with its supervisor; what it brought forth may live, and
-        // is known by what it was given.
-        Look::Lost(_) => kill_marked(&format!("{NOTICE_VARIABLE}={}", dir.join(NOTICE).display())),
+        // is known by the group that it is in, or by what it was given.
+        Look::Lost(_) => {
+            cage::kill_left(dir);
+            kill_marked(&format!("{NOTICE_VARIABLE}={}", dir.join(NOTICE).display()));
+        }
         Look::Absent | Look::Starting | Look::Ended(..) => {}
     }
     Ok(())
@@ -286,6 +294,16 @@ pub fn output(dir: &Path, from: u64, n_max: u64) -> Result<Vec<u8>, TaskError> {
         file.seek(SeekFrom::Start(from)).and_then(|_| file.take(n_max).read_to_end(&mut bytes));
     read.map_err(|source| io_error("read", &path, source))?;
     Ok(bytes)
+}
+
+/// How many bytes of output the task of `dir` has left.
+pub fn n_output(dir: &Path) -> u64 {
+    fs::symlink_metadata(dir.join(OUTPUT)).map_or(0, |it| it.len())
+}
+
+/// How long ago the task of `dir` began, if it did, by the clock of its files.
+pub fn ran_for(dir: &Path) -> Option<Duration> {
+    fs::metadata(dir.join(RUN)).ok()?.modified().ok()?.elapsed().ok()
 }
 
 /// Says something of the server's own in the output of the task of `dir`, where its owner looks

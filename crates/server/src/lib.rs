@@ -50,6 +50,8 @@ mod tally;
 
 mod share;
 
+mod seat;
+
 mod house;
 
 pub mod api;

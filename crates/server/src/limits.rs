@@ -17,6 +17,15 @@ pub const HEAD_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Connections held at once; more wait to be accepted.
 pub const CONNECTIONS_MAX: usize = 1024;
 
+/// Connections on which nobody has shown who they are; the oldest goes as another comes.
+pub const STRANGERS_MAX: usize = 256;
+
+/// Connections that are one person's.
+pub const CONNECTIONS_EACH_MAX: usize = 384;
+
+/// How long a client may leave unread what it was sent.
+pub const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
+
 /// Streams open at once; the other connections are for requests.
 pub const STREAMS_MAX: usize = 768;
 
@@ -89,7 +98,7 @@ pub const AUDIT_MAX: usize = 1000;
 /// Rows of the journal that one answer of the audit trail looks through; it says where to go on.
 pub const AUDIT_ROWS_MAX: u64 = 200_000;
 
-/// One-use keys that wait for their use; the oldest are forgotten first.
+/// One-use keys of one person that wait for their use; the oldest are forgotten first.
 pub const KEYS_MAX: usize = 16;
 
 /// Jobs that a page lists of each kind; it says how many more there are.
@@ -122,6 +131,13 @@ pub const FAILED_WAIT: Duration = Duration::from_secs(5);
 
 /// How long they may take to end once they are asked to.
 pub const FAILED_GRACE: Duration = Duration::from_secs(5);
+
+/// A start that is this one or a later one, and whose supervisor is lost soon, counts as a failure of
+/// the job's own: hardware does not break so often, a program that kills its supervisor does.
+pub const LOST_STARTS_MAX: u32 = 8;
+
+/// How soon that is.
+pub const LOST_SOON: Duration = Duration::from_secs(60);
 
 /// How long the end of all tasks may take when the server is told to end everything.
 pub const TASKS_END_MAX: Duration = Duration::from_secs(15);

@@ -1,5 +1,7 @@
-//! Connections: so many at once, each with a limit on how long its handshake and heads may take.
+//! Connections: so many at once, each with a limit on how long its handshake, its heads and the
+//! reading of its answers may take.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,10 +12,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tower_http::add_extension::AddExtension;
 
 use crate::limits;
+use crate::seat::{Seat, Seats};
 
 /// Serves `router`, by TLS with what `tls` holds as each client comes if there is any, until `stop`
 /// turns true, then lets the answers under way be given.
@@ -23,28 +28,39 @@ pub(crate) async fn serve(
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) {
-    let seats = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
+    let places = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
+    let seats = Seats::default();
     let mut connections = JoinSet::new();
     loop {
         let stopping = stop.clone();
         let accepted = tokio::select! {
             () = stopped(&mut stop) => break,
-            accepted = accept(&listener, &seats) => accepted,
+            accepted = accept(&listener, &places) => accepted,
         };
-        let Some((stream, seat)) = accepted else { continue };
-        let (router, tls) = (router.clone(), tls.as_ref().map(|it| it.borrow().clone()));
+        let Some((stream, place)) = accepted else { continue };
+        let seat = seats.take();
+        let router = AddExtension::new(router.clone(), Arc::clone(&seat));
+        let tls = tls.as_ref().map(|it| it.borrow().clone());
         connections.spawn(async move {
             // An answer is one write; waiting for more to send with it helps nobody.
             let _ = stream.set_nodelay(true);
-            match tls {
-                None => talk(stream, router, stopping).await,
-                Some(tls) => {
-                    if let Some(stream) = shake(&tls, stream, stopping.clone()).await {
-                        talk(stream, router, stopping).await;
+            let mut stream = Box::pin(TimeoutStream::new(stream));
+            stream.as_mut().set_write_timeout_pinned(Some(limits::WRITE_WAIT_MAX));
+            let served = async {
+                match tls {
+                    None => talk(stream, router, stopping).await,
+                    Some(tls) => {
+                        if let Some(stream) = shake(&tls, stream, stopping.clone()).await {
+                            talk(stream, router, stopping).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = served => {}
+                () = seat.must_leave() => {}
             }
-            drop(seat);
+            drop((seat, place));
         });
         // Those that have ended are forgotten as others come.
         while connections.try_join_next().is_some() {}
@@ -59,13 +75,16 @@ pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
+/// A connection that ends once its client has not read for too long.
+type Patient = Pin<Box<TimeoutStream<TcpStream>>>;
+
 async fn accept(
     listener: &TcpListener,
-    seats: &Arc<Semaphore>,
+    places: &Arc<Semaphore>,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let seat = Arc::clone(seats).acquire_owned().await.ok()?;
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, seat)),
+        Ok((stream, _)) => Some((stream, place)),
         Err(error) => {
             // For want of file descriptors, most likely: some will be given back.
             tracing::warn!(%error, "a connection could not be accepted");
@@ -78,9 +97,9 @@ async fn accept(
 /// The handshake, if the client brings it to its end in time.
 async fn shake(
     tls: &TlsAcceptor,
-    stream: TcpStream,
+    stream: Patient,
     mut stop: watch::Receiver<bool>,
-) -> Option<TlsStream<TcpStream>> {
+) -> Option<TlsStream<Patient>> {
     let shaken = tokio::time::timeout(limits::HEAD_WAIT_MAX, tls.accept(stream));
     tokio::select! {
         () = stopped(&mut stop) => None,
@@ -97,7 +116,7 @@ async fn shake(
 
 async fn talk(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    router: Router,
+    router: AddExtension<Router, Arc<Seat>>,
     mut stop: watch::Receiver<bool>,
 ) {
     let connection = http1::Builder::new()

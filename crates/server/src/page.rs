@@ -258,9 +258,8 @@ pub(crate) fn closed() -> Response {
                 p { "Whoever started the server has one: " code { "selvedge up" } " printed it. \
                      It works once, and then this browser is known; " code { "selvedge dashboard" }
                     " prints a new one." }
-                p { "Anybody else asks an operator for a token, and then " code {
-                    "selvedge --server URL --token-file FILE dashboard" } " prints a link of one's \
-                    own." }
+                p { "Anybody else asks an operator for a link of one's own: "
+                    code { "selvedge dashboard --user NAME" } " prints it." }
             }
         }
     };

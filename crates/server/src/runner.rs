@@ -14,11 +14,13 @@ mod attempt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use selvedge_control::input::{Answer, Input};
+use selvedge_driver::{task, tree};
 use selvedge_model::id::JobId;
 use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
@@ -170,6 +172,7 @@ struct Watchman {
 
 impl Watchman {
     fn run(mut self, orders: &Receiver<Order>, known: &BTreeSet<Key>) {
+        sweep(&self.dir);
         self.end_unknown(known);
         let mut ending: Option<Sender<()>> = None;
         loop {
@@ -244,7 +247,9 @@ impl Watchman {
             }
         }
         for key in &over {
-            self.live.remove(key);
+            if let Some(attempt) = self.live.remove(key) {
+                attempt.clear_work();
+            }
         }
         if !over.is_empty() {
             self.forget_oldest(limits::ATTEMPTS_KEPT, limits::OUTPUT_KEPT_BYTES);
@@ -266,7 +271,8 @@ impl Watchman {
         }
     }
 
-    /// Forgets the output of the oldest attempts that are over, down to so many and so much.
+    /// Forgets the output of the oldest attempts that are over, down to so many and so much; the
+    /// newest is kept however much it wrote.
     fn forget_oldest(&self, n_max: usize, n_bytes_max: u64) {
         let mut kept: Vec<_> = (all(&self.dir).into_iter())
             .filter(|(key, _)| !self.live.contains_key(key))
@@ -275,13 +281,12 @@ impl Watchman {
         kept.sort_by(|a, b| b.cmp(a));
         let mut n_bytes = 0;
         for (idx, (_, (job, attempt), dir)) in kept.iter().enumerate() {
-            n_bytes += size(dir);
-            if idx < n_max && n_bytes <= n_bytes_max {
+            n_bytes += output_of(dir);
+            if idx == 0 || idx < n_max && n_bytes <= n_bytes_max {
                 continue;
             }
             tracing::info!(%job, attempt, "the output of a job is no longer kept");
-            // What stays is tried again at the next end.
-            let _ = fs::remove_dir_all(dir);
+            discard(dir);
             if let Some(of_job) = dir.parent() {
                 let _ = fs::remove_dir(of_job);
             }
@@ -308,15 +313,49 @@ fn modified(dir: &Path) -> Option<std::time::SystemTime> {
     fs::metadata(dir).ok()?.modified().ok()
 }
 
-/// How many bytes lie in `dir` and below it.
-fn size(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let one = |it: fs::DirEntry| match it.metadata() {
-        Ok(meta) if meta.is_dir() => size(&it.path()),
-        Ok(meta) => meta.len(),
-        Err(_) => 0,
+/// How many bytes of output the tasks of the attempt of `dir` have left.
+fn output_of(dir: &Path) -> u64 {
+    let tasks = fs::read_dir(dir).into_iter().flatten().flatten();
+    tasks.map(|it| task::n_output(&it.path())).sum()
+}
+
+/// Puts the directory `dir` out of the way at once and removes it apart from here, for what a task
+/// has made may be large; what an earlier server did not come to goes with it.
+fn discard(dir: &Path) {
+    static N_DISCARDED: AtomicU64 = AtomicU64::new(0);
+    let nth = N_DISCARDED.fetch_add(1, Ordering::Relaxed);
+    let Some(tasks) = dir.ancestors().find(|it| it.ends_with("tasks")) else { return };
+    let gone = tasks.join(format!("{GONE}{}-{nth}", std::process::id()));
+    if let Err(error) = fs::rename(dir, gone) {
+        tracing::warn!(%error, dir = %dir.display(), "what a task has left cannot be removed");
+        return;
+    }
+    sweep(tasks);
+}
+
+/// What the name of a directory begins with that is being removed.
+const GONE: &str = ".gone-";
+
+/// Removes what was put out of the way, in a thread of its own.
+fn sweep(tasks: &Path) {
+    let entries = fs::read_dir(tasks).into_iter().flatten().flatten();
+    let gone = entries.filter(|it| it.file_name().to_string_lossy().starts_with(GONE));
+    let gone: Vec<PathBuf> = gone.map(|it| it.path()).collect();
+    if gone.is_empty() {
+        return;
+    }
+    let remove = move || {
+        for dir in gone {
+            // Another sweep may be at it; what cannot be removed now is tried at the next end.
+            if let Err(error) = tree::remove(&dir)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                tracing::debug!(%error, dir = %dir.display(), "not removed yet");
+            }
+        }
     };
-    entries.map(one).sum()
+    // Without a thread it stays until the next end.
+    let _ = std::thread::Builder::new().name("selvedge-sweep".to_owned()).spawn(remove);
 }
 
 #[cfg(test)]
@@ -349,5 +388,13 @@ mod tests {
         watchman.forget_oldest(3, 250);
         assert_eq!(left(&watchman), BTreeSet::from([0, 3, 4]));
         assert!(!watchman.dir.join("1").exists(), "nor does its empty directory stay");
+        // What a task has made beside its output is not counted, nor is the newest ever dropped.
+        let work = attempt_dir(&watchman.dir, keys[3]).join("0/work");
+        fs::create_dir(&work).unwrap();
+        fs::File::create(work.join("large")).unwrap().set_len(1 << 40).unwrap();
+        watchman.forget_oldest(3, 250);
+        assert_eq!(left(&watchman), BTreeSet::from([0, 3, 4]));
+        watchman.forget_oldest(3, 1);
+        assert_eq!(left(&watchman).len(), 2);
     }
 }

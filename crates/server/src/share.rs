@@ -35,8 +35,7 @@ impl Shares {
         }
         let n_own = open.entry(who.name.clone()).or_default();
         if limits::STREAMS_EACH_MAX <= *n_own {
-            let name = who.name.as_deref().unwrap_or("whoever holds the server's own token");
-            let max = limits::STREAMS_EACH_MAX;
+            let (name, max) = (who.called(), limits::STREAMS_EACH_MAX);
             let text = format!("{name} has {max} streams open, and no more may be one person's");
             return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, text).hint(hint));
         }

@@ -49,6 +49,14 @@ impl Role {
         }
     }
 
+    /// What stands before its word.
+    pub(crate) const fn article(self) -> &'static str {
+        match self {
+            Role::Viewer | Role::User => "a",
+            Role::Operator => "an",
+        }
+    }
+
     /// What it may do, after "who may".
     pub(crate) const fn may(self) -> &'static str {
         match self {
@@ -79,6 +87,11 @@ pub(crate) struct Who {
 impl Who {
     /// Whoever holds the data directory's own token.
     pub(crate) const KEEPER: Who = Who { name: None, role: Role::Operator, account: None };
+
+    /// What errors call them.
+    pub(crate) fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or("whoever holds the server's own token")
+    }
 }
 
 /// One user as it is kept.

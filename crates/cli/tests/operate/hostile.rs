@@ -123,6 +123,33 @@ fn clients_that_stop_in_the_middle_are_let_go_and_hold_nobody_up() {
 }
 
 #[test]
+fn whoever_has_no_token_keeps_nobody_out_who_has_one() {
+    if !has_program("prlimit", "a thousand clients without a token") {
+        return;
+    }
+    // More than the server has places, and the server and this test a file for each.
+    let mut prlimit = Command::new("prlimit");
+    prlimit.args(["--pid", &std::process::id().to_string(), "--nofile=4096:"]);
+    assert!(prlimit.status().unwrap().success());
+    let up = Up::start();
+    let address = up.url.trim_start_matches("http://").to_owned();
+    let half_head = format!("GET /openapi.json HTTP/1.1\r\nHost: {address}\r\nX-Slow: ");
+    let strangers: Vec<TcpStream> = (0..1100)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.write_all(half_head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..3 {
+        let asked = Instant::now();
+        up.text(&["status"]);
+        assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+    }
+    drop(strangers);
+}
+
+#[test]
 fn a_clock_that_was_set_back_is_shown_and_changes_nothing_else() {
     let arch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let library = format!("{arch}/faketime/libfaketimeMT.so.1");

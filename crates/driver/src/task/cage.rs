@@ -5,19 +5,31 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::files::{self, FILE_MODE};
+
+/// What its name begins with; the supervisor's number follows.
+const NAME: &str = "selvedge-";
 
 /// A control group of our own; it goes when this is dropped and it is empty.
 #[derive(Debug)]
 pub(super) struct Cage(PathBuf);
 
 impl Cage {
-    /// Makes one below the group that this process is in.
-    pub(super) fn make() -> Option<Self> {
+    /// Makes one below the group that this process is in, and writes down in the directory `task`
+    /// which, for whoever comes when this process is gone.
+    pub(super) fn make(task: &Path) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let dir = own_group(&mounts, &own)?.join(format!("selvedge-{}", std::process::id()));
+        let dir = own_group(&mounts, &own)?.join(format!("{NAME}{}", std::process::id()));
         fs::create_dir(&dir).ok()?;
-        Some(Self(dir))
+        let cage = Self(dir);
+        let path = cage.0.to_str()?.as_bytes();
+        files::write_atomically(&task.join(super::CAGE), path, FILE_MODE).ok()?;
+        Some(cage)
     }
 
     /// Its directory, for [`join`].
@@ -37,6 +49,38 @@ impl Drop for Cage {
         // One that is not empty, because somebody moved a process into it, stays.
         let _ = fs::remove_dir(&self.0);
     }
+}
+
+/// Kills all that is in the group of the task of `task`, whose supervisor is dead, and removes it.
+pub(super) fn kill_left(task: &Path) {
+    let Ok(path) = fs::read_to_string(task.join(super::CAGE)) else { return };
+    let dir = Path::new(&path);
+    let name = dir.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+    if !name.starts_with(NAME) || !dir.join("cgroup.procs").exists() {
+        return;
+    }
+    let _ = fs::write(dir.join("cgroup.kill"), "1");
+    // It goes once the last of them is dead; one that somebody else has moved into stays.
+    for _ in 0..GONE_LOOKS {
+        let procs = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+        for pid in procs.lines().filter_map(|it| it.parse().ok()).filter_map(Pid::from_raw) {
+            // For a kernel before 5.14, and whoever was forked meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if fs::remove_dir(dir).is_ok() {
+            return;
+        }
+        pause(GONE_LOOK_EVERY);
+    }
+}
+
+/// How often, and after how long each, a group is looked at that is to be empty.
+const GONE_LOOKS: u32 = 40;
+const GONE_LOOK_EVERY: Duration = Duration::from_millis(5);
+
+#[allow(clippy::disallowed_methods, reason = "a real process is waited for in real time")]
+fn pause(span: Duration) {
+    std::thread::sleep(span);
 }
 
 /// Goes into the group at `dir`.

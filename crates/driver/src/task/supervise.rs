@@ -44,7 +44,7 @@ pub fn supervise(dir: &Path) -> Result<(), TaskError> {
     let _ = setsid();
     let refused = |what, source: rustix::io::Errno| io_error(what, dir, source.into());
     set_child_subreaper(Some(own_pid())).map_err(|it| refused("reap for", it))?;
-    let cage = Cage::make();
+    let cage = Cage::make(dir);
     let (reader, task) = begin(dir, cage.as_ref())?;
     let kept = drain(reader, dir);
     let status = reap(task);

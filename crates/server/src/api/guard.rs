@@ -16,6 +16,7 @@ use crate::api::body;
 use crate::api::error::ApiError;
 use crate::limits;
 use crate::page;
+use crate::seat::Seat;
 use crate::secret::Secrets;
 use crate::users::{Role, Users, Who};
 
@@ -210,6 +211,10 @@ fn admit(guard: &Guard, request: &Request) -> Result<Admitted, ApiError> {
             return if for_people { Ok(closed()) } else { Err(error) };
         }
     };
+    // A test asks without a connection.
+    if let Some(seat) = request.extensions().get::<Arc<Seat>>() {
+        seat.is_of(&who)?;
+    }
     check_role(&who, request)?;
     if takes_body(request.method()) {
         check_body(request.headers())?;
@@ -224,7 +229,11 @@ fn check_role(who: &Who, request: &Request) -> Result<(), ApiError> {
         return Ok(());
     }
     let (name, role) = (who.name.as_deref().unwrap_or("whoever asks"), who.role);
-    let text = format!("{name} is a {role}, who may {}; this takes a {needed}", role.may());
+    let text = format!(
+        "{name} is a {role}, who may {}; this takes {} {needed}",
+        role.may(),
+        needed.article()
+    );
     Err(ApiError::new(StatusCode::FORBIDDEN, text)
         .hint("an operator gives roles: `selvedge user list`"))
 }

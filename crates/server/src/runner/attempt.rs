@@ -18,12 +18,14 @@ use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
 
-use super::{Key, Launch};
+use super::{Key, Launch, discard};
 use crate::limits;
 use crate::slice::Post;
 
 const FILE: &str = "attempt.json";
 const SLICE: &str = "slice.json";
+/// The status of a job that takes its own supervisors down: what a program killed by SIGKILL has.
+const LOST_STATUS: i32 = 137;
 /// Written once the tasks have been told to stop: how they end is then not their own doing.
 const TOLD: &str = "told";
 
@@ -77,7 +79,7 @@ impl Attempt {
             // A start of another job, from a future that the journal does not know.
             attempt.end();
             let _ = attempt.watch();
-            let _ = fs::remove_dir_all(&attempt.dir);
+            discard(&attempt.dir);
             attempt = Self::reopen(attempt.dir, key);
         }
         if attempt.kept.is_none() {
@@ -223,6 +225,13 @@ impl Attempt {
         }
     }
 
+    /// Removes the directories that its tasks began in, once they are over: what lies there was made
+    /// by programs, and is theirs to keep elsewhere.
+    pub(super) fn clear_work(&self) {
+        let work = (0..self.n_tasks()).map(|it| self.task_dir(it).join(task::WORK));
+        work.filter(|it| it.exists()).for_each(|it| discard(&it));
+    }
+
     /// Whether a task of it runs.
     pub(super) fn is_live(&self) -> bool {
         self.looks().iter().any(|it| matches!(it, Look::Starting | Look::Running(_)))
@@ -289,7 +298,8 @@ impl Attempt {
             return Exit::Told;
         }
         if looks.iter().any(|it| matches!(it, Look::Lost(_))) {
-            return Exit::Lost;
+            let is_own_doing = limits::LOST_STARTS_MAX <= self.key.1 && self.was_short();
+            return if is_own_doing { Exit::Failed(LOST_STATUS) } else { Exit::Lost };
         }
         let failed = looks.iter().filter_map(|it| match it {
             Look::Ended(_, exit) if task_exit(*exit) != TaskExit::Code(0) => Some(*exit),
@@ -299,6 +309,12 @@ impl Attempt {
         });
         let first = failed.min_by_key(|it| it.at_ms);
         first.map_or(Exit::Done, |it| Exit::Failed(task_exit(it).status()))
+    }
+
+    /// Whether a task that is lost was so soon after its start.
+    fn was_short(&self) -> bool {
+        let ran = |idx| task::ran_for(&self.task_dir(idx));
+        (0..self.n_tasks()).filter_map(ran).any(|it| it < limits::LOST_SOON)
     }
 
     /// Tasks that have not touched their heartbeat for too long: each is told of, and the job ends

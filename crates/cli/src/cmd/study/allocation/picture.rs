@@ -129,7 +129,7 @@ fn outlines(
             }
         }
     }
-    let _ = writeln!(svg, "<path class=\"long\" d=\"{path}\"/>");
+    let _ = writeln!(svg, "<path class=\"wire\" stroke-width=\"0.8\" d=\"{path}\"/>");
 }
 
 /// The numbers of some rows and columns.
