@@ -741,8 +741,8 @@ fn a_bridge_that_alone_names_the_other_is_refused() {
     }
 }
 
-/// Chains come before NVLS where the network may reduce, direct channels from 2.22 on; in 2.7 chains
-/// always.  A port that cannot reduce heads none.
+/// Chains come before NVLS where the network may reduce, direct channels from 2.22 on; in 2.7
+/// chains always.  A port that cannot reduce heads none.
 #[test]
 fn chains_and_direct_channels_are_searched_where_the_network_may_reduce() {
     use selvedge_family::host::nccl::search::GraphKind;

@@ -3,8 +3,8 @@
 //!
 //! A log is of many ranks whose lines alternate, with whatever a launcher writes before them.  Each
 //! line belongs to the thread that its `host:process:thread` names; one thread's tree and paths are
-//! taken, the first's that spells them out or the asked rank's.  What is decided between two GPUs or
-//! for a port is read from all threads of that host.
+//! taken, the first's that spells them out or the asked rank's.  What is decided between two GPUs
+//! or for a port is read from all threads of that host.
 //!
 //! [`tree`] reads the tree; widths in it and in paths are rounded to one place by NCCL itself.
 
@@ -395,8 +395,8 @@ impl Host {
     }
 
     /// Up to 2.21 `GPU Direct RDMA Enabled for GPU 7000 / HCA 0 (distance 4 <= 4), read 1`, then
-    /// the rank in place of the id, from 2.29 on
-    /// `… for GPU/0-28672 (rank 0) - NET/0-0 (distance 4 <= 6, read 1, mode Default)`, the id in tens.
+    /// the rank in place of the id, from 2.29 on the id in tens:
+    /// `… for GPU/0-28672 (rank 0) - NET/0-0 (distance 4 <= 6, read 1, mode Default)`.
     fn gdr_line(&mut self, text: &str) {
         let Some((_, rest)) = text.split_once("GPU Direct RDMA Enabled for GPU") else { return };
         let rest = rest.trim_end();

@@ -325,8 +325,8 @@ fn summary(view: &View, out: &mut Json) -> Result<(), RefusedView> {
     Ok(())
 }
 
-/// What the search found; `null` where nothing was looked for: NVLS that is switched off, and at the
-/// end what no version here looks for.
+/// What the search found; `null` where nothing was looked for: NVLS that is switched off, and at
+/// the end what no version here looks for.
 fn graphs(graphs: &Graphs, profile: Profile, out: &mut Json) {
     out.key("graphs");
     out.open('[');
