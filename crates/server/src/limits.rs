@@ -132,8 +132,8 @@ pub const FAILED_WAIT: Duration = Duration::from_secs(5);
 /// How long they may take to end once they are asked to.
 pub const FAILED_GRACE: Duration = Duration::from_secs(5);
 
-/// A start that is this one or a later one, and whose supervisor is lost soon, counts as a failure of
-/// the job's own: hardware does not break so often, a program that kills its supervisor does.
+/// A start that is this one or a later one, and whose supervisor is lost soon, counts as a failure
+/// of the job's own: hardware does not break so often, a program that kills its supervisor does.
 pub const LOST_STARTS_MAX: u32 = 8;
 
 /// How soon that is.

@@ -225,8 +225,8 @@ impl Attempt {
         }
     }
 
-    /// Removes the directories that its tasks began in, once they are over: what lies there was made
-    /// by programs, and is theirs to keep elsewhere.
+    /// Removes the directories that its tasks began in, once they are over: what lies there was
+    /// made by programs, and is theirs to keep elsewhere.
     pub(super) fn clear_work(&self) {
         let work = (0..self.n_tasks()).map(|it| self.task_dir(it).join(task::WORK));
         work.filter(|it| it.exists()).for_each(|it| discard(&it));
