@@ -6,7 +6,7 @@
 //! taken, the first's that spells them out or the asked rank's.  What is decided between two GPUs
 //! or for a port is read from all threads of that host.
 //!
-//! [`tree`] reads the tree; widths in it and in paths are rounded to one place by NCCL itself.
+//! `tree` reads the tree; widths in it and in paths are rounded to one place by NCCL itself.
 
 mod tree;
 
