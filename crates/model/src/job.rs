@@ -104,7 +104,7 @@ pub struct Program {
     pub heartbeat: Option<Span>,
     /// The machine's account that it runs under, which the server says and no owner does; the
     /// server's own where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub account: Option<String>,
 }
 

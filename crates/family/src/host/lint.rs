@@ -19,7 +19,7 @@ use crate::host::place::{label, short};
 use crate::host::widest::Widest;
 
 /// Every rule, in the order in which they came: a rule's number stays, new ones come at the end.
-pub const RULES: [&str; 30] = [
+pub const RULES: [&str; 32] = [
     "syntax",
     "version",
     "refused",
@@ -50,6 +50,8 @@ pub const RULES: [&str; 30] = [
     "wider-way",
     "no-graph",
     "number",
+    "entity",
+    "lopsided-nvlink",
 ];
 
 /// A rule's number; that of no rule is the one after the last.
