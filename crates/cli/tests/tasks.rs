@@ -396,7 +396,7 @@ fn a_task_under_another_account_reads_what_is_its_own_and_not_the_servers_secret
     let log = up.logs(&id);
     assert!(log.starts_with("nobody\nhome /nonexistent nobody\n"), "{log}");
     assert!(log.contains("touched\n{\n") && !log.contains("open "), "{log}");
-    let job = up.job(&id);
+    let job = up.until_job(&id, "its process", |it| it["tasks"][0]["pid"].is_u64());
     let (pid, account) = (job["tasks"][0]["pid"].to_string(), &job["account"]);
     assert_eq!(account, NOBODY, "{job}");
     let owner = fs::metadata(format!("/proc/{pid}")).unwrap().uid();
