@@ -9,8 +9,8 @@
 //! that goes through memory that they share ([`pipe`]), one replica's view of its cluster
 //! ([`replica`]), what the launcher knows of all ([`job`]), which of what they print is let out
 //! ([`output`]), what they write to files and has not gone there ([`writes`]), what they see of
-//! files of MPI's ([`view`]) and how they share a place in one ([`mod@pointer`]), and on which hosts
-//! they start ([`launch`]).
+//! files of MPI's ([`view`]) and how they share a place in one ([`mod@pointer`]), and on which
+//! hosts they start ([`launch`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
