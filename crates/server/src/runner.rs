@@ -246,11 +246,9 @@ impl Watchman {
                 }
             }
         }
-        for key in &over {
-            if let Some(attempt) = self.live.remove(key) {
-                attempt.clear_work();
-            }
-        }
+        let ended = over.iter().filter_map(|it| self.live.remove(it));
+        let work: Vec<PathBuf> = ended.flat_map(|it| it.work()).collect();
+        discard(&self.dir, &work);
         if !over.is_empty() {
             self.forget_oldest(limits::ATTEMPTS_KEPT, limits::OUTPUT_KEPT_BYTES);
         }
@@ -279,17 +277,19 @@ impl Watchman {
             .map(|(key, dir)| (modified(&dir), key, dir))
             .collect();
         kept.sort_by(|a, b| b.cmp(a));
-        let mut n_bytes = 0;
-        for (idx, (_, (job, attempt), dir)) in kept.iter().enumerate() {
-            n_bytes += output_of(dir);
+        let (mut n_bytes, mut forgotten) = (0, Vec::new());
+        for (idx, (_, (job, attempt), dir)) in kept.into_iter().enumerate() {
+            n_bytes += output_of(&dir);
             if idx == 0 || idx < n_max && n_bytes <= n_bytes_max {
                 continue;
             }
             tracing::info!(%job, attempt, "the output of a job is no longer kept");
-            discard(dir);
-            if let Some(of_job) = dir.parent() {
-                let _ = fs::remove_dir(of_job);
-            }
+            forgotten.push(dir);
+        }
+        discard(&self.dir, &forgotten);
+        // A job of which nothing is left needs no directory; one that is not empty stays.
+        for of_job in forgotten.iter().filter_map(|it| it.parent()) {
+            let _ = fs::remove_dir(of_job);
         }
     }
 }
@@ -319,16 +319,19 @@ fn output_of(dir: &Path) -> u64 {
     tasks.map(|it| task::n_output(&it.path())).sum()
 }
 
-/// Puts the directory `dir` out of the way at once and removes it apart from here, for what a task
-/// has made may be large; what an earlier server did not come to goes with it.
-fn discard(dir: &Path) {
+/// Puts directories below `tasks` out of the way at once and removes them apart from here, for what
+/// a task has made may be large; what an earlier server did not come to goes with them.
+fn discard(tasks: &Path, dirs: &[PathBuf]) {
     static N_DISCARDED: AtomicU64 = AtomicU64::new(0);
-    let nth = N_DISCARDED.fetch_add(1, Ordering::Relaxed);
-    let Some(tasks) = dir.ancestors().find(|it| it.ends_with("tasks")) else { return };
-    let gone = tasks.join(format!("{GONE}{}-{nth}", std::process::id()));
-    if let Err(error) = fs::rename(dir, gone) {
-        tracing::warn!(%error, dir = %dir.display(), "what a task has left cannot be removed");
+    if dirs.is_empty() {
         return;
+    }
+    for dir in dirs {
+        let nth = N_DISCARDED.fetch_add(1, Ordering::Relaxed);
+        let gone = tasks.join(format!("{GONE}{}-{nth}", std::process::id()));
+        if let Err(error) = fs::rename(dir, gone) {
+            tracing::warn!(%error, dir = %dir.display(), "what a task has left cannot be removed");
+        }
     }
     sweep(tasks);
 }

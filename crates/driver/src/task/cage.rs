@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::files::{self, FILE_MODE};
+use crate::task::supervise::pause;
 
 /// What its name begins with; the supervisor's number follows.
 const NAME: &str = "selvedge-";
@@ -56,19 +57,21 @@ pub(super) fn kill_left(task: &Path) {
     let Ok(path) = fs::read_to_string(task.join(super::CAGE)) else { return };
     let dir = Path::new(&path);
     let name = dir.file_name().and_then(|it| it.to_str()).unwrap_or_default();
-    if !name.starts_with(NAME) || !dir.join("cgroup.procs").exists() {
+    let procs = dir.join("cgroup.procs");
+    if !name.starts_with(NAME) || !procs.exists() {
         return;
     }
-    let _ = fs::write(dir.join("cgroup.kill"), "1");
+    let cage = Cage(dir.to_owned());
+    cage.kill();
     // It goes once the last of them is dead; one that somebody else has moved into stays.
     for _ in 0..GONE_LOOKS {
-        let procs = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-        for pid in procs.lines().filter_map(|it| it.parse().ok()).filter_map(Pid::from_raw) {
+        let left = fs::read_to_string(&procs).unwrap_or_default();
+        if left.is_empty() {
+            return;
+        }
+        for pid in left.lines().filter_map(|it| it.parse().ok()).filter_map(Pid::from_raw) {
             // For a kernel before 5.14, and whoever was forked meanwhile.
             let _ = kill_process(pid, Signal::KILL);
-        }
-        if fs::remove_dir(dir).is_ok() {
-            return;
         }
         pause(GONE_LOOK_EVERY);
     }
@@ -77,11 +80,6 @@ pub(super) fn kill_left(task: &Path) {
 /// How often, and after how long each, a group is looked at that is to be empty.
 const GONE_LOOKS: u32 = 40;
 const GONE_LOOK_EVERY: Duration = Duration::from_millis(5);
-
-#[allow(clippy::disallowed_methods, reason = "a real process is waited for in real time")]
-fn pause(span: Duration) {
-    std::thread::sleep(span);
-}
 
 /// Goes into the group at `dir`.
 pub(super) fn join(dir: &Path) {

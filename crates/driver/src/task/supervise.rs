@@ -261,6 +261,6 @@ fn now_ms() -> u64 {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a real process is waited for in real time")]
-fn pause(span: Duration) {
+pub(super) fn pause(span: Duration) {
     thread::sleep(span);
 }

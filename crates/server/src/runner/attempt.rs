@@ -79,7 +79,7 @@ impl Attempt {
             // A start of another job, from a future that the journal does not know.
             attempt.end();
             let _ = attempt.watch();
-            discard(&attempt.dir);
+            discard(attempt.tasks_dir(), std::slice::from_ref(&attempt.dir));
             attempt = Self::reopen(attempt.dir, key);
         }
         if attempt.kept.is_none() {
@@ -114,12 +114,14 @@ impl Attempt {
 
     /// Lets the accounts of tasks pass from the data directory to this one, and see nothing else.
     fn let_in(&self) -> io::Result<()> {
-        let mut above = self.dir.ancestors().skip(1);
-        let (Some(job), Some(tasks)) = (above.next(), above.next()) else { return Ok(()) };
-        let (Some(data), Some(name)) = (above.next(), tasks.file_name()) else { return Ok(()) };
-        files::let_pass(data, Path::new(name))?;
-        files::pass_dir(job)?;
-        files::pass_dir(&self.dir)
+        let tasks = self.tasks_dir();
+        if let (Some(data), Some(name)) = (tasks.parent(), tasks.file_name()) {
+            files::let_pass(data, Path::new(name))?;
+        }
+        for dir in self.dir.ancestors().take(2) {
+            files::pass_dir(dir)?;
+        }
+        Ok(())
     }
 
     /// The attempt of `dir`, as far as anything is there.
@@ -225,11 +227,16 @@ impl Attempt {
         }
     }
 
-    /// Removes the directories that its tasks began in, once they are over: what lies there was
+    /// The directories that its tasks began in, which go once they are over: what lies there was
     /// made by programs, and is theirs to keep elsewhere.
-    pub(super) fn clear_work(&self) {
+    pub(super) fn work(&self) -> Vec<PathBuf> {
         let work = (0..self.n_tasks()).map(|it| self.task_dir(it).join(task::WORK));
-        work.filter(|it| it.exists()).for_each(|it| discard(&it));
+        work.filter(|it| it.exists()).collect()
+    }
+
+    /// The directory of all attempts, by job and number.
+    fn tasks_dir(&self) -> &Path {
+        self.dir.ancestors().nth(2).unwrap_or(&self.dir)
     }
 
     /// Whether a task of it runs.
