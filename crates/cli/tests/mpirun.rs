@@ -76,6 +76,28 @@ fn outlive_metas(mpi: &Mpi) {
     }
 }
 
+/// Goal: a collective that was left at a death changes nothing when it goes on.  Method: what comes
+/// late waits in the sockets of Open MPI, which reads them when the program lets it; see late.c.
+#[test]
+fn what_comes_to_a_collective_after_it_was_left_reaches_no_memory_of_the_program() {
+    let Some(mpi) = Mpi::named("openmpi") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    let program = mpi.compile("late", folder.path());
+    let sign = folder.path().join("sign");
+    let args = [sign.to_str().unwrap()];
+    let wanted = mpi.plain(&program, &args);
+    let tcp = ["--mca", "btl", "tcp,self"].map(|it| ["--launcher-arg", it]).concat();
+    let words = [&tcp[..], &[program.to_str().unwrap()], &args[..]].concat();
+    let out = mpi.tripled(&summary, &words).output().unwrap();
+    let said = told(&out);
+    assert!(said.contains("it came"), "{said}");
+    assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+    for (name, n) in [("deaths", 1), ("marks", 0), ("restarts", 0)] {
+        assert_eq!(count(&summary, name), n, "{name}: {said}");
+    }
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
     let selvedge = |args: &[&str]| {

@@ -304,7 +304,7 @@ enum Ended {
 /// One start of the program.
 struct Attempt<'a> {
     options: &'a MpirunOptions,
-    _folder: Folder,
+    folder: Folder,
     /// One for all sets, or one for each.
     launchers: Vec<Child>,
     launchers_ended: usize,
@@ -382,7 +382,7 @@ impl Attempt<'_> {
         let process = |_| (0..options.replicas).map(|_| Process::default()).collect();
         Ok(Attempt {
             options,
-            _folder: folder,
+            folder,
             launchers,
             launchers_ended: 0,
             path,
@@ -419,7 +419,11 @@ impl Attempt<'_> {
             }
             while let Some(order) = self.job.poll() {
                 match order {
-                    Order::LeaveMpi(set) => self.tell(Some(set), "leave"),
+                    Order::LeaveMpi(set) => {
+                        // Who hears of it changes what others of its set may still read.
+                        self.folder.tell_broken(set)?;
+                        self.tell(Some(set), "leave");
+                    }
                     Order::GoOn => self.tell(None, "go"),
                     Order::End(code) => return Ok(self.finish(Ended::With(code))),
                     Order::Restart(rank, why) => return Ok(self.finish(Ended::Again(rank, why))),

@@ -62,6 +62,64 @@ static void run(MPI_Comm comm, int round) {
     add(&box, sizeof box);
 }
 
+static void added(void *in, void *out, int *n, MPI_Datatype *type) {
+    for (int i = 0; i < *n; i++) ((int *)out)[2 * i] += ((int *)in)[2 * i];
+}
+
+/* Types with holes, which stay as they are; types and operations that are freed before what uses
+   them is complete; addresses instead of buffers; in place. */
+static void typed(MPI_Comm comm) {
+    int rank, size, s[MOST], r[MOST], counts[MOST], at[MOST], offsets[MOST];
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    for (int i = 0; i < MOST; i++) s[i] = rank * 1000 + i, r[i] = -i, counts[i] = 1, at[i] = size - 1 - i, offsets[i] = 8 * i;
+    struct { double value; int place; } best[2] = {{rank % 2, rank}, {-rank, rank}}, won[2], late[2];
+    memset(won, 0, sizeof won), memset(late, 0, sizeof late);
+    MPI_Allreduce(best, won, 2, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+    MPI_Datatype odd, column;
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &odd);
+    MPI_Type_commit(&odd);
+    MPI_Type_vector(3, 1, 4, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    MPI_Op plus;
+    MPI_Op_create(added, 1, &plus);
+    MPI_Bcast(rank == 0 ? s : r, 2, column, 0, comm);
+    MPI_Reduce(s, r, 3, odd, plus, size - 1, comm);
+    MPI_Allgatherv(s, 1, odd, r, counts, at, odd, comm);
+    MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, r, 1, odd, comm);
+    MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, r, counts, at, odd, comm);
+    MPI_Datatype types[MOST];
+    for (int i = 0; i < size; i++) types[i] = i % 2 ? odd : MPI_INT;
+    MPI_Alltoallw(s, counts, offsets, types, r, counts, offsets, types, comm);
+    add(r, sizeof r);
+    MPI_Request requests[4];
+    MPI_Iallreduce(best, late, 2, MPI_DOUBLE_INT, MPI_MINLOC, comm, &requests[0]);
+    MPI_Irecv(r, 1, column, (rank + 1) % size, 7, comm, &requests[1]);
+    MPI_Isend(s + 20, 1, column, (rank + size - 1) % size, 7, comm, &requests[2]);
+    MPI_Ialltoall(s + 32, 1, odd, r + 32, 1, odd, comm, &requests[3]);
+    MPI_Type_free(&column);
+    MPI_Type_free(&odd);
+    MPI_Op_free(&plus);
+    // Room that was freed is used again.
+    for (int i = 0; i < 4; i++) MPI_Type_vector(2, 2, 3 + i, MPI_DOUBLE, &types[i]);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 4; i++) MPI_Type_free(&types[i]);
+    if (odd != MPI_DATATYPE_NULL || column != MPI_DATATYPE_NULL) MPI_Abort(comm, 3);
+    int lengths[2] = {1, 2};
+    MPI_Aint places[2];
+    MPI_Get_address(&r[3], &places[0]);
+    int *far = malloc(MOST * sizeof *far);
+    for (int i = 0; i < MOST; i++) far[i] = rank + i;
+    MPI_Get_address(&far[5], &places[1]);
+    MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    MPI_Bcast(MPI_BOTTOM, 1, column, size - 1, comm);
+    MPI_Type_free(&column);
+    add(r, sizeof r), add(far, MOST * sizeof *far);
+    for (int i = 0; i < 2; i++) add(&won[i].value, 8), add(&won[i].place, 4), add(&late[i].value, 8), add(&late[i].place, 4);
+    free(far);
+}
+
 /* A grid of two columns, one of its rows, and what can be asked of them. */
 static void grid(MPI_Comm comm, int round) {
     int size, rank, key, flag, kind, length, dims[2] = {0, 2}, closed[2] = {1, 0}, at[2], low, high;
@@ -120,6 +178,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < rounds; round++) {
         MPI_Comm copy, half;
         run(MPI_COMM_WORLD, round);
+        typed(MPI_COMM_WORLD);
         MPI_Comm_dup(MPI_COMM_WORLD, &copy);
         run(copy, round);
         MPI_Comm_split(copy, rank % 2, -rank, &half);

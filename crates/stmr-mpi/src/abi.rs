@@ -254,6 +254,8 @@ pub(crate) struct Handles {
     /// A message from nobody.
     pub(crate) message_no_proc: usize,
     pub(crate) byte: usize,
+    pub(crate) datatype_null: usize,
+    pub(crate) op_null: usize,
     pub(crate) errors_return: usize,
     pub(crate) errors_fatal: usize,
 }
@@ -270,6 +272,8 @@ impl Handles {
                 message_null: 0x2c00_0000,
                 message_no_proc: 0x6c00_0000,
                 byte: 0x4c00_010d,
+                datatype_null: 0x0c00_0000,
+                op_null: 0x1800_0000,
                 errors_return: 0x5400_0001,
                 errors_fatal: 0x5400_0000,
             },
@@ -281,6 +285,8 @@ impl Handles {
                 message_null: 0x128,
                 message_no_proc: 0x129,
                 byte: 0x247,
+                datatype_null: 0x200,
+                op_null: 0x20,
                 errors_return: 0x143,
                 errors_fatal: 0x141,
             },
@@ -301,6 +307,8 @@ impl Handles {
             message_null: handle(c"ompi_message_null"),
             message_no_proc: handle(c"ompi_message_no_proc"),
             byte: handle(c"ompi_mpi_byte"),
+            datatype_null: handle(c"ompi_mpi_datatype_null"),
+            op_null: handle(c"ompi_mpi_op_null"),
             errors_return: handle(c"ompi_mpi_errors_return"),
             errors_fatal: handle(c"ompi_mpi_errors_are_fatal"),
         }

@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::calls;
-use crate::collective::degrees;
+use crate::parts::degrees;
 use crate::real::Call;
 use crate::state::State;
 

@@ -11,13 +11,14 @@
 //! waits (`wait`), comparing in full (`full`), calls that only the environment answers (`env`),
 //! communicators (`comm`), those that MPI does not know (`made`), contents in the order of their
 //! types (`pack`), messages (`p2p`), those that a probe found (`matched`), requests (`request`),
-//! messages in parts (`partitioned`), requests that the program completes (`generalized`),
-//! collectives (`collective`), calls with counts of 64 bits (`large`), what the C library is asked
-//! for that differs between replicas (`clock`), the cycle counter (`cycles`), signals (`signals`),
-//! and what it is asked to change in the world: files (`files`) and their descriptors
-//! (`descriptors`), those that are none (`devices`), their names (`names`), the C library's own way
-//! of writing them (`streams`), and MPI's (`mpi_files`), whose processes may share a place
-//! (`pointers`).
+//! messages in parts (`partitioned`), requests that the program completes (`generalized`), what a
+//! process frees while requests need it (`held`), what it gives to a collective and gets (`parts`),
+//! where MPI makes one (`room`), collectives (`collective`), calls with counts of 64 bits
+//! (`large`), what the C library is asked for that differs between replicas (`clock`), the cycle
+//! counter (`cycles`), signals (`signals`), and what it is asked to change in the world: files
+//! (`files`) and their descriptors (`descriptors`), those that are none (`devices`), their names
+//! (`names`), the C library's own way of writing them (`streams`), and MPI's (`mpi_files`), whose
+//! processes may share a place (`pointers`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -57,6 +58,12 @@ mod request;
 mod partitioned;
 
 mod generalized;
+
+mod held;
+
+mod parts;
+
+mod room;
 
 mod collective;
 

@@ -1,12 +1,13 @@
-//! Memory that all processes of a job share: a pipe from each replica of a cluster to each other,
-//! and a bell for each process, which wakes it where it sleeps.
+//! Memory that all processes of a job share: which sets have lost a process, a pipe from each
+//! replica of a cluster to each other, and a bell for each process, which wakes it where it sleeps.
 //!
 //! Nobody sleeps without having said so and looked once more, and nobody rings without having
 //! first put where it is seen what there is to look at: so no bell is missed, and a process that
 //! is awake costs whoever has something for it a look and no system call.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use selvedge_stmr::job::BROKEN_AT;
 use selvedge_stmr::pipe::PIPE_WORDS;
 
 use crate::real;
@@ -77,6 +78,8 @@ impl Bell {
 /// This process's view of the memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
+    /// Of each set, whether the launcher has seen a process of it end.
+    broken: &'static [AtomicU8],
     bells: &'static [Bell],
     /// The pipes of its cluster.
     words: &'static [AtomicU64],
@@ -90,13 +93,14 @@ const PAGE: usize = 4096;
 impl Memory {
     /// Maps what the launcher made.
     pub(crate) fn open(told: &Told) -> Self {
+        let head = (BROKEN_AT + told.replicas).next_multiple_of(PAGE);
         let n_bells = told.ranks * told.replicas;
         let bells = (n_bells * size_of::<Bell>()).next_multiple_of(PAGE);
         let n_words = told.replicas * told.replicas * PIPE_WORDS;
         let cluster = (n_words * size_of::<u64>()).next_multiple_of(PAGE);
         let path = told.memory.as_ptr();
         let fd = unsafe { libc::open(path, libc::O_RDWR | libc::O_CLOEXEC) };
-        let size = (bells + told.ranks * cluster) as libc::off_t;
+        let size = (head + bells + told.ranks * cluster) as libc::off_t;
         // All processes give it the same size, and what is never used costs nothing.
         if fd < 0 || unsafe { libc::ftruncate(fd, size) } != 0 {
             let path = told.memory.to_string_lossy();
@@ -114,13 +118,23 @@ impl Memory {
             }
             at
         };
-        let (all, own) = (map(0, bells), map(bells + told.rank * cluster, cluster));
+        let head_at = map(0, head + bells).cast::<u8>();
+        let own = map(head + bells + told.rank * cluster, cluster);
         unsafe { libc::close(fd) };
         // Nothing but atomic words is ever made of it, and it is there as long as the process.
-        let bells = unsafe { std::slice::from_raw_parts(all.cast::<Bell>(), n_bells) };
+        let broken = unsafe { head_at.add(BROKEN_AT) }.cast::<AtomicU8>();
+        let broken = unsafe { std::slice::from_raw_parts(broken, told.replicas) };
+        let bells = unsafe { head_at.add(head) }.cast::<Bell>();
+        let bells = unsafe { std::slice::from_raw_parts(bells, n_bells) };
         let words = unsafe { std::slice::from_raw_parts(own.cast::<AtomicU64>(), n_words) };
         let (rank, set, replicas) = (told.rank, told.set, told.replicas);
-        Self { bells, words, replicas, rank, set }
+        Self { broken, bells, words, replicas, rank, set }
+    }
+
+    /// Whether a process of this set is gone.  It stands here before the first of the others hears
+    /// of it.
+    pub(crate) fn has_lost_one(&self) -> bool {
+        self.broken[self.set].load(Ordering::Acquire) != 0
     }
 
     /// The pipe from one replica of this cluster to another.

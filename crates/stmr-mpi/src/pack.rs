@@ -1,6 +1,6 @@
 //! Contents in the order of their types, without the holes.
 
-use crate::abi;
+use crate::abi::{self, Family};
 use crate::calls;
 use crate::real;
 use crate::state::State;
@@ -67,8 +67,11 @@ pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     out.resize(start + length, 0);
     let mut position = 0_i32;
     let to = out[start..].as_mut_ptr() as usize;
-    let args = [part.at, part.count, part.datatype, to, length, &raw mut position as usize];
-    let code = real::code(calls::PACK, &[&args[..], &[state.world]].concat());
+    let position_at = &raw mut position as usize;
+    let code = with_address(part, |it| {
+        let args = [it.at, it.count, it.datatype, to, length, position_at, state.world];
+        real::code(calls::PACK, &args)
+    });
     if code != abi::SUCCESS || position as usize != length {
         real::fail(&format!("contents of {length} bytes could not be packed (code {code})"));
     }
@@ -105,9 +108,29 @@ fn unpack_whole(state: &State, bytes: &[u8], part: Part) {
     }
     let mut position = 0_i32;
     let from = bytes.as_ptr() as usize;
-    let args = [from, bytes.len(), &raw mut position as usize, part.at, part.count, part.datatype];
-    let code = real::code(calls::UNPACK, &[&args[..], &[state.world]].concat());
+    let position_at = &raw mut position as usize;
+    let code = with_address(part, |it| {
+        let args = [from, bytes.len(), position_at, it.at, it.count, it.datatype, state.world];
+        real::code(calls::UNPACK, &args)
+    });
     if code != abi::SUCCESS {
         real::fail(&format!("{} bytes could not be unpacked (code {code})", bytes.len()));
     }
+}
+
+/// Does something with a part that has an address.  Where its type has all addresses itself
+/// (MPI_BOTTOM), MPICH refuses to pack it: it is told of the same memory by another address.
+fn with_address(part: Part, what: impl FnOnce(Part) -> i32) -> i32 {
+    const AWAY: usize = 4096;
+    if part.at != 0 || abi::table().family == Family::OpenMpi {
+        return what(part);
+    }
+    let (count, back, mut datatype) = (part.count as i32, -(AWAY as isize), 0_usize);
+    let [count, back] = [&raw const count as usize, &raw const back as usize];
+    let at = &raw mut datatype as usize;
+    real::call(calls::TYPE_CREATE_HINDEXED, &[1, count, back, part.datatype, at]);
+    real::call(calls::TYPE_COMMIT, &[at]);
+    let code = what(Part { at: AWAY, count: 1, datatype: unsafe { abi::handle_at(at, 0) } });
+    real::call(calls::TYPE_FREE, &[at]);
+    code
 }

@@ -44,6 +44,27 @@ impl Request {
             _ => false,
         }
     }
+
+    /// Whether this library looks at a type or an operation of the program's for it, or may.
+    pub(crate) fn uses(&self, handle: usize) -> bool {
+        match self {
+            Self::Send(_) | Self::Done(_) | Self::Generalized(_) | Self::Making(_) => false,
+            Self::Receive(_, part) => part.datatype == handle,
+            Self::Collective(running) => running.uses(handle),
+            Self::Exchange { receive, .. } => receive.uses(handle),
+            Self::Partitioned(_) => true,
+            Self::Persistent { args, arrays, active, .. } => {
+                // A number may look like a handle: then one is kept for longer.
+                let holds = |row: &Vec<i32>| {
+                    let words = abi::handle_words();
+                    let at = row.as_ptr() as usize;
+                    (0..row.len() / words).any(|idx| unsafe { abi::handle_at(at, idx) } == handle)
+                };
+                let is_active = active.as_ref().is_some_and(|it| it.uses(handle));
+                is_active || args.contains(&handle) || arrays.iter().any(holds)
+            }
+        }
+    }
 }
 
 /// So many requests may be under way in one process.

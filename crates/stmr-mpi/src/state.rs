@@ -193,6 +193,8 @@ pub(crate) struct State {
     pub(crate) n_comms: u64,
     pub(crate) errhandlers: BTreeMap<usize, usize>,
     pub(crate) requests: Vec<Option<Request>>,
+    /// What the program has freed and requests still need, and the call that frees it.
+    pub(crate) held: Vec<(Call, usize)>,
     /// Counts and displacements that were narrowed for the call that is made.
     pub(crate) arrays: Vec<Vec<i32>>,
     /// Where Open MPI's requests hold their Fortran number, once looked for.
@@ -261,6 +263,7 @@ impl State {
             n_comms: 0,
             errhandlers: BTreeMap::new(),
             requests: Vec::new(),
+            held: Vec::new(),
             arrays: Vec::new(),
             fortran_offset: None,
             outgoing: Vec::new(),

@@ -12,6 +12,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::verdict::{Double, SetId};
 
+/// Where, in the memory that all processes of a job share, the launcher writes which sets have lost
+/// a process: a byte for each set, not 0 before the first of its other processes hears of it.
+pub const BROKEN_AT: usize = 0;
+
 /// Which process of the program, as the program counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank(pub u32);

@@ -122,6 +122,8 @@ impl Mpi {
         // What is to compute as real programs do is compiled as they are.
         let level = if name == "patterns" { "-O2" } else { "-O1" };
         command.args(&before[1..]).args([level, "-w", "-o"]).arg(&program);
+        // What has functions in place of the C library's is to be asked first.
+        command.args((name == "late").then_some("-rdynamic"));
         command.arg(sources().join(name).with_extension("c")).args(after).arg("-lm");
         succeed(&mut command);
         program

@@ -3,7 +3,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -12,7 +13,7 @@ use std::{env, process, thread};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use selvedge_stmr::job::Rank;
+use selvedge_stmr::job::{BROKEN_AT, Rank};
 use selvedge_stmr::verdict::SetId;
 
 use super::launcher::Launcher;
@@ -25,7 +26,7 @@ pub(super) const LIBRARY: &str = "selvedge-mpi.so";
 pub(super) struct Folder {
     path: PathBuf,
     /// Empty as it is made: those who share it give it its size.
-    memory: OwnedFd,
+    memory: File,
 }
 
 impl Folder {
@@ -38,7 +39,7 @@ impl Folder {
         // A socket's path is short: 107 bytes at the most.
         let path = env::temp_dir().join(format!("selvedge-mpi-{}-{number}", process::id()));
         fs::create_dir(&path).map_err(io_error(format!("make {}", path.display())))?;
-        let this = Self { path, memory };
+        let this = Self { path, memory: memory.into() };
         let library = this.path.join(LIBRARY);
         // What cannot be read is not looked at: the program may still be served.
         let mpi = launcher.library().and_then(|it| fs::read(it).ok());
@@ -67,6 +68,15 @@ impl Folder {
     /// Where the job's processes find the memory that they share, as long as this one lives.
     pub(super) fn memory(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", process::id(), self.memory.as_raw_fd()).into()
+    }
+
+    /// Writes where all processes look that this set has lost one.
+    ///
+    /// # Errors
+    /// [`MpirunError::Io`] if there is no memory for that.
+    pub(super) fn tell_broken(&self, set: SetId) -> Result<(), MpirunError> {
+        let at = (BROKEN_AT + set.idx()) as u64;
+        self.memory.write_all_at(&[1], at).map_err(io_error("write memory that replicas share"))
     }
 
     fn make_pipe(&self, name: &str) -> Result<(), MpirunError> {

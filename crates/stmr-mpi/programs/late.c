@@ -1,0 +1,83 @@
+// What a process that left MPI at a death is still sent must not reach the program's memory.
+//
+// Argument: a file that is not there.  On four processes in a ring.  In set 0, process 0 reads
+// nothing from its sockets from the collectives on: it makes the file when there is something to
+// read.  Process 2 of set 0 waits for the file and dies, so that process 0 leaves its collectives
+// while their contents wait.  When they are over for the program it writes something else where
+// they brought it, and only then lets the thread that was left in MPI read.  To be run over TCP,
+// linked so that the functions here are found before the C library's (-rdynamic).
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { N = 128, RANKS = 4 };
+
+static atomic_int shut;
+static atomic_long came;
+static const char *sign;
+
+ssize_t readv(int fd, const struct iovec *parts, int n) {
+    if (atomic_load(&shut)) {
+        close(open(sign, O_CREAT | O_WRONLY, 0600));
+        while (atomic_load(&shut)) usleep(1000);
+    }
+    ssize_t length = syscall(SYS_readv, fd, parts, n);
+    if (0 < length) atomic_fetch_add(&came, length);
+    return length;
+}
+
+static double sum(const double *row, int n) {
+    double all = 0;
+    for (int i = 0; i < n; i++) all = all * 0.5 + row[i];
+    return all;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    sign = argv[1];
+    int rank, dims = RANKS, periods = 1;
+    MPI_Comm ring;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periods, 0, &ring);
+    MPI_Comm_rank(ring, &rank);
+    double given[RANKS * N], got[2 * N], all[RANKS * N];
+    for (int i = 0; i < RANKS * N; i++) given[i] = rank * 1000 + i;
+    // All sockets are there from here on.
+    MPI_Alltoall(given, N, MPI_DOUBLE, all, N, MPI_DOUBLE, ring);
+    MPI_Neighbor_alltoall(given, N, MPI_DOUBLE, got, N, MPI_DOUBLE, ring);
+    const char *set = getenv("SELVEDGE_SET");
+    int is_first = set && atoi(set) == 0;
+    if (is_first && rank == 2) {
+        while (access(sign, F_OK) != 0) usleep(1000);
+        raise(SIGKILL);
+    }
+    long before = atomic_load(&came);
+    atomic_store(&shut, is_first && rank == 0);
+    MPI_Request request;
+    MPI_Ialltoall(given, N, MPI_DOUBLE, all, N, MPI_DOUBLE, ring, &request);
+    MPI_Neighbor_alltoall(given, N, MPI_DOUBLE, got, N, MPI_DOUBLE, ring);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    double sums[2] = {sum(got, 2 * N), sum(all, RANKS * N)};
+    for (int i = 0; i < RANKS * N; i++) all[i] = given[i] = -i;
+    memcpy(got, all, sizeof got);
+    if (atomic_load(&shut)) {
+        // Of the two neighbours at least one has sent both its messages by now.
+        atomic_store(&shut, 0);
+        long wanted = 2 * N * sizeof(double);
+        for (int i = 0; i < 20000 && atomic_load(&came) - before < wanted; i++) usleep(1000);
+        usleep(100000);
+        fprintf(stderr, "%s\n", wanted <= atomic_load(&came) - before ? "it came" : "nothing came");
+    }
+    double sent[4] = {sums[0], sums[1], sum(got, 2 * N), sum(all, RANKS * N)}, rows[4 * RANKS];
+    MPI_Gather(sent, 4, MPI_DOUBLE, rows, 4, MPI_DOUBLE, 0, ring);
+    if (rank == 0)
+        for (int i = 0; i < 4 * RANKS; i++) printf("%d %.17g\n", i, rows[i]);
+    MPI_Finalize();
+    return 0;
+}
