@@ -69,6 +69,16 @@ pub enum TopoError {
         /// How many are taken.
         limit: usize,
     },
+    /// More elements than the version reads.
+    #[error("{place}: NCCL {profile} reads {limit} elements of a file; this is the next")]
+    Elements {
+        /// Of the first that is too many.
+        place: Place,
+        /// How many are read.
+        limit: usize,
+        /// By whom.
+        profile: Profile,
+    },
     /// More children than the version keeps.
     #[error("{place}: NCCL {profile} takes {limit} elements in one <{element}>; this is the next")]
     Children {
@@ -135,6 +145,7 @@ impl TopoError {
             | TopoError::NoCpu { place, .. }
             | TopoError::GpuClass { place, .. }
             | TopoError::Children { place, .. }
+            | TopoError::Elements { place, .. }
             | TopoError::Limit { place, .. } => Some(*place),
             TopoError::OneWay { .. } | TopoError::Links { .. } | TopoError::NoRanks => None,
         }
@@ -154,7 +165,7 @@ pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError
         let found = root.attr("version").unwrap_or("none").to_owned();
         return Err(TopoError::Version { place: root.place, found });
     }
-    room::check_children(root, profile)?;
+    room::check_elements(root, profile)?;
     let mut builder =
         Builder { graph: Graph::new(profile), hosts: Vec::new(), up: Vec::new(), profile };
     for cpu in root.children.iter().filter(|it| it.name == "cpu") {

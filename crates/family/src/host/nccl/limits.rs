@@ -20,6 +20,3 @@ pub(crate) const XML_ELEMENTS: usize = 1 << 16;
 
 /// Attributes of one element.
 pub(crate) const XML_ATTRS: usize = 64;
-
-/// Nodes of one kind in a graph.
-pub(crate) const NODES: usize = 4096;

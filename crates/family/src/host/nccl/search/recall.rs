@@ -53,6 +53,11 @@ const LEFT_MIN: usize = 2;
 const LOOKS_MIN: u32 = 256;
 const LOOKS_PER_HIT: u32 = 8;
 
+/// Words written to look choices up before that must have paid: as many calls in `WORDS_PER_CALL`
+/// of them must have been saved.  A server of hundreds of ports has long states, none like another.
+const WORDS_MIN: u64 = 1 << 20;
+const WORDS_PER_CALL: u64 = 16;
+
 /// Words of a state before those of links and ports.
 const HEAD_WORDS: usize = 12;
 
@@ -116,6 +121,8 @@ pub(super) struct Recall {
     /// Whether single steps are kept too, and by depth how often one was looked for and found.
     steps: bool,
     looks: Vec<(u32, u32)>,
+    /// Words that looking choices up took, and calls that it saved.
+    choices: (u64, u64),
     /// How many channels began at a port.
     begun: u64,
     /// By channel, how often the next one took over a step of it beyond the first.
@@ -135,6 +142,13 @@ impl Recall {
         self.steps = steps.is_some_and(|it| it <= GPUS_MAX);
         self.looks.clear();
         self.looks.resize(steps.unwrap_or(0), (0, 0));
+        self.choices = (0, 0);
+    }
+
+    /// Whether looking choices up has paid so far.
+    fn pays(&self) -> bool {
+        let (words, calls) = self.choices;
+        words < WORDS_MIN || words <= calls.saturating_mul(WORDS_PER_CALL)
     }
 
     fn begin_to_keep(&mut self, links: Vec<u32>) {
@@ -243,8 +257,13 @@ impl Search<'_> {
 
     /// Makes a choice, or counts what it cost when all was the same.
     pub(super) fn choose(&mut self, choice: Choice) {
-        if self.is_worth_it() {
-            if self.recall(Place::Choice(choice)) {
+        if self.is_worth_it() && self.recall.pays() {
+            let calls = self.calls;
+            let found = self.recall(Place::Choice(choice));
+            let words = HEAD_WORDS + self.recall.links.len() + 2 * self.left.len();
+            self.recall.choices.0 += words as u64;
+            self.recall.choices.1 += self.calls - calls;
+            if found {
                 return;
             }
             self.tasks.push(Task::Remember);

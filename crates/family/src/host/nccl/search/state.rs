@@ -1,5 +1,7 @@
 //! Where a search stands: the graph that grows, the best one so far, and what is in use.
 
+use std::collections::BTreeMap;
+
 use crate::host::nccl::graph::{Arch, Facts, Net, NodeKind, Vendor};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
@@ -99,6 +101,10 @@ pub(super) struct Search<'v> {
     /// By port, what it has left and how many channels it still takes.
     pub(super) left: Vec<(f32, i32)>,
     pub(super) nets: Vec<Net>,
+    /// Ports that share a card's port, and by port which of these it is among.
+    pub(super) cards: (Vec<Vec<u16>>, Vec<u16>),
+    /// By port, how wide and how far the GPUs are that are widest and then nearest from it.
+    pub(super) widest_by_port: Vec<(f32, i32)>,
     /// By GPU, a bit for each channel that it is in.
     pub(super) used: Vec<u64>,
     pub(super) gpus: usize,
@@ -159,6 +165,8 @@ impl<'v> Search<'v> {
             view,
             profile,
             ports: Ports::new(view),
+            cards: cards(&nets),
+            widest_by_port: (0..nets.len()).map(|it| widest_from(&routes, it, gpus)).collect(),
             known: Orders::new(gpus, nets.len()),
             routes,
             ledger,
@@ -229,6 +237,33 @@ impl<'v> Search<'v> {
             channels: (0..best.channels).map(channel).collect(),
         }
     }
+}
+
+fn cards(nets: &[Net]) -> (Vec<Vec<u16>>, Vec<u16>) {
+    let mut known = BTreeMap::new();
+    let (mut cards, mut of) = (Vec::new(), Vec::new());
+    for (at, net) in nets.iter().enumerate() {
+        let card = *known.entry((net.asic, net.port)).or_insert(cards.len());
+        if card == cards.len() {
+            cards.push(Vec::new());
+        }
+        cards[card].push(at as u16);
+        of.push(card as u16);
+    }
+    (cards, of)
+}
+
+fn widest_from(routes: &Routes, net: usize, gpus: usize) -> (f32, i32) {
+    let ways = (0..gpus).map(|it| routes.get(routes.net_to_gpu(net, it)));
+    ways.fold((0.0, i32::MAX), |(width, hops), it| {
+        if it.width > width {
+            (it.width, it.hops)
+        } else if it.width == width {
+            (width, hops.min(it.hops))
+        } else {
+            (width, hops)
+        }
+    })
 }
 
 fn lowest_sm(view: &View) -> i32 {

@@ -469,11 +469,9 @@ impl Search<'_> {
 
     /// Takes the speed from every port that shares the card's port with `net`.
     fn take_port(&mut self, net: u16, width: i32) {
-        let (asic, port) = (self.nets[usize::from(net)].asic, self.nets[usize::from(net)].port);
-        for (it, left) in self.nets.iter().zip(&mut self.left) {
-            if it.asic == asic && it.port == port {
-                left.0 -= width as f32;
-            }
+        let (cards, of) = &self.cards;
+        for net in &cards[usize::from(of[usize::from(net)])] {
+            self.left[usize::from(*net)].0 -= width as f32;
         }
     }
 
@@ -569,21 +567,29 @@ impl Search<'_> {
 
     /// The GPU that the port serves, then its other nearest ones.
     fn start_near(&mut self, net: u16, next: u32) {
-        let near = self.ports.near(net.into());
         let served = self.view.local_gpus[usize::from(net)];
-        if next as usize > near.len() {
-            return;
+        for next in next as usize..=self.ports.near(net.into()).len() {
+            let gpu = match next.checked_sub(1) {
+                None => served,
+                Some(at) => Some(self.ports.near(net.into())[at]).filter(|it| Some(*it) != served),
+            };
+            let rest = Task::Starts { net, next: next as u32 + 1 };
+            if gpu.is_some_and(|gpu| self.start(net, gpu, rest)) {
+                return;
+            }
         }
-        self.tasks.push(Task::Starts { net, next: next + 1 });
-        let gpu = if next == 0 {
-            served
-        } else {
-            let other = near[next as usize - 1];
-            (Some(other) != served).then_some(other)
-        };
-        if let Some(gpu) = gpu {
-            self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
+    }
+
+    /// Whether a channel begins with that GPU; then the others come after it.
+    fn start(&mut self, net: u16, gpu: usize, rest: Task) -> bool {
+        let depth = self.tasks.len();
+        self.tasks.push(rest);
+        self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
+        let has_begun = self.tasks.len() > depth + 1;
+        if !has_begun {
+            self.tasks.pop();
         }
+        has_begun
     }
 
     fn start_channel_in_seed(&mut self, net: usize) {
@@ -602,53 +608,41 @@ impl Search<'_> {
         }
     }
 
-    /// How wide and how far the GPUs are that are widest and then nearest from the port.
-    fn widest_from(&self, net: u16) -> (f32, i32) {
-        let routes = &self.routes;
-        let widest = (0..self.gpus).map(|it| routes.get(routes.net_to_gpu(net.into(), it)));
-        widest.fold((0.0, i32::MAX), |(width, hops), it| {
-            if it.width > width {
-                (it.width, it.hops)
-            } else if it.width == width {
-                (width, hops.min(it.hops))
-            } else {
-                (width, hops)
-            }
-        })
-    }
-
-    /// Those GPUs, from the channel's own number on.
+    /// The GPUs that are widest and then nearest from the port, from the channel's own number on.
     fn start_near_by_turns(&mut self, net: u16, next: u32) {
-        let widest = self.widest_from(net);
-        if widest.0 < (self.draft.inter as i32) as f32 || next as usize == self.gpus {
-            return;
-        }
-        self.tasks.push(Task::WideStarts { net, next: next + 1 });
-        let gpu = (self.draft.channels + next as usize) % self.gpus;
-        let route = self.routes.get(self.routes.net_to_gpu(net.into(), gpu));
-        if (route.width, route.hops) == widest {
-            self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
-        }
-    }
-
-    /// Those GPUs: the ones with PCI width left, and on the second look those without.
-    fn start_near_in_seed(&mut self, net: u16, next: u32, again: bool) {
-        let widest = self.widest_from(net);
+        let widest = self.widest_by_port[usize::from(net)];
         if widest.0 < (self.draft.inter as i32) as f32 {
             return;
         }
-        let gpu = next as usize;
-        if gpu == self.gpus {
-            if !again {
-                self.tasks.push(Task::SeedStarts { net, next: 0, again: true });
+        for next in next as usize..self.gpus {
+            let gpu = (self.draft.channels + next) % self.gpus;
+            let route = self.routes.get(self.routes.net_to_gpu(net.into(), gpu));
+            let rest = Task::WideStarts { net, next: next as u32 + 1 };
+            if (route.width, route.hops) == widest && self.start(net, gpu, rest) {
+                return;
             }
+        }
+    }
+
+    /// The GPUs that are widest and then nearest from the port: the ones with PCI width left, and
+    /// on the second look those without.
+    fn start_near_in_seed(&mut self, net: u16, next: u32, again: bool) {
+        let widest = self.widest_by_port[usize::from(net)];
+        if widest.0 < (self.draft.inter as i32) as f32 {
             return;
         }
-        self.tasks.push(Task::SeedStarts { net, next: next + 1, again });
-        let route = self.routes.get(self.routes.net_to_gpu(net.into(), gpu));
-        let full = self.routes.pci_left(&self.ledger, gpu) <= 0;
-        if (route.width, route.hops) == widest && full == again {
-            self.try_gpu(From::Net(net), self.first(gpu, Order::Free));
+        let first = next as usize + if again { self.gpus } else { 0 };
+        for at in first..2 * self.gpus {
+            let (gpu, again) = (at % self.gpus, at >= self.gpus);
+            let route = self.routes.get(self.routes.net_to_gpu(net.into(), gpu));
+            if (route.width, route.hops) != widest {
+                continue;
+            }
+            let full = self.routes.pci_left(&self.ledger, gpu) <= 0;
+            let rest = Task::SeedStarts { net, next: gpu as u32 + 1, again };
+            if full == again && self.start(net, gpu, rest) {
+                return;
+            }
         }
     }
 }
