@@ -294,7 +294,8 @@ impl<'a> Capacity<'a> {
         let site = self.layout.sites[pool].as_ref()?;
         let ground = self.ground(pool)?;
         let is_free = |part: PartId| self.is_free_inside(part);
-        partition::choose(site, &ground, is_free, wanted, self.layout.policy)
+        let is_sound = |part: PartId| self.parts[part].is_whole_inside();
+        partition::choose(site, &ground, is_free, is_sound, wanted, self.layout.policy)
     }
 
     /// The free and sound cells of `pool`, if it has a grid: the largest box and the largest
@@ -325,7 +326,8 @@ impl<'a> Capacity<'a> {
                 .iter()
                 .any(|&part| masks.iter().any(|mask| layout.seats[part] & mask == *mask)),
             Need::Partition(wanted) => layout.sites[pool].as_ref().is_some_and(|site| {
-                partition::choose(site, site.ground(), |_| true, wanted, layout.policy).is_some()
+                let all = |_: PartId| true;
+                partition::choose(site, site.ground(), all, all, wanted, layout.policy).is_some()
             }),
         }
     }

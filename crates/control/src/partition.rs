@@ -8,7 +8,8 @@
 //! side that stays open to free parts costs a little ([`OPEN_COST`]), so a job that communicates
 //! much gets the squarest box, and one that hardly does the one that fits into a gap.  A set on
 //! which the job would take longer than [`SLOWDOWN_MAX`] of what it would take on the best of its
-//! size is not taken: the job waits.
+//! size is not taken while other jobs hold what would give it a better one: the job waits for them.
+//! Where nobody does, as on a machine with dead parts, it takes the best that there is.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,24 +43,41 @@ pub struct Score {
 }
 
 /// The best of the sets that the rule proposes from what `is_free`, if one is good enough; all but
-/// Hilbert's are connected by the joints of `ground`.
+/// Hilbert's are connected by the joints of `ground`.  A set is good enough if it is one for
+/// anybody, or if no better one is proposed from all that `is_sound`, whoever holds it.
 pub(crate) fn choose(
     site: &Site,
     ground: &Ground<AXES>,
     is_free: impl Fn(PartId) -> bool,
+    is_sound: impl Fn(PartId) -> bool,
     wanted: &Partition,
     policy: Policy,
 ) -> Option<Chosen> {
-    let room = site.room(ground, is_free);
+    let found = best(site, &site.room(ground, is_free), wanted, policy)?;
+    // Who asks for a box, or for another rule, takes what there is.
+    let is_good = !is_picky(wanted, policy) || found.score.slowdown <= SLOWDOWN_MAX;
+    let is_all_there_is = || {
+        let on_all = best(site, &site.room(ground, is_sound), wanted, policy);
+        on_all.is_none_or(|it| found.score.slowdown <= it.score.slowdown)
+    };
+    (is_good || is_all_there_is()).then_some(found)
+}
+
+fn is_picky(wanted: &Partition, policy: Policy) -> bool {
+    policy == Policy::Polyomino && !wanted.exact
+}
+
+/// The best set that the rule proposes from `room`, the best for anybody where there are such.
+fn best(site: &Site, room: &Room<'_, AXES>, wanted: &Partition, policy: Policy) -> Option<Chosen> {
+    let ground = room.ground();
     let n_cells = wanted.n_parts as usize;
     let sides = wanted.sides.map(|it| it.map(usize::from));
-    // Who asks for a box, or for another rule, takes what there is.
-    let is_picky = policy == Policy::Polyomino && !wanted.exact;
+    let is_picky = is_picky(wanted, policy);
     let weighs = is_picky && wanted.communication != Ppm::new(0);
     let asked = Wanted { n_cells, sides, exact: wanted.exact, each_shape: weighs };
     let best_joined = site.best(n_cells);
-    let mut best: Option<(u32, Score, Vec<u32>)> = None;
-    let mut proposed = candidates(&room, asked, policy);
+    let mut best: Option<((bool, u32), Score, Vec<u32>)> = None;
+    let mut proposed = candidates(room, asked, policy);
     loop {
         // Nothing is faster than the best of its size.
         let is_fastest = best.as_ref().is_some_and(|it| it.1.slowdown <= Ppm::new(1_000_000));
@@ -73,11 +91,10 @@ pub(crate) fn choose(
             least: u32::try_from(joined.least).unwrap_or(u32::MAX),
             slowdown: slowdown(&joined, &best_joined, wanted),
         };
-        if is_picky && SLOWDOWN_MAX < score.slowdown {
-            continue;
-        }
-        let open = if weighs { cost_of_open(&room, &cells) } else { 0 };
-        let cost = score.slowdown.parts().saturating_add(open);
+        let is_bad = is_picky && SLOWDOWN_MAX < score.slowdown;
+        // Of those that are good for nobody the fastest, whatever it leaves.
+        let open = if weighs && !is_bad { cost_of_open(room, &cells) } else { 0 };
+        let cost = (is_bad, score.slowdown.parts().saturating_add(open));
         if best.as_ref().is_none_or(|it| cost < it.0) {
             best = Some((cost, score, cells));
         }

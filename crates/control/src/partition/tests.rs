@@ -30,12 +30,49 @@ fn who_communicates_much_waits_for_a_better_partition() {
     // One row of the machine is free: sets on it have ends with one link, others have two.
     let site = site();
     let is_free = |part: PartId| part.number() < 8;
-    let choose =
-        |share| choose(&site, site.ground(), is_free, &wanted(6, share), Policy::Polyomino);
-    let chosen = choose(200_000).unwrap();
+    let all = |_: PartId| true;
+    let of = |is_sound: &dyn Fn(PartId) -> bool, share| {
+        let (ground, wanted) = (site.ground(), wanted(6, share));
+        choose(&site, ground, is_free, is_sound, &wanted, Policy::Polyomino)
+    };
+    let chosen = of(&all, 200_000).unwrap();
     assert_eq!((chosen.parts.len(), chosen.score.least), (6, 1));
     assert_eq!(chosen.score.slowdown, Ppm::new(1_200_000));
-    assert_eq!(choose(300_000), None);
+    assert_eq!(of(&all, 300_000), None);
+    // Where all the others are dead there is nothing to wait for.
+    assert_eq!(of(&is_free, 300_000).unwrap().score.slowdown, Ppm::new(1_300_000));
+    assert_eq!(of(&is_free, 1_000_000).unwrap().score.least, 1);
+}
+
+/// Goal: how much a job communicates says where it is put, never whether it can be.  Method:
+/// machines with dead parts that nobody holds, of each size up to their largest connected set.
+#[test]
+fn on_an_idle_machine_every_size_up_to_the_largest_connected_set_has_a_place() {
+    let square = Family::HyperSquare(HyperSquare::of_groups([10, 9]));
+    let fabric = selvedge_family::build(&Plant::of_pods("made", [square])).unwrap();
+    let layout = Layout::of(&fabric);
+    let site = layout.sites.iter().next().unwrap().as_ref().unwrap();
+    let mut n_slow = 0;
+    for seed in 0..12u64 {
+        // One in ten, in five, in three.
+        let one_in = [10, 5, 3][seed as usize % 3];
+        let is_live = |part: PartId| {
+            let drawn =
+                (u64::from(part.number()) + 1 + 1000 * seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            !(drawn >> 40).is_multiple_of(one_in)
+        };
+        let largest = site.room(site.ground(), is_live).largest_piece() as u32;
+        for n in 1..=90 {
+            for share in [0, 600_000, 1_000_000] {
+                let wanted = Partition { collective: Collective::AllReduce, ..wanted(n, share) };
+                let ground = site.ground();
+                let chosen = choose(site, ground, is_live, is_live, &wanted, Policy::Polyomino);
+                assert_eq!(chosen.is_some(), n <= largest, "seed {seed}, {n} parts, {share}");
+                n_slow += u32::from(chosen.is_some_and(|it| SLOWDOWN_MAX < it.score.slowdown));
+            }
+        }
+    }
+    assert!(50 < n_slow, "{n_slow}: too few that would have waited for ever");
 }
 
 #[test]
@@ -50,10 +87,10 @@ fn a_set_does_not_cross_where_no_cable_is_left() {
     }
     let all = |_: PartId| true;
     let wanted_32 = wanted(32, 0);
-    let chosen = choose(&site, &ground, all, &wanted_32, Policy::Polyomino).unwrap();
+    let chosen = choose(&site, &ground, all, all, &wanted_32, Policy::Polyomino).unwrap();
     let is_north = |it: &PartId| it.number() < 32;
     assert!(chosen.parts.iter().all(is_north) || !chosen.parts.iter().any(is_north));
-    assert_eq!(choose(&site, &ground, all, &wanted(33, 0), Policy::Polyomino), None);
+    assert_eq!(choose(&site, &ground, all, all, &wanted(33, 0), Policy::Polyomino), None);
 }
 
 /// A board with one neighbour halves an all-reduce of boards: eight links end at its four chips.
@@ -163,8 +200,8 @@ fn the_timed_bound_is_below_the_exact_one_by_little() {
 #[test]
 fn the_best_of_a_size_is_what_a_square_reaches() {
     let site = site();
-    let chosen =
-        choose(&site, site.ground(), |_| true, &wanted(16, 1_000_000), Policy::Polyomino).unwrap();
+    let (all, wanted) = (|_: PartId| true, wanted(16, 1_000_000));
+    let chosen = choose(&site, site.ground(), all, all, &wanted, Policy::Polyomino).unwrap();
     assert_eq!((chosen.score.n_links, chosen.score.least), (24, 2));
     assert_eq!(chosen.score.slowdown, Ppm::new(1_000_000));
 }
@@ -179,7 +216,8 @@ fn the_share_of_its_time_that_a_job_communicates_flips_where_it_lies() {
     };
     let slowdown = |share| {
         let wanted = Partition { collective: Collective::AllReduce, ..wanted(12, share) };
-        let chosen = choose(&site, site.ground(), is_free, &wanted, Policy::Polyomino).unwrap();
+        let ground = site.ground();
+        let chosen = choose(&site, ground, is_free, |_| true, &wanted, Policy::Polyomino).unwrap();
         let is_in_gap = chosen.parts.iter().all(|it| it.number() < 16);
         (is_in_gap, chosen.score.n_links, chosen.score.slowdown.parts())
     };

@@ -112,9 +112,13 @@ impl<'r, 'g, const D: usize> Growth<'r, 'g, D> {
     fn corners(&mut self, cells: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
         let mut most = 0;
+        // Along an axis of one cell both sides of every cell are closed, which tells no corner from
+        // another; along each other axis a corner has one.
+        let n_flat = self.ground.grid().sides.iter().filter(|it| **it == 1).count();
+        let of_corner = (D + n_flat) as u8;
         for cell in cells {
             // Beyond a corner, more walls say no more.
-            let walls = self.walls(cell as u32).min(D as u8);
+            let walls = self.walls(cell as u32).min(of_corner);
             if most < walls {
                 most = walls;
                 found.clear();
@@ -330,6 +334,20 @@ mod tests {
                 if let Some(set) = &found.sturdy {
                     assert!(2 <= least(&ground, set), "seed {seed}: {set:?}");
                 }
+            }
+        }
+    }
+
+    /// A site has three axes, of which the boards of one floor need two.
+    #[test]
+    fn a_floor_of_a_grid_of_three_axes_is_a_grid_of_two() {
+        for seed in 0..100 {
+            let floor = Ground::whole(Grid::mesh([9, 8, 1]));
+            let free = scattered(72, seed, 15);
+            let plane = Ground::whole(Grid::mesh([9, 8]));
+            for n in 1..=72 {
+                let on_floor = find(&Room::of(&floor, |it| free[it]), n);
+                assert_eq!(on_floor, find(&Room::of(&plane, |it| free[it]), n), "{seed}: {n}");
             }
         }
     }
