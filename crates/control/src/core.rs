@@ -60,6 +60,11 @@ fn of_a_grid(sides: Option<[usize; 2]>) -> String {
     sides.map_or(String::new(), |[rows, columns]| format!(", a grid of {rows}x{columns}"))
 }
 
+/// Who else has real tasks, where a job's own are not too many alone.
+fn of_others(n: u32) -> String {
+    if n == 0 { String::new() } else { format!(" beside {n} of other jobs") }
+}
+
 /// What an accepted input made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
@@ -100,8 +105,8 @@ pub enum Refused {
     )]
     TooLarge { demand: Demand, n_parts: usize, sides: Option<[usize; 2]> },
     #[error(
-        "{demand} has {n} real tasks and {n_others} are of jobs that are not over; one server runs \
-         at most {max}"
+        "{demand} has {n} real tasks{}; one server runs at most {max}",
+        of_others(*n_others)
     )]
     TooManyTasks { demand: Demand, n: u32, n_others: u32, max: u32 },
     #[error("{n} jobs wait already; submit again when some have started")]

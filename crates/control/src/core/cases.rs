@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_model::fault::{Severity, Symptom, Target};
-use selvedge_model::id::{CaseId, JobId, NodeId, PartId};
+use selvedge_model::id::{CaseId, JobId, NodeId, PartId, PortId};
 use selvedge_model::job::{Hold, Place};
 use selvedge_model::unit::{Moment, Span};
 
@@ -52,7 +52,8 @@ impl Core {
         {
             severity = health::SILENT_SWITCH;
         }
-        if let Some(case) = self.case_over(target) {
+        let dark = || self.case_of_dark(target).filter(|_| symptom == Symptom::LinkDown);
+        if let Some(case) = self.case_over(target).or_else(dark) {
             self.grow(case, severity, symptom, value);
             return;
         }
@@ -94,7 +95,9 @@ impl Core {
                 && may_join(other.state)
                 && (other.n_tests, &other.taken_by) == (0, &None)
                 && since.since(other.opened) <= window
-                && (self.concerns(target, other.target) || self.is_at(other.target, target))
+                && (self.concerns(target, other.target)
+                    || self.is_at(other.target, target)
+                    || self.case_of_dark(other.target) == Some(case))
         };
         let open = self.state.open_cases.values().copied();
         for other in open.filter(is_its).collect::<Vec<_>>() {
@@ -134,6 +137,34 @@ impl Core {
             }
             Target::Part(_) | Target::Port(_) => None,
         }
+    }
+
+    /// The open case of the chip or machine that sends no light any more through the mirrors to an
+    /// end of `target`, if that is what is known of it.
+    fn case_of_dark(&self, target: Target) -> Option<CaseId> {
+        let Target::Link(link) = target else { return None };
+        let link = self.fabric.link(link);
+        let senders = [link.source, link.target].into_iter().filter_map(|it| self.beyond(it));
+        let mut cases = senders.filter_map(|it| self.case_around(self.fabric.node_of_port(it)));
+        cases.find(|it| {
+            let case = &self.state.cases[*it];
+            matches!(case.symptom, Symptom::MachineDown | Symptom::ChipFailed)
+                && self.out_at(case.target) == Some(*it)
+        })
+    }
+
+    /// The end beyond a circuit switch that light from `end` leaves at, as the switch was last
+    /// read.
+    pub fn beyond(&self, end: PortId) -> Option<PortId> {
+        let (switch, local) = self.fabric.port_local(self.fabric.peer_of(end)?);
+        let pairs = &self.state.switches.get(&switch)?.pairs;
+        let local = u16::try_from(local).ok()?;
+        let other = pairs.iter().find_map(|(&north, &south)| match local {
+            it if it == north => Some(south),
+            it if it == south => Some(north),
+            _ => None,
+        })?;
+        self.fabric.peer_of(self.fabric.port_at(switch, usize::from(other)))
     }
 
     /// The open case of a node, or of what holds it.

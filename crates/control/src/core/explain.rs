@@ -192,6 +192,25 @@ impl Core {
     }
 
     fn forecast_of(&self, job: JobId) -> Forecast {
+        let JobState::Queued { held: true, .. } = self.state.jobs[job].state else {
+            return self.forecast_of_free(job);
+        };
+        // Nobody knows when it is released, and what then would be is no more than a guess.
+        let release = Step::Release { job };
+        match self.forecast_of_free(job) {
+            Forecast::Now { .. } | Forecast::At { .. } => {
+                Forecast::Unknown { steps: vec![release] }
+            }
+            Forecast::Unknown { mut steps } => {
+                steps.insert(0, release);
+                Forecast::Unknown { steps }
+            }
+            never @ Forecast::Never { .. } => never,
+        }
+    }
+
+    /// The same, were it not held.
+    fn forecast_of_free(&self, job: JobId) -> Forecast {
         let rows = self.rows();
         let coming = self.coming(job);
         let comes = coming.iter().any(|it| it.1.job == job);

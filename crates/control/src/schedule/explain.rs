@@ -221,6 +221,11 @@ pub enum Forecast {
     At {
         /// When.
         at: Moment,
+        /// What happens just then by itself, after all else that it waits for: who leaves by a
+        /// limit, what is in use again, until when it was not tried.
+        after: Vec<Step>,
+        /// Whether others are then stopped for it.
+        preempts: bool,
     },
     /// When this has happened, for which there is no time: jobs without a limit end, what is out of
     /// use is brought back, and those who stand before it and cannot start themselves are held.
@@ -263,7 +268,7 @@ pub fn forecast(
         return Forecast::Now { place: start.place };
     }
     if let Some(played) = play(view, job, outages, coming, &[]) {
-        return Forecast::At { at: played.at };
+        return Forecast::At { at: played.at, after: played.after, preempts: played.preempts };
     }
     let played = |done: &[Step]| play(view, job, outages, coming, done);
     let mut steps = endless(view, job, coming);
@@ -304,6 +309,10 @@ fn endless(view: &View<'_>, job: JobId, coming: &[(Moment, Waiting<'_>)]) -> Vec
 /// How a job comes to start in thought.
 struct Played {
     at: Moment,
+    /// What happened last before it.
+    after: Vec<Step>,
+    /// Whether others are stopped for it.
+    preempts: bool,
     /// Who had to end for it that has no end of its own.
     ended: BTreeSet<JobId>,
 }
@@ -331,16 +340,16 @@ fn play(
         }
     }
     then.bring_back(back);
-    let mut ended = BTreeSet::new();
+    let (mut ended, mut after) = (BTreeSet::new(), Vec::new());
     loop {
         if then.settle(job) {
-            return Some(Played { at: then.now, ended });
+            return Some(Played { at: then.now, after, preempts: false, ended });
         }
         if view.means.preempt && then.stops_others_for(job) {
-            return Some(Played { at: then.now + view.stop_max, ended });
+            return Some(Played { at: then.now + view.stop_max, after, preempts: true, ended });
         }
         match then.next_event() {
-            Some(next) => then.go_on(next),
+            Some(next) => after = then.go_on(next),
             None => drop(ended.insert(then.end_one_of(&ends)?)),
         }
     }

@@ -11,7 +11,7 @@ use selvedge_model::job::{Hold, Place};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Moment, Span};
 
-use crate::schedule::explain::Outages;
+use crate::schedule::explain::{Outages, Step};
 use crate::schedule::{self, Busy, Plan, View, Waiting};
 use crate::state::PartState;
 
@@ -152,19 +152,24 @@ impl<'a> Supposed<'a> {
         ends.chain(returns).chain(comes).min().filter(|it| *it != Moment::NEVER)
     }
 
-    /// Lets time pass, and with it all that happens by itself.
-    pub(super) fn go_on(&mut self, to: Moment) {
-        self.pass(to);
+    /// Lets time pass, and with it all that happens by itself; returns what did.
+    pub(super) fn go_on(&mut self, to: Moment) -> Vec<Step> {
+        let gone = self.pass(to).into_iter();
+        let mut done: Vec<Step> = gone.map(|job| Step::End { job }).collect();
         let returning = &self.outages.returning;
         let due: Vec<Target> =
             returning.iter().filter(|(_, at)| **at <= to).map(|it| *it.0).collect();
+        let fresh = due.iter().filter(|it| !self.back.contains(it));
+        done.extend(fresh.map(|&target| Step::Return { target }));
         if due.iter().any(|it| !self.back.contains(it)) {
             self.bring_back(due);
         }
         while self.coming.last().is_some_and(|it| it.0 <= to) {
-            let (_, row) = self.coming.pop().expect("looked at above");
+            let (until, row) = self.coming.pop().expect("looked at above");
+            done.push(Step::Wait { until });
             self.join(row);
         }
+        done
     }
 
     /// A job joins those who wait.
@@ -180,12 +185,13 @@ impl<'a> Supposed<'a> {
         may.plan().preempts.iter().any(|it| it.1 == job)
     }
 
-    /// Time passes, and whoever has left by its limit is gone.
-    pub(super) fn pass(&mut self, to: Moment) {
+    /// Time passes, and whoever has left by its limit is gone; returns who.
+    pub(super) fn pass(&mut self, to: Moment) -> Vec<JobId> {
         self.now = self.now.max(to);
         let gone: Vec<JobId> =
             self.busy.iter().filter(|it| it.release_by <= to).map(|it| it.row.job).collect();
-        gone.into_iter().for_each(|job| self.end(job));
+        gone.iter().for_each(|&job| self.end(job));
+        gone
     }
 
     /// Runs passes until nothing more changes, or until `job` gets hardware; whether it did.

@@ -283,7 +283,7 @@ fn a_job_that_is_left_alone_starts_when_the_forecast_says() {
             .collect();
         let forecasts: Vec<(JobId, Moment)> = waiting
             .filter_map(|(job, _)| match world.core().explain(job).unwrap().forecast {
-                Some(Forecast::At { at }) => Some((job, at)),
+                Some(Forecast::At { at, .. }) => Some((job, at)),
                 _ => None,
             })
             .collect();

@@ -26,8 +26,11 @@ fn a_dry_run_says_now_or_when_or_after_what_or_never() {
 
     // One job with a limit: there is a time, however the rest stands.
     world.play("submit a 4x4x4 for=1h limit=2h firm\n run 1m");
-    let Forecast::At { at } = asked(&world, "4x4x12") else { panic!("it ends by its limit") };
+    let Forecast::At { at, after, .. } = asked(&world, "4x4x12") else {
+        panic!("it ends by its limit")
+    };
     assert!(Moment::START + Span::hours(2) <= at, "{at}");
+    assert_eq!(after, [Step::End { job: JobId::new(0) }]);
 
     // One without, one behind it that would let nobody pass, and a cube that somebody drains.
     world.play("submit b 4x4x4 for=9h firm\n run 1m\n drain ann cube2\n run 1m");
@@ -49,6 +52,33 @@ fn a_dry_run_says_now_or_when_or_after_what_or_never() {
     assert!(matches!(asked(&world, "4x4x12"), Forecast::At { .. }));
     world.play("run 2h");
     assert!(matches!(asked(&world, "4x4x12"), Forecast::Now { .. }));
+}
+
+/// Whoever holds a job releases it, or does not: no moment is named, however much room there is.
+#[test]
+fn nobody_knows_when_a_held_job_starts() {
+    let mut world = World::new(&pods(&[1]), Settings::simulated());
+    world.play("submit a 4x4x4 for=1h limit=2h firm\n submit b 4x4x4 for=1h limit=2h\n hold b");
+    let b = JobId::new(1);
+    let release = vec![Step::Release { job: b }];
+    let forecast = |world: &World| world.core.explain(b).unwrap().forecast.unwrap();
+    assert_eq!(forecast(&world), Forecast::Unknown { steps: release.clone() });
+    world.play("cancel a\n run 1m");
+    assert_eq!(forecast(&world), Forecast::Unknown { steps: release.clone() });
+    world.play("drain ann cube0\n run 1m");
+    let cube = Target::Part(world.core.fabric().part_named("cube0").unwrap());
+    let steps = vec![release[0], Step::Return { target: cube }];
+    assert_eq!(forecast(&world), Forecast::Unknown { steps });
+    world.play("undrain ann cube0\n release b\n run 1s");
+    match forecast(&world) {
+        // It is tested before it is used again.
+        Forecast::At { after, preempts: false, .. } => {
+            assert_eq!(after, [Step::Return { target: cube }]);
+        }
+        other => panic!("{other:?}"),
+    }
+    world.play("run 40m");
+    assert!(world.core.state().jobs[b].place.is_some());
 }
 
 /// Goal: a job that can never start itself, because the plant has shrunk, is named to those who
