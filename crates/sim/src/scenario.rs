@@ -1,18 +1,15 @@
 //! Scenarios: what is simulated, as a TOML file (docs/scenarios.md).
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+mod written;
 
 use selvedge_control::settings::Settings;
 use selvedge_model::unit::{Moment, Ppm, Span};
 
 use crate::device::Dials;
-use crate::fault::{FaultKind, Rates};
-use crate::limits;
-use crate::summary::{Summary, n_chips};
+use crate::fault::Rates;
+use crate::summary::{Summary, cell_of};
 use crate::trace::mix::{self, Mix};
-use crate::trace::{self, Scaled, TraceJob};
+use crate::trace::{self, Cell, Scaled, TraceJob};
 use crate::world::{Crashes, Happening, Planning, Setup, Syncs, World, WorldError};
 
 /// The newest format that is read.
@@ -100,33 +97,15 @@ pub struct Scenario {
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// Not TOML, or not a scenario's TOML.
-    #[error("{file} is no scenario")]
-    Toml {
-        /// Which file.
-        file: String,
-        /// Line, caret and what was wrong.
-        source: Box<toml::de::Error>,
-    },
-    /// Written for a newer version.
-    #[error("{file}: format {format} is newer than this program reads; it reads {FORMAT}")]
-    Newer {
-        /// Which file.
-        file: String,
-        /// As written.
-        format: u32,
-    },
-    /// A value that fits its type and nothing else.
-    #[error("{file}: {key} is {value:?}; {right}")]
-    Value {
-        /// Which file.
-        file: String,
-        /// Which key.
-        key: String,
-        /// As written.
-        value: String,
-        /// What would be right.
-        right: String,
+    /// The file is wrong somewhere.
+    #[error("{drawn}")]
+    Written {
+        /// The line, from 1 on.
+        line: u32,
+        /// The column in characters, from 1 on.
+        column: u32,
+        /// File, line and column, what is wrong, the line with a caret, what would be right.
+        drawn: String,
     },
     /// The caller has not read a file that the scenario names.
     #[error("{path} has not been read")]
@@ -229,18 +208,22 @@ pub fn setup(scenario: &Scenario) -> Result<Setup, ScenarioError> {
         planning: Planning::AtOnce,
         check_every: scenario.check_every,
     };
+    let names_things = scenario.events.iter().any(|(_, it)| it.path().is_some());
+    if names_things {
+        World::new(setup.clone())?.could_happen(&scenario.events)?;
+    }
     // How much the jobs are to be scaled depends on the plant, which the core reads.
-    let (n_chips, on_grid) = match scenario.plant {
-        PlantFrom::Pods { pods, cubes } => (64 * (pods * cubes) as u64, false),
+    let (cell, on_grid) = match scenario.plant {
+        PlantFrom::Pods { pods, cubes } => (Cell::of(pods as u64, 64 * cubes as u64), false),
         PlantFrom::File(_) | PlantFrom::Text(_) => {
             let world = World::new(setup.clone())?;
             let layout = world.core().layout();
             // Where every pod is a grid of boards, a job asks for its chips and not for a torus.
             let on_grid = layout.pools.ids().all(|it| layout.is_sited(it));
-            (n_chips(world.core()), on_grid)
+            (cell_of(world.core()), on_grid)
         }
     };
-    let jobs = jobs(scenario, n_chips)?;
+    let jobs = jobs(scenario, cell, on_grid)?;
     let submits = jobs.iter().map(|job| {
         let mut spec = trace::spec(job, scenario.seed);
         if on_grid {
@@ -253,17 +236,20 @@ pub fn setup(scenario: &Scenario) -> Result<Setup, ScenarioError> {
     Ok(setup)
 }
 
-fn jobs(scenario: &Scenario, n_chips: u64) -> Result<Vec<TraceJob>, ScenarioError> {
+fn jobs(scenario: &Scenario, cell: Cell, on_grid: bool) -> Result<Vec<TraceJob>, ScenarioError> {
     Ok(match &scenario.jobs {
         JobsFrom::Nowhere => Vec::new(),
         JobsFrom::Mix { n_jobs, load, scaled } => {
-            let mix = Mix { n_jobs: *n_jobs, n_chips, load: *load, scaled: *scaled };
+            let mix = Mix { n_jobs: *n_jobs, cell, load: *load, scaled: *scaled };
             mix::draw(scenario.seed, mix)
         }
         JobsFrom::Trace { name, text, load } => {
             let mut jobs = trace::parse(name, text)?;
+            if on_grid {
+                trace::by_size(&mut jobs);
+            }
             if let Some(load) = load {
-                trace::scale(&mut jobs, n_chips, *load, Scaled::Arrivals);
+                trace::scale(&mut jobs, cell, *load, Scaled::Arrivals);
             }
             jobs
         }
@@ -291,270 +277,9 @@ impl Scenario {
     /// Reads a scenario; `file` is its name for errors.
     ///
     /// # Errors
-    /// [`ScenarioError`].
+    /// [`ScenarioError::Written`].
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        let wrong_toml =
-            |source| ScenarioError::Toml { file: file.to_owned(), source: Box::new(source) };
-        // The format first: a newer file may have keys that we do not know.
-        let format: Format = toml::from_str(text).map_err(wrong_toml)?;
-        if FORMAT < format.format {
-            return Err(ScenarioError::Newer { file: file.to_owned(), format: format.format });
-        }
-        let written: Written = toml::from_str(text).map_err(wrong_toml)?;
-        let reader = Reader { file };
-        reader.scenario(written)
-    }
-}
-
-#[derive(Deserialize)]
-struct Format {
-    format: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    #[allow(dead_code, reason = "read before")]
-    format: u32,
-    name: String,
-    #[serde(default)]
-    seed: u64,
-    end: Option<String>,
-    plant: WrittenPlant,
-    jobs: Option<WrittenJobs>,
-    means: Option<WrittenMeans>,
-    #[serde(default)]
-    rates: BTreeMap<String, WrittenRate>,
-    #[serde(default = "yes")]
-    published_rates: bool,
-    #[serde(default)]
-    dials: BTreeMap<String, u32>,
-    #[serde(default)]
-    event: Vec<WrittenEvent>,
-}
-
-const fn yes() -> bool {
-    true
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenPlant {
-    file: Option<String>,
-    pods: Option<usize>,
-    cubes: Option<usize>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenJobs {
-    trace: Option<String>,
-    mix: Option<u64>,
-    load: Option<f64>,
-    scale: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenMeans {
-    #[serde(default = "yes")]
-    backfill: bool,
-    #[serde(default = "yes")]
-    preempt: bool,
-    #[serde(default = "yes")]
-    defragment: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenRate {
-    ppm_per_day: u32,
-    /// Where the figure is from, or "assumed".
-    source: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenEvent {
-    at: String,
-    fault: Option<String>,
-    clear: Option<String>,
-    drain: Option<String>,
-    undrain: Option<String>,
-    path: Option<String>,
-}
-
-struct Reader<'a> {
-    file: &'a str,
-}
-
-impl Reader<'_> {
-    fn scenario(&self, written: Written) -> Result<Scenario, ScenarioError> {
-        let moment = |key: &str, text: &str| {
-            let span = Span::parse(text)
-                .map_err(|_| self.wrong(key, text, "write a time such as 90s, 15m, 2h or 30d"))?;
-            Ok::<_, ScenarioError>(Moment::START + span)
-        };
-        let mut settings = Settings::simulated();
-        if let Some(means) = written.means {
-            settings.means.backfill = means.backfill;
-            settings.means.preempt = means.preempt;
-            settings.means.defragment = means.defragment;
-        }
-        if limits::EVENTS_MAX < written.event.len() {
-            let n = written.event.len().to_string();
-            let right = format!("write at most {} events", limits::EVENTS_MAX);
-            return Err(self.wrong("event", &n, &right));
-        }
-        let mut events = Vec::new();
-        for event in &written.event {
-            events.push((moment("event.at", &event.at)?, self.happening(event)?));
-        }
-        Ok(Scenario {
-            name: written.name,
-            seed: written.seed,
-            end: written.end.as_deref().map(|text| moment("end", text)).transpose()?,
-            plant: self.plant(written.plant)?,
-            jobs: written.jobs.map_or(Ok(JobsFrom::Nowhere), |it| self.jobs(it))?,
-            settings,
-            rates: self.rates(written.published_rates, &written.rates)?,
-            dials: self.dials(&written.dials)?,
-            events,
-            check_every: 10_000,
-        })
-    }
-
-    fn wrong(&self, key: &str, value: &str, right: &str) -> ScenarioError {
-        ScenarioError::Value {
-            file: self.file.to_owned(),
-            key: key.to_owned(),
-            value: value.to_owned(),
-            right: right.to_owned(),
-        }
-    }
-
-    fn plant(&self, written: WrittenPlant) -> Result<PlantFrom, ScenarioError> {
-        let in_range = |key: &str, n: usize, most: usize| {
-            let fits = (1..=most).contains(&n);
-            let right = format!("write a number from 1 to {most}");
-            if fits { Ok(n) } else { Err(self.wrong(key, &n.to_string(), &right)) }
-        };
-        match (written.file, written.pods, written.cubes) {
-            (Some(file), None, None) => Ok(PlantFrom::File(file)),
-            (Some(file), ..) => {
-                Err(self.wrong("plant.file", &file, "write a file, or pods and cubes, not both"))
-            }
-            (None, n_pods, cubes) => Ok(PlantFrom::Pods {
-                pods: in_range("plant.pods", n_pods.unwrap_or(1), 64)?,
-                cubes: in_range("plant.cubes", cubes.unwrap_or(64), 64)?,
-            }),
-        }
-    }
-
-    fn jobs(&self, written: WrittenJobs) -> Result<JobsFrom, ScenarioError> {
-        let load = written.load.map(|load| {
-            let fits = (0.001..=100.0).contains(&load);
-            let right = "write a load such as 0.85, from 0.001 to 100";
-            if fits {
-                Ok(Ppm::new((load * 1e6) as u32))
-            } else {
-                Err(self.wrong("jobs.load", &load.to_string(), right))
-            }
-        });
-        let load = load.transpose()?;
-        let scaled = match written.scale.as_deref() {
-            None | Some("arrivals") => Scaled::Arrivals,
-            Some("durations") => Scaled::Durations,
-            Some(other) => {
-                let right = "write \"arrivals\" or \"durations\"";
-                return Err(self.wrong("jobs.scale", other, right));
-            }
-        };
-        match (written.trace, written.mix) {
-            (Some(file), None) => Ok(JobsFrom::File { file, load }),
-            (None, Some(n_jobs)) if (1..=10_000_000).contains(&n_jobs) => {
-                Ok(JobsFrom::Mix { n_jobs, load: load.unwrap_or(Ppm::new(850_000)), scaled })
-            }
-            (None, Some(n)) => {
-                Err(self.wrong("jobs.mix", &n.to_string(), "write from 1 to 10000000 jobs"))
-            }
-            (trace, _) => {
-                let value = trace.unwrap_or_default();
-                Err(self.wrong("jobs.trace", &value, "write either a trace file or mix = N"))
-            }
-        }
-    }
-
-    fn rates(
-        &self,
-        published: bool,
-        written: &BTreeMap<String, WrittenRate>,
-    ) -> Result<Rates, ScenarioError> {
-        let mut rates = if published { Rates::published() } else { Rates::NONE };
-        for (word, rate) in written {
-            let key = format!("rates.{word}");
-            let kind = FaultKind::parse(word).ok_or_else(|| {
-                let known: Vec<&str> = FaultKind::ALL.iter().map(|it| it.word()).collect();
-                self.wrong(&key, word, &format!("write one of {}", known.join(", ")))
-            })?;
-            if rate.source.trim().is_empty() {
-                let right = "say where the figure is from, or write \"assumed\"";
-                return Err(self.wrong(&format!("{key}.source"), &rate.source, right));
-            }
-            rates = rates.with(kind, Ppm::new(rate.ppm_per_day));
-        }
-        Ok(rates)
-    }
-
-    fn dials(&self, written: &BTreeMap<String, u32>) -> Result<Dials, ScenarioError> {
-        let mut dials = Dials::QUIET;
-        for (word, &ppm) in written {
-            let key = format!("dials.{word}");
-            if 1_000_000 < ppm {
-                return Err(self.wrong(&key, &ppm.to_string(), "write at most 1000000 (always)"));
-            }
-            let dial = match word.as_str() {
-                "lose_ppm" => &mut dials.lose,
-                "echo_ppm" => &mut dials.echo,
-                "untrained_ppm" => &mut dials.untrained,
-                "stubborn_ppm" => &mut dials.stubborn,
-                "fail_ppm" => &mut dials.fail,
-                "botch_ppm" => &mut dials.botch,
-                _ => {
-                    let right = "write one of lose_ppm, echo_ppm, untrained_ppm, stubborn_ppm, \
-                                 fail_ppm, botch_ppm";
-                    return Err(self.wrong(&key, word, right));
-                }
-            };
-            *dial = Ppm::new(ppm);
-        }
-        Ok(dials)
-    }
-
-    fn happening(&self, event: &WrittenEvent) -> Result<Happening, ScenarioError> {
-        match (&event.fault, &event.clear, &event.drain, &event.undrain) {
-            (Some(word), None, None, None) => {
-                let kind = FaultKind::parse(word).ok_or_else(|| {
-                    let known: Vec<&str> = FaultKind::ALL.iter().map(|it| it.word()).collect();
-                    let right = format!("write one of {}", known.join(", "));
-                    self.wrong("event.fault", word, &right)
-                })?;
-                Ok(Happening::Fault { kind, path: event.path.clone() })
-            }
-            (None, Some(path), None, None) => {
-                Ok(Happening::Clear { path: (path != "all").then(|| path.clone()) })
-            }
-            (None, None, Some(path), None) => {
-                Ok(Happening::Drain { path: path.clone(), undo: false })
-            }
-            (None, None, None, Some(path)) => {
-                Ok(Happening::Drain { path: path.clone(), undo: true })
-            }
-            _ => {
-                let right = "write exactly one of fault, clear, drain, undrain";
-                Err(self.wrong("event", &event.at, right))
-            }
-        }
+        written::parse(file, text)
     }
 }
 

@@ -8,6 +8,7 @@ use selvedge_model::fabric::Role;
 use selvedge_model::unit::{Moment, Span};
 
 use crate::tally::Availability;
+use crate::trace::Cell;
 use crate::world::World;
 
 /// How jobs ended; the five after the first add up to it.
@@ -156,7 +157,7 @@ impl World {
         }
         let n_over = counts.finished + counts.failed + counts.refused + counts.cancelled;
         counts.lost = tally.n_submitted.saturating_sub(n_over);
-        let chips = n_chips(core) as f64;
+        let chips = cell_of(core).n_chips as f64;
         Summary {
             seed,
             digest: format!("{:016x}", core.digest() ^ tally.running),
@@ -189,12 +190,19 @@ impl World {
     }
 }
 
-/// Chips of all parts that jobs run on.
-pub fn n_chips(core: &Core) -> u64 {
+/// How many chips there are, and how many in the largest pod.
+pub fn cell_of(core: &Core) -> Cell {
     let fabric = core.fabric();
+    let seats = |id| match fabric.template_of(id) {
+        it if it.role == Role::Compute => it.seats().len() as u64,
+        _ => 0,
+    };
     let parts = fabric.parts().pairs().filter(|(_, part)| !part.retired);
-    let roles = parts.map(|(id, _)| fabric.template_of(id));
-    roles.filter(|it| it.role == Role::Compute).map(|it| it.seats().len() as u64).sum()
+    let pods = core.layout().pools.iter();
+    Cell {
+        n_chips: parts.map(|(id, _)| seats(id)).sum(),
+        largest_pod: pods.map(|it| it.iter().map(|&id| seats(id)).sum()).max().unwrap_or(0),
+    }
 }
 
 fn n_seats(core: &Core, job: selvedge_model::id::JobId) -> u32 {

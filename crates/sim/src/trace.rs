@@ -27,6 +27,8 @@ pub struct TraceJob {
     pub shape: String,
     /// How many chips that are.
     pub n_chips: u64,
+    /// How many it needs: of a job of a Clos cluster its size, of any other all of its slice.
+    pub size: u64,
     /// How long it runs on healthy hardware.
     pub duration: Span,
 }
@@ -249,27 +251,26 @@ fn job(
     }
     // Shares of a GPU take a whole one.
     let size_number = size_number.ceil() as u64;
-    let (shape, n_chips) = match topology {
-        "CLOS" => {
-            let shape = shapes.entry(size_number).or_insert_with(|| holding(size_number));
-            (shape.clone(), chips_of(shape, size_number))
-        }
+    let shape = match topology {
+        "CLOS" => shapes.entry(size_number).or_insert_with(|| holding(size_number)).clone(),
         "T3D_NT" | "T3D_T" if !has_sides(shape) => {
             return Err(wrong("shape", shape, "write three sides in chips, such as 4x4x8"));
         }
-        "T3D_NT" => (shape.to_owned(), chips_of(shape, size_number)),
-        "T3D_T" => (format!("{shape}_twisted"), chips_of(shape, size_number)),
+        "T3D_NT" => shape.to_owned(),
+        "T3D_T" => format!("{shape}_twisted"),
         _ => {
             let right = "write CLOS, T3D_NT (a torus) or T3D_T (a twisted one)";
             return Err(wrong("topology", topology, right));
         }
     };
+    let n_chips = chips_of(&shape, size_number);
     Ok(TraceJob {
         number: whole(number)
             .ok_or_else(|| wrong("job id", number, "write a whole number, 0 or more"))?,
         at: seconds("arrival time", arrival)?,
         shape,
         n_chips,
+        size: if topology == "CLOS" { size_number } else { n_chips },
         duration: seconds("duration", duration)?,
     })
 }
@@ -287,14 +288,31 @@ fn chips_of(shape: &str, otherwise: u64) -> u64 {
     Shape::parse(shape).map_or(otherwise, |(shape, _)| u64::from(shape.n_chips()))
 }
 
-/// The load that jobs offer to `n_chips`: chip-seconds asked for in the time until the last one
-/// arrives, by what there is.  Only for reports and for scaling.
-pub fn load(jobs: &[TraceJob], n_chips: u64) -> f64 {
-    let fits = |job: &&TraceJob| job.n_chips <= n_chips;
+/// How large a plant is, for whoever offers it jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// All its chips.
+    pub n_chips: u64,
+    /// Those of its largest pod, as no job spans two.
+    pub largest_pod: u64,
+}
+
+impl Cell {
+    /// A plant of `n_pods` equal pods.
+    pub const fn of(n_pods: u64, chips_each: u64) -> Self {
+        Self { n_chips: n_pods * chips_each, largest_pod: chips_each }
+    }
+}
+
+/// The load that jobs offer to `cell`: chip-seconds asked for in the time until the last one
+/// arrives, by what there is.  What no pod holds is refused, and so is no load.  Only for reports
+/// and for scaling.
+pub fn load(jobs: &[TraceJob], cell: Cell) -> f64 {
+    let fits = |job: &&TraceJob| job.n_chips <= cell.largest_pod;
     let work: f64 =
         (jobs.iter().filter(fits)).map(|job| job.n_chips as f64 * job.duration.as_secs_f64()).sum();
     let span = jobs.last().map_or(0.0, |job| job.at.as_secs_f64());
-    if span == 0.0 { 0.0 } else { work / (span * n_chips as f64) }
+    if span == 0.0 { 0.0 } else { work / (span * cell.n_chips as f64) }
 }
 
 /// What [`scale`] changes.
@@ -306,10 +324,10 @@ pub enum Scaled {
     Durations,
 }
 
-/// Scales jobs so that they offer `wanted` to `n_chips`; jobs without load stay as they are.
-pub fn scale(jobs: &mut [TraceJob], n_chips: u64, wanted: Ppm, what: Scaled) {
+/// Scales jobs so that they offer `wanted` to `cell`; jobs without load stay as they are.
+pub fn scale(jobs: &mut [TraceJob], cell: Cell, wanted: Ppm, what: Scaled) {
     let wanted = f64::from(wanted.parts()) / 1e6;
-    let offered = load(jobs, n_chips);
+    let offered = load(jobs, cell);
     if offered == 0.0 || wanted == 0.0 {
         return;
     }
@@ -329,10 +347,18 @@ const LIMIT_MIN: Span = Span::mins(1);
 /// is not preempted, batch and best effort are.
 const CLASSES: [(u8, bool, u64); 3] = [(7, false, 20), (5, true, 60), (2, true, 20)];
 
+/// Lets each job hold what it needs and no more, as on a grid of boards, where no shape of a pod
+/// is the next larger one.
+pub fn by_size(jobs: &mut [TraceJob]) {
+    for job in jobs {
+        job.n_chips = job.size;
+    }
+}
+
 /// What a job asks for on a grid of boards: its chips, joined.
 pub fn load_of(job: &TraceJob) -> Demand {
     Demand::Load(Box::new(Load {
-        chips: u32::try_from(job.n_chips).unwrap_or(u32::MAX),
+        chips: u32::try_from(job.size).unwrap_or(u32::MAX),
         memory_gib: 0,
         // Assumed: no trace says how much its jobs communicate.
         communication: Ppm::new(300_000),
@@ -528,15 +554,24 @@ mod tests {
             at: Span::hours(at),
             shape: "4x4x4".into(),
             n_chips: chips,
+            size: chips,
             duration: Span::hours(hours),
         };
         let jobs = vec![job(0, 0, 64, 10), job(1, 5, 64, 10), job(2, 10, 128, 5)];
-        assert_eq!(load(&jobs, 128), 1.5);
+        assert_eq!(load(&jobs, Cell::of(1, 128)), 1.5);
         for what in [Scaled::Arrivals, Scaled::Durations] {
             let mut jobs = jobs.clone();
-            scale(&mut jobs, 128, Ppm::new(850_000), what);
-            assert!((load(&jobs, 128) - 0.85).abs() < 1e-9, "{what:?}");
+            scale(&mut jobs, Cell::of(1, 128), Ppm::new(850_000), what);
+            assert!((load(&jobs, Cell::of(1, 128)) - 0.85).abs() < 1e-9, "{what:?}");
         }
+        // In a plant of two pods, neither of which holds the large job, it is refused: no load.
+        let cell = Cell::of(2, 64);
+        assert_eq!(load(&jobs, cell), 1.0);
+        let mix =
+            mix::Mix { n_jobs: 2000, cell, load: Ppm::new(700_000), scaled: Scaled::Arrivals };
+        let drawn = mix::draw(3, mix);
+        assert!(drawn.iter().all(|it| it.n_chips <= 64));
+        assert!((load(&drawn, cell) - 0.7).abs() < 1e-6);
     }
 
     #[test]
@@ -548,6 +583,7 @@ mod tests {
                 at: Span::ZERO,
                 shape: "4x4x4".into(),
                 n_chips: 64,
+                size: 64,
                 duration: Span::secs(1000),
             };
             let spec = spec(&job, 1);

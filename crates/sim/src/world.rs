@@ -22,13 +22,14 @@ use selvedge_control::output::{Command, Output, Request};
 use selvedge_control::planted::Defect;
 use selvedge_control::schedule::defragment::question::Question;
 use selvedge_control::settings::Settings;
+use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
 use selvedge_model::job::JobSpec;
 use selvedge_model::unit::{Moment, Ppm, Span};
 
 use crate::device::{Dials, Plant};
 use crate::dice::Dice;
-use crate::fault::{FaultKind, FaultSpec, Rates};
+use crate::fault::{FaultError, FaultKind, FaultSpec, Rates};
 use crate::order::OrderKind;
 use crate::rule::book::Deed;
 use crate::rule::{Rules, Violation};
@@ -92,6 +93,17 @@ pub enum Happening {
         /// Whether it is taken back.
         undo: bool,
     },
+}
+
+impl Happening {
+    /// What it names of the plant.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            Self::Submit(_) | Self::Ask { .. } => None,
+            Self::Fault { path, .. } | Self::Clear { path } => path.as_deref(),
+            Self::Drain { path, .. } => Some(path),
+        }
+    }
 }
 
 /// When records become durable.
@@ -180,8 +192,14 @@ pub enum WorldError {
         path: String,
     },
     /// A fault of the scenario that cannot happen.
-    #[error("the scenario's fault cannot be injected")]
-    Fault(#[from] crate::fault::FaultError),
+    #[error("the scenario's fault at {at} cannot be injected")]
+    Fault {
+        /// When it is to happen.
+        at: Moment,
+        /// Why not.
+        #[source]
+        source: FaultError,
+    },
 }
 
 /// What a client waits for.
@@ -509,11 +527,27 @@ impl World {
         }
     }
 
+    fn find(&self, path: &str) -> Result<Target, WorldError> {
+        let found = self.commit.core().fabric().find(path);
+        found.ok_or_else(|| WorldError::NoPath { path: path.to_owned() })
+    }
+
+    /// Whether all that `events` name is there, and can have what is to happen to it.
+    pub(crate) fn could_happen(&self, events: &[(Moment, Happening)]) -> Result<(), WorldError> {
+        let mut plant = self.plant.clone();
+        for (at, event) in events {
+            let Some(path) = event.path() else { continue };
+            let target = Some(self.find(path)?);
+            let Happening::Fault { kind, .. } = *event else { continue };
+            match plant.inject(self.now, FaultSpec { kind, target }) {
+                Ok(_) | Err(FaultError::Stands { .. }) => (),
+                Err(source) => return Err(WorldError::Fault { at: *at, source }),
+            }
+        }
+        Ok(())
+    }
+
     fn happen(&mut self, happening: Happening) -> Result<(), WorldError> {
-        let find = |world: &Self, path: &str| {
-            let found = world.commit.core().fabric().find(path);
-            found.ok_or_else(|| WorldError::NoPath { path: path.to_owned() })
-        };
         match happening {
             Happening::Submit(spec) => {
                 self.tally.n_submitted += 1;
@@ -523,22 +557,22 @@ impl World {
                 self.offer(Input::Ask { by, what });
             }
             Happening::Fault { kind, path } => {
-                let target = path.map(|path| find(self, &path)).transpose()?;
+                let target = path.map(|path| self.find(&path)).transpose()?;
                 match self.plant.inject(self.now, FaultSpec { kind, target }) {
-                    Ok(_) => (),
-                    // A drawn fault may find everything broken; a named one must be possible.
+                    // A drawn fault may find all broken, and a named one what it would break.
+                    Ok(_) | Err(FaultError::Stands { .. }) => (),
                     Err(_) if target.is_none() => (),
-                    Err(err) => return Err(err.into()),
+                    Err(source) => return Err(WorldError::Fault { at: self.now, source }),
                 }
             }
             Happening::Clear { path: None } => self.plant.clear_all(self.now),
             Happening::Clear { path: Some(path) } => {
-                let target = find(self, &path)?;
+                let target = self.find(&path)?;
                 // The crew may have been there first.
                 let _n_cleared = self.plant.clear(self.now, target);
             }
             Happening::Drain { path, undo } => {
-                let target = find(self, &path)?;
+                let target = self.find(&path)?;
                 let what = match undo {
                     false => Ask::Drain { target, why: "scenario".to_owned() },
                     true => Ask::Undrain { target },

@@ -353,13 +353,23 @@ fn diff_page(changes: &[Change]) -> String {
 
 /// The plant in a file, and its fabric.
 pub(crate) fn load(path: &Path) -> Outcome<(Plant, Fabric)> {
+    let (_, plant, fabric) = read_all(path)?;
+    Ok((plant, fabric))
+}
+
+/// A plant file's text, which a plant can be built of.
+pub(crate) fn sound_text(path: &Path) -> Outcome<String> {
+    Ok(read_all(path)?.0)
+}
+
+fn read_all(path: &Path) -> Outcome<(String, Plant, Fabric)> {
     let text = read(path)?;
     let name = path.display().to_string();
     let plant = Plant::parse(&name, &text).map_err(|errors| faults(&name, &errors))?;
     let fabric = selvedge_family::build(&plant).map_err(|error| {
         Failure::new(error.show(&name, &text)).within(format!("{name} is no plant"))
     })?;
-    Ok((plant, fabric))
+    Ok((text, plant, fabric))
 }
 
 /// A plant file with the topology files that it names in it.

@@ -251,7 +251,7 @@ fn scenario_of(args: &Sim) -> Outcome<Scenario> {
         scenario.seed = seed;
     }
     if let Some(path) = &args.plant {
-        scenario.plant = PlantFrom::Text(plant::read(path)?);
+        scenario.plant = PlantFrom::Text(plant::sound_text(path)?);
     } else if args.cubes.is_some() || args.pods.is_some() {
         let (pods, cubes) = (args.pods.unwrap_or(1), args.cubes.unwrap_or(64));
         scenario.plant = PlantFrom::Pods { pods: pods as usize, cubes: cubes as usize };
@@ -323,7 +323,7 @@ pub(crate) fn read_scenario(path: &Path) -> Outcome<Scenario> {
     // Files that it names lie beside it.
     let beside = |file: &str| path.parent().unwrap_or(Path::new("")).join(file);
     if let PlantFrom::File(file) = &scenario.plant {
-        scenario.plant = PlantFrom::Text(plant::read(&beside(file))?);
+        scenario.plant = PlantFrom::Text(plant::sound_text(&beside(file))?);
     }
     if let JobsFrom::File { file, load } = &scenario.jobs {
         let (name, text) = (file.clone(), read(&beside(file))?);

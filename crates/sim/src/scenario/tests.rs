@@ -1,13 +1,10 @@
 use super::*;
-use crate::fault::FaultSpec;
+use crate::fault::{FaultKind, FaultSpec};
 use expect_test::{Expect, expect};
 use selvedge_model::id::JobId;
 
 fn check(text: &str, expect: Expect) {
-    let err = Scenario::parse("s.toml", text).unwrap_err();
-    // The text of the error and of its cause, each once.
-    let cause = std::error::Error::source(&err).map(|it| format!("\n{it}"));
-    expect.assert_eq(&format!("{err}{}", cause.unwrap_or_default()));
+    expect.assert_eq(&Scenario::parse("s.toml", text).unwrap_err().to_string());
 }
 
 const HEAD: &str = "format = 1\nname = \"t\"\n[plant]\ncubes = 4\n";
@@ -32,43 +29,200 @@ fn a_scenario_says_plant_jobs_rates_and_events() {
 }
 
 #[test]
-fn errors_name_the_key_and_what_would_be_right() {
-    check("format = 9\n", expect!["s.toml: format 9 is newer than this program reads; it reads 1"]);
+fn errors_name_the_place_and_what_would_be_right() {
+    check(
+        "format = 9\n",
+        expect![[r#"
+        s.toml:1:10: format 9 is newer than this program reads
+         1 | format = 9
+           |          ^
+           right: format = 1, or a newer program"#]],
+    );
     check(
         &format!("{HEAD}[rates.gremlins]\nppm_per_day = 1\nsource = \"x\"\n"),
-        expect![[
-            r#"s.toml: rates.gremlins is "gremlins"; write one of machine_down, chip_failed, pcie_degraded, link_down, link_flapping, link_degraded, switch_down, port_failed, port_loss_high, latent_intent, latent_exercise, miswired, silent, foreign_change"#
-        ]],
+        expect![[r#"
+            s.toml:5:8: rates knows no fault called "gremlins"
+             5 | [rates.gremlins]
+               |        ^^^^^^^^
+               right: one of machine_down, chip_failed, pcie_degraded, link_down, link_flapping, link_degraded, switch_down, port_failed, port_loss_high, latent_intent, latent_exercise, miswired, silent, foreign_change"#]],
     );
     check(
         &format!("{HEAD}[rates.silent]\nppm_per_day = 1\nsource = \"\"\n"),
-        expect![[
-            r#"s.toml: rates.silent.source is ""; say where the figure is from, or write "assumed""#
-        ]],
+        expect![[r#"
+            s.toml:7:10: rates.silent.source is empty
+             7 | source = ""
+               |          ^^
+               right: where the figure is from, or "assumed""#]],
     );
     check(
         &format!("{HEAD}[[event]]\nat = \"soon\"\nclear = \"all\"\n"),
-        expect![[r#"s.toml: event.at is "soon"; write a time such as 90s, 15m, 2h or 30d"#]],
+        expect![[r#"
+            s.toml:6:6: event.at is "soon"
+             6 | at = "soon"
+               |      ^^^^^^
+               right: a time such as 90s, 15m, 2h or 30d"#]],
     );
     check(
         &format!("{HEAD}[[event]]\nat = \"1h\"\n"),
-        expect![[r#"s.toml: event is "1h"; write exactly one of fault, clear, drain, undrain"#]],
+        expect![[r#"
+            s.toml:5:1: this event says nothing that happens
+             5 | [[event]]
+               | ^^^^^^^^^
+               right: exactly one of fault, clear, drain, undrain"#]],
     );
     check(
         "format = 1\nname = \"t\"\n[plant]\ncubes = 65\n",
-        expect![[r#"s.toml: plant.cubes is "65"; write a number from 1 to 64"#]],
+        expect![[r#"
+            s.toml:4:9: plant.cubes is 65
+             4 | cubes = 65
+               |         ^^
+               right: a number from 1 to 64"#]],
     );
     check(
         "format = 1\nname = \"t\"\nwarp = 9\n[plant]\n",
         expect![[r#"
-        s.toml is no scenario
-        TOML parse error at line 3, column 1
-          |
-        3 | warp = 9
-          | ^^^^
-        unknown field `warp`, expected one of `format`, `name`, `seed`, `end`, `plant`, `jobs`, `means`, `rates`, `published_rates`, `dials`, `event`
-    "#]],
+            s.toml:3:1: unknown field `warp`
+             3 | warp = 9
+               | ^^^^
+               right: one of `format`, `name`, `seed`, `end`, `plant`, `jobs`, `means`, `rates`, `published_rates`, `dials`, `event`"#]],
     );
+}
+
+#[test]
+fn errors_of_values_that_exclude_one_another_stand_at_their_place() {
+    check(
+        &format!("{HEAD}[jobs]\nload = 0.5\n"),
+        expect![[r#"
+        s.toml:5:1: jobs has neither a trace nor a mix
+         5 | [jobs]
+           | ^^^^^^
+           right: trace = "FILE", or mix = N"#]],
+    );
+    check(
+        &format!("{HEAD}[jobs]\ntrace = \"t.csv\"\nmix = 3\n"),
+        expect![[r#"
+        s.toml:6:9: jobs.trace stands beside jobs.mix
+         6 | trace = "t.csv"
+           |         ^^^^^^^
+           right: a trace, or a mix"#]],
+    );
+    check(
+        &format!("{HEAD}[jobs]\ntrace = \"t.csv\"\nscale = \"durations\"\n"),
+        expect![[r#"
+        s.toml:7:9: a trace keeps its durations
+         7 | scale = "durations"
+           |         ^^^^^^^^^^^
+           right: "arrivals", which load then scales"#]],
+    );
+    check(
+        &format!("{HEAD}[jobs]\nmix = 3\nload = 1000\n"),
+        expect![[r#"
+        s.toml:7:8: jobs.load is 1000
+         7 | load = 1000
+           |        ^^^^
+           right: a load such as 0.85, from 0.001 to 100"#]],
+    );
+    check(
+        &format!("{HEAD}file = \"p.toml\"\n"),
+        expect![[r#"
+        s.toml:5:8: plant.file stands beside pods or cubes
+         5 | file = "p.toml"
+           |        ^^^^^^^^
+           right: a file, or pods and cubes"#]],
+    );
+    check(
+        &format!("{HEAD}[dials]\nlose_ppm = 1000001\n"),
+        expect![[r#"
+        s.toml:6:12: dials.lose_ppm is 1000001
+         6 | lose_ppm = 1000001
+           |            ^^^^^^^
+           right: at most 1000000 (always)"#]],
+    );
+    check(
+        &format!("{HEAD}[dials]\nluck = 1\n"),
+        expect![[r#"
+        s.toml:6:1: there is no dial called "luck"
+         6 | luck = 1
+           | ^^^^
+           right: one of lose_ppm, echo_ppm, untrained_ppm, stubborn_ppm, fail_ppm, botch_ppm"#]],
+    );
+    check(
+        &format!("{HEAD}[[event]]\nat = \"1h\"\nclear = \"x5\"\ndrain = \"x5\"\n"),
+        expect![[r#"
+            s.toml:5:1: this event says 2 things that happen
+             5 | [[event]]
+               | ^^^^^^^^^
+               right: exactly one of fault, clear, drain, undrain"#]],
+    );
+    check(
+        &format!("{HEAD}[[event]]\nat = \"1h\"\ndrain = \"x5\"\npath = \"x5\"\n"),
+        expect![[r#"
+            s.toml:8:8: event.path stands without a fault
+             8 | path = "x5"
+               |        ^^^^
+               right: the path as the value of clear, drain or undrain"#]],
+    );
+    check(
+        "format = 1\nseed = \"one\"\nname = \"t\"\n",
+        expect![[r#"
+            s.toml:2:8: invalid type: string "one"
+             2 | seed = "one"
+               |        ^^^^^
+               right: a whole number, not below 0"#]],
+    );
+    check(
+        "format = 1\n",
+        expect![[r#"
+            s.toml: missing field `name`
+              right: a line with `name`; docs/scenarios.md says what a scenario may hold"#]],
+    );
+    check(
+        "name = \"t\"\n",
+        expect![[r#"
+            s.toml: missing field `format`
+              right: a line with `format`; docs/scenarios.md says what a scenario may hold"#]],
+    );
+    check(
+        "",
+        expect![[r#"
+            s.toml: missing field `format`
+              right: a line with `format`; docs/scenarios.md says what a scenario may hold"#]],
+    );
+    check(
+        "format = 1\nname = t\n",
+        expect![[r#"
+            s.toml:2:8: invalid boolean
+             2 | name = t
+               |        ^
+               right: true, false, or a text in quotes"#]],
+    );
+}
+
+#[test]
+fn what_events_name_is_looked_for_before_anything_runs() {
+    let refused = |event: &str| {
+        let text = format!("{HEAD}[[event]]\nat = \"900d\"\n{event}\n");
+        let error = setup(&Scenario::parse("s.toml", &text).unwrap()).unwrap_err();
+        let cause = std::error::Error::source(&error).map(|it| format!(": {it}"));
+        format!("{error}{}", cause.unwrap_or_default())
+    };
+    let no_cube9 = "the plant has no \"cube9\"; `selvedge plant show` lists what there is";
+    assert_eq!(refused("drain = \"cube9\""), no_cube9);
+    assert_eq!(refused("clear = \"cube9\""), no_cube9);
+    assert_eq!(refused("fault = \"chip_failed\"\npath = \"cube9\""), no_cube9);
+    let wrong = refused("fault = \"machine_down\"\npath = \"x5\"");
+    assert!(wrong.contains("machine_down cannot happen to x5; it takes"), "{wrong}");
+    let twice = "fault = \"machine_down\"\npath = \"cube1/m05\"";
+    let text = format!("{HEAD}[[event]]\nat = \"1h\"\n{twice}\n[[event]]\nat = \"2h\"\n{twice}\n");
+    setup(&Scenario::parse("s.toml", &text).unwrap()).unwrap();
+}
+
+#[test]
+fn a_scenario_without_a_plant_is_about_one_full_pod() {
+    let scenario = Scenario::parse("s.toml", "format = 1\nname = \"t\"\n").unwrap();
+    assert_eq!(scenario.plant, PlantFrom::Pods { pods: 1, cubes: 64 });
+    let scenario = Scenario::parse("s.toml", "format = 1\nname = \"t\"\n[plant]\n").unwrap();
+    assert_eq!(scenario.plant, PlantFrom::Pods { pods: 1, cubes: 64 });
 }
 
 /// Goal: an attempt's end never ends the next attempt.  Method: a crowded pod whose jobs are put
@@ -172,6 +326,7 @@ fn switches_that_fall_silent_under_running_jobs_interrupt_none_of_them() {
             at: Span::secs(1),
             shape: shape.to_owned(),
             n_chips: 64,
+            size: 64,
             duration: Span::hours(8),
         };
         let mut spec = trace::spec(&job, 1);
@@ -245,6 +400,7 @@ fn a_miswired_nic_of_a_host_is_found_before_a_job_starts() {
         at: Span::mins(2),
         shape: String::new(),
         n_chips: 16,
+        size: 16,
         duration: Span::mins(10),
     };
     let mut spec = trace::spec(&job, 1);

@@ -362,6 +362,7 @@ mod tests {
             at: Span::secs(at),
             shape: shape.to_owned(),
             n_chips: 0,
+            size: 0,
             duration: Span::hours(hours),
         };
         // Four slices of a quarter each; the first and the third leave, and a half is asked for.

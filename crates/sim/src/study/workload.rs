@@ -163,7 +163,7 @@ fn between(points: &[[u64; 4]], dice: &mut Dice) -> Span {
 pub fn of_trace(jobs: &[TraceJob], comes_in_time: bool) -> Vec<Task> {
     let task = |it: &TraceJob| Task {
         at: if comes_in_time { it.at } else { Span::ZERO },
-        n_boards: boards(it.n_chips),
+        n_boards: boards(it.size),
         sides: None,
         service: it.duration,
     };

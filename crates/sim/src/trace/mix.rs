@@ -8,7 +8,7 @@ use selvedge_family::torus::shape::Shape;
 use selvedge_model::unit::{Ppm, Span};
 
 use crate::dice::Dice;
-use crate::trace::{Scaled, TraceJob, scale};
+use crate::trace::{Cell, Scaled, TraceJob, scale};
 
 const SLICES: &str = include_str!("../../data/slices.csv");
 const ARRIVALS: &str = include_str!("../../data/arrivals.csv");
@@ -63,8 +63,8 @@ fn duration(percentiles: &[Span], dice: &mut Dice) -> Span {
 pub struct Mix {
     /// How many.
     pub n_jobs: u64,
-    /// For a plant of so many chips; shapes that it cannot hold are drawn again.
-    pub n_chips: u64,
+    /// For which plant; shapes that none of its pods holds are drawn again.
+    pub cell: Cell,
     /// The load that they are to offer.
     pub load: Ppm,
     /// What is scaled to that end.
@@ -79,7 +79,7 @@ pub fn draw(seed: u64, mix: Mix) -> Vec<TraceJob> {
         rows(DURATIONS).map(|(_, seconds)| Span::secs(number(seconds))).collect();
     let (mut shape_dice, mut gap_dice) = (Dice::new(seed, "shapes"), Dice::new(seed, "arrivals"));
     let mut duration_dice = Dice::new(seed, "durations");
-    let fits = |shape: &Shape| u64::from(shape.n_chips()) <= mix.n_chips;
+    let fits = |shape: &Shape| u64::from(shape.n_chips()) <= mix.cell.largest_pod;
     assert!(shapes.rows.iter().any(|(shape, _)| fits(shape)), "a plant holds a chip at least");
     let mut at = Span::ZERO;
     let mut jobs: Vec<TraceJob> = (0..mix.n_jobs)
@@ -91,10 +91,10 @@ pub fn draw(seed: u64, mix: Mix) -> Vec<TraceJob> {
             }
             let duration = duration(&percentiles, &mut duration_dice);
             let n_chips = u64::from(shape.n_chips());
-            TraceJob { number, at, shape: shape.to_string(), n_chips, duration }
+            TraceJob { number, at, shape: shape.to_string(), n_chips, size: n_chips, duration }
         })
         .collect();
-    scale(&mut jobs, mix.n_chips, mix.load, mix.scaled);
+    scale(&mut jobs, mix.cell, mix.load, mix.scaled);
     jobs
 }
 
@@ -107,7 +107,7 @@ mod tests {
     fn the_drawn_mix_is_the_published_one() {
         let mix = Mix {
             n_jobs: 50_800,
-            n_chips: 4096,
+            cell: Cell::of(1, 4096),
             load: Ppm::new(850_000),
             scaled: Scaled::Durations,
         };
@@ -120,7 +120,7 @@ mod tests {
         assert!((share("4x4x4") - 0.1426).abs() < 0.005, "{}", share("4x4x4"));
         assert!((share("4x4x8_twisted") - 0.1641).abs() < 0.005, "{}", share("4x4x8_twisted"));
         assert!((share("2x2x1") - 0.0728).abs() < 0.005, "{}", share("2x2x1"));
-        assert!((load(&jobs, 4096) - 0.85).abs() < 1e-6);
+        assert!((load(&jobs, Cell::of(1, 4096)) - 0.85).abs() < 1e-6);
         // 50,800 arrivals make a year.
         let days = jobs.last().unwrap().at.as_secs() / 86_400;
         assert!((355..=375).contains(&days), "{days}");

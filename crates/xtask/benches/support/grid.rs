@@ -16,8 +16,8 @@ use selvedge_model::unit::{Ppm, Span};
 use selvedge_sim::dice::Dice;
 use selvedge_sim::study::workload::{self, Workload};
 use selvedge_sim::study::{allocation, pods};
-use selvedge_sim::trace::Scaled;
 use selvedge_sim::trace::mix::{self, Mix};
+use selvedge_sim::trace::{Cell, Scaled};
 
 /// A thousand tasks, in strict order, on as many groups as the figures to reach are for.
 pub(crate) fn decisions_16x16() -> crate::Counts {
@@ -63,7 +63,7 @@ pub(crate) fn tables_4096_chips() -> crate::Counts {
 /// 400 slices of the published mix on a switched pod and on a static one, in strict order.
 pub(crate) fn pods_400_slices() -> crate::Counts {
     let load = Ppm::new(850_000);
-    let mix = Mix { n_jobs: 400, n_chips: 4096, load, scaled: Scaled::Arrivals };
+    let mix = Mix { n_jobs: 400, cell: Cell::of(1, 4096), load, scaled: Scaled::Arrivals };
     let jobs = mix::draw(1, mix);
     let ask = pods::Ask { n_watched: 101, curve: false };
     let minutes = |pod| {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::Globals;
 use crate::client::Client;
-use crate::cmd::plant::read;
+use crate::cmd::plant::sound_text;
 use crate::failure::{Answer, Outcome};
 use crate::render::{self, number};
 
@@ -54,7 +54,7 @@ pub(crate) fn get(globals: &Globals) -> Outcome {
 }
 
 pub(crate) fn apply(args: &Apply, globals: &Globals) -> Outcome {
-    let plant = read(&args.file)?;
+    let plant = sound_text(&args.file)?;
     let client = Client::connect(globals)?;
     let expected = match args.expected {
         Some(expected) => expected,

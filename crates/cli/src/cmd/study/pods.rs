@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use selvedge_model::unit::Ppm;
 use selvedge_sim::study::pods::{self, Ask, Largest, Pod, Run};
 use selvedge_sim::trace::mix::{self, Mix};
-use selvedge_sim::trace::{self, Scaled, TraceJob};
+use selvedge_sim::trace::{self, Cell, Scaled, TraceJob};
 use serde_json::json;
 
 use crate::Globals;
@@ -112,7 +112,7 @@ fn page(source: &str, n_watched: usize, runs: &[Run], arriving: &[[u32; 2]]) -> 
 fn jobs(args: &Pods) -> Outcome<Vec<TraceJob>> {
     let Some(path) = &args.trace else {
         let load = Ppm::new(850_000);
-        let mix = Mix { n_jobs: JOBS, n_chips: CHIPS, load, scaled: Scaled::Arrivals };
+        let mix = Mix { n_jobs: JOBS, cell: Cell::of(1, CHIPS), load, scaled: Scaled::Arrivals };
         return Ok(mix::draw(args.seed, mix));
     };
     Ok(trace::parse(&path.display().to_string(), &read(path)?)?)
