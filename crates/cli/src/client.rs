@@ -24,6 +24,8 @@ pub(crate) struct Client {
     agent: ureq::Agent,
     /// `http://127.0.0.1:7070`, without a slash behind it.
     url: String,
+    /// Where it is asked: the same, or the nearest way to it on this machine.
+    door: String,
     /// Sent with every request; found by itself, and only while its server lives.
     token: String,
     /// Who asks, for the audit trail.
@@ -78,30 +80,41 @@ impl Client {
             return Err(Failure::new(format!("{} holds no token", path.display()))
                 .hint("`selvedge user add NAME` prints one"));
         }
-        Self::new(url, token, globals)
+        let roots = roots(&url, globals)?;
+        Ok(Self::new(url.clone(), url, roots, token, globals))
     }
 
     /// A client of a server of this user on this machine, which was found by `url` if there is one.
     pub(crate) fn of(server: &Server, url: Option<&str>, globals: &Globals) -> Outcome<Self> {
         let token = server.token()?;
-        // The name that somebody gives is the one that the certificate is held against.
-        let url = match url {
-            Some(url) if url.starts_with("https://") => url.trim_end_matches('/').to_owned(),
-            Some(_) | None => server.url(),
-        };
+        // A name that somebody gives is the one that the certificate is held against, and so is
+        // the server's own where somebody says whom to believe.  Without either, the process that
+        // has bound the address is known, and needs no certificate to say who it is.
+        let named = url.filter(|it| it.starts_with("https://"));
+        let named = named.map(|it| it.trim_end_matches('/').to_owned());
+        let is_known = named.is_none() && globals.ca.is_none();
+        let url = named.unwrap_or_else(|| server.url());
+        let door = if is_known { server.near_url() } else { url.clone() };
         // Whoever took the port of a dead server is not told its token.
         if !server.lives() {
             return Err(Failure::new(format!("the server at {url} has just ended"))
                 .hint("`selvedge up` starts one"));
         }
-        Self::new(url, token, globals)
+        let roots = if is_known { None } else { roots(&url, globals)? };
+        Ok(Self::new(url, door, roots, token, globals))
     }
 
-    fn new(url: String, token: String, globals: &Globals) -> Outcome<Self> {
-        let tls = ureq::tls::TlsConfig::builder().root_certs(match url.starts_with("https://") {
-            true => roots(globals)?,
-            false => RootCerts::Specific(Arc::new(Vec::new())),
-        });
+    /// A client; without `roots` nobody's certificate is asked for, or it is not looked at.
+    fn new(
+        url: String,
+        door: String,
+        roots: Option<RootCerts>,
+        token: String,
+        globals: &Globals,
+    ) -> Self {
+        let tls = ureq::tls::TlsConfig::builder().disable_verification(roots.is_none());
+        let nobody = || RootCerts::Specific(Arc::new(Vec::new()));
+        let tls = tls.root_certs(roots.unwrap_or_else(nobody));
         let agent = ureq::Agent::config_builder()
             .tls_config(tls.build())
             // What went wrong is read from the answer's text.
@@ -116,7 +129,7 @@ impl Client {
             .new_agent();
         let by = std::env::var("USER").ok().filter(|it| is_header_text(it));
         let by = by.unwrap_or_else(|| "operator".to_owned());
-        Ok(Self { agent, url, token, by, reason: globals.reason.clone() })
+        Self { agent, url, door, token, by, reason: globals.reason.clone() }
     }
 
     /// What `ask` is answered; where the server goes away, as for an upgrade, whoever is there
@@ -203,7 +216,7 @@ impl Client {
     }
 
     fn get_response(&self, path: &str) -> Outcome<Response<'_>> {
-        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = self.agent.get(format!("{}{path}", self.door));
         let answer = request
             .header("Authorization", format!("Bearer {}", self.token))
             .header("Selvedge-By", &self.by)
@@ -212,7 +225,7 @@ impl Client {
     }
 
     fn send(&self, method: &str, path: &str, body: &impl Serialize) -> Outcome<Response<'_>> {
-        let url = format!("{}{path}", self.url);
+        let url = format!("{}{path}", self.door);
         let request = if method == "PUT" { self.agent.put(url) } else { self.agent.post(url) };
         let mut request = request
             .header("Authorization", format!("Bearer {}", self.token))
@@ -234,14 +247,26 @@ impl Client {
         match answer {
             Ok(answer) => Ok(Response { answer, url: &self.url }),
             Err(error) => {
-                let failure = Failure::from(error).within(format!("cannot ask {}", self.url));
-                Err(failure.hint(match self.url.starts_with("https://") {
+                let hint = match self.url.starts_with("https://") {
+                    true if is_signer(&error) => IS_SIGNER,
                     true => "--ca FILE says whom to believe about its certificate",
                     false => "`selvedge up` starts a server",
-                }))
+                };
+                let failure = Failure::from(error).within(format!("cannot ask {}", self.url));
+                Err(failure.hint(hint))
             }
         }
     }
+}
+
+/// What there is to do about a certificate that is an authority's.
+const IS_SIGNER: &str = "its certificate is one that may sign others (CA:TRUE), which serves nobody; whoever \
+     runs the server makes one that may not: openssl req … -addext basicConstraints=critical,CA:FALSE";
+
+/// Whether a server showed a certificate that may sign others, as `openssl req -x509` makes it.
+fn is_signer(error: &ureq::Error) -> bool {
+    // The TLS library's own error is beneath, in another version of it than we could name.
+    error.to_string().contains("CaUsedAsEndEntity")
 }
 
 /// Whether a question failed because nobody was there to answer it.
@@ -339,13 +364,16 @@ pub(crate) fn token_file(globals: &Globals) -> Option<PathBuf> {
     file_of(globals.token_file.as_ref(), "SELVEDGE_TOKEN_FILE")
 }
 
-/// Whom to believe about a server's certificate.
-fn roots(globals: &Globals) -> Outcome<RootCerts> {
+/// Whom to believe about the certificate of the server at `url`; nobody is asked without TLS.
+fn roots(url: &str, globals: &Globals) -> Outcome<Option<RootCerts>> {
+    if !url.starts_with("https://") {
+        return Ok(None);
+    }
     let Some(path) = file_of(globals.ca.as_ref(), "SELVEDGE_CA") else {
         // What of this machine's store does not read is nobody's word.
         let found = rustls_native_certs::load_native_certs();
         let certs = found.certs.iter().map(|it| Certificate::from_der(it).to_owned());
-        return Ok(RootCerts::Specific(Arc::new(certs.collect())));
+        return Ok(Some(RootCerts::Specific(Arc::new(certs.collect()))));
     };
     let what = || format!("cannot use {} as --ca", path.display());
     let text = fs::read(&path).within(what)?;
@@ -359,7 +387,7 @@ fn roots(globals: &Globals) -> Outcome<RootCerts> {
         let what = format!("{} has no certificate in PEM form", path.display());
         return Err(Failure::new(what).hint("name the certificate of who signed the server's"));
     }
-    Ok(RootCerts::Specific(Arc::new(certs)))
+    Ok(Some(RootCerts::Specific(Arc::new(certs))))
 }
 
 fn file_of(given: Option<&PathBuf>, variable: &str) -> Option<PathBuf> {

@@ -7,6 +7,8 @@
 
 mod failure;
 
+mod log;
+
 mod client;
 
 mod render;

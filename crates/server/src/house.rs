@@ -11,7 +11,9 @@ use tokio::sync::{oneshot, watch};
 
 use selvedge_control::core::{Accepted, Refused};
 use selvedge_control::input::{Ask, Input};
+use selvedge_model::fabric::{Fabric, NodeKind, Role as FabricRole};
 use selvedge_model::fault::{Mark, Target};
+use selvedge_model::id::PartId;
 
 use crate::api::error::{ApiError, chain};
 use crate::api::guard::Guard;
@@ -21,6 +23,7 @@ use crate::share::Shares;
 use crate::shell::{Request, Shell, Then, Trouble};
 use crate::tally::Tally;
 use crate::users::{Role, Who};
+use crate::words;
 
 /// What all routes share.
 #[derive(Clone, Debug)]
@@ -178,15 +181,33 @@ pub(crate) fn target_named(shell: &Shell, path: &str) -> Result<Target, ApiError
     let fabric = shell.core().fabric();
     let found = fabric.find(path).ok_or_else(|| {
         ApiError::no_such("part of the plant called", path)
-            .hint("things go by paths like cube17, cube17/m03, x5, x5/n17 or cube17/x/in/7")
+            .hint(format!("things go by paths like {}", paths_like(fabric)))
     })?;
     let Target::Port(port) = found else { return Ok(found) };
-    let on_switch = fabric.template_of(fabric.part_of_port(port)).role
-        == selvedge_model::fabric::Role::CircuitSwitch;
+    let on_switch = fabric.template_of(fabric.part_of_port(port)).role == FabricRole::CircuitSwitch;
     Ok(match fabric.link_from(port) {
         Some(link) if !on_switch => Target::Link(link.min(fabric.reverse(link))),
         Some(_) | None => found,
     })
+}
+
+/// Paths of this plant, one of each sort: `cube0, cube0/m00, cube0/x/in/0, x0, x0/n0`.
+fn paths_like(fabric: &Fabric) -> String {
+    let first = |switch: bool| {
+        let is_switch = |it: PartId| fabric.template_of(it).role != FabricRole::Compute;
+        let parts = fabric.parts().pairs().filter(|(_, it)| !it.retired).map(|(id, _)| id);
+        parts.into_iter().find(|it| is_switch(*it) == switch)
+    };
+    let mut paths: Vec<String> = Vec::new();
+    for part in [first(false), first(true)].into_iter().flatten() {
+        paths.push(fabric.part(part).name.to_string());
+        let machine = fabric.nodes_of(part).find(|it| fabric.node(*it).kind == NodeKind::Machine);
+        paths.extend(machine.map(|it| words::path(fabric, Target::Node(it))));
+        let port = fabric.ports_of(part).find(|it| fabric.cable_at(*it).is_some());
+        paths.extend(port.map(|it| fabric.port_path(it)));
+    }
+    paths.dedup();
+    paths.join(", ")
 }
 
 /// Who asks, what they may do, and why they say that they ask.

@@ -8,7 +8,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -91,6 +91,20 @@ impl Server {
     /// Its address as a client writes it.
     pub fn url(&self) -> String {
         self.tls_url.clone().unwrap_or_else(|| format!("http://{}", self.address))
+    }
+
+    /// How it is reached from this machine: at the address that its process has bound, so that
+    /// no name service is asked, and nobody else can stand there while that process lives.
+    pub fn near_url(&self) -> String {
+        if self.tls_url.is_none() {
+            return self.url();
+        }
+        let ip = match self.address.ip() {
+            ip if !ip.is_unspecified() => ip,
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        };
+        format!("https://{}", SocketAddr::new(ip, self.address.port()))
     }
 
     /// Whether the process that wrote it is the one that has its number.

@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 
 use crate::limits;
 
@@ -84,6 +84,8 @@ pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
     /// The names that it is for, but for those that stand for many.
     names: Vec<String>,
+    /// Its own certificate, the first in the file.
+    own: CertificateDer<'static>,
 }
 
 impl Tls {
@@ -107,7 +109,7 @@ impl Tls {
         let Some(own) = certs.first() else {
             return Err(TlsError::Missing { path: cert.clone(), what: "certificate" });
         };
-        let names = names_in(own);
+        let (own, names) = (own.clone(), names_in(own));
         let secret = PrivateKeyDer::from_pem_slice(&bytes_of(key)?).map_err(|source| {
             let path = key.clone();
             match source {
@@ -123,7 +125,34 @@ impl Tls {
             .with_single_cert(certs, secret)
             .map_err(pair)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), names })
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), names, own })
+    }
+
+    /// Why programs that come at `now` will not accept the certificate, whoever has signed it.
+    fn doubt(&self, now: UnixTime) -> Option<String> {
+        let own = webpki::EndEntityCert::try_from(&self.own).ok()?;
+        // Nobody is trusted, so that it ends at the latest with an unknown issuer, after all that
+        // is asked of the certificate itself (RFC 5280 section 6.1.3).
+        let for_servers = webpki::KeyUsage::server_auth();
+        let found = own.verify_for_usage(&[], &[], &[], now, for_servers, None, None).err()?;
+        let why = match found {
+            webpki::Error::CertExpired { not_after, .. } => {
+                let ago = now.as_secs().saturating_sub(not_after.as_secs());
+                format!("it expired {} days ago", ago / DAY_S)
+            }
+            webpki::Error::CertNotValidYet { not_before, .. } => {
+                let left = not_before.as_secs().saturating_sub(now.as_secs());
+                format!("it is valid in {} days", left.div_ceil(DAY_S))
+            }
+            webpki::Error::CaUsedAsEndEntity => "it may sign others (CA:TRUE); make one with \
+                 openssl req … -addext basicConstraints=critical,CA:FALSE"
+                .to_owned(),
+            webpki::Error::RequiredEkuNotFoundContext(_) => {
+                "it is for other uses than servers (extendedKeyUsage)".to_owned()
+            }
+            _ => return None,
+        };
+        Some(why)
     }
 
     /// How a server at `address` is reached under a name of the certificate.
@@ -141,6 +170,16 @@ impl Tls {
             (None, IpAddr::V6(ip)) => format!("[{ip}]"),
         };
         format!("https://{host}:{port}")
+    }
+}
+
+/// Seconds of a day.
+const DAY_S: u64 = 24 * 60 * 60;
+
+/// Says in the log if nobody will accept the certificate that is shown from now on.
+fn tell_doubt(files: &TlsFiles, tls: &Tls) {
+    if let Some(why) = tls.doubt(UnixTime::now()) {
+        tracing::warn!(cert = ?files.cert, why, "programs will not accept the certificate");
     }
 }
 
@@ -171,6 +210,7 @@ impl Renewed {
         // Taken before: what changes while they are read is read again.
         let read = stamp(files);
         let tls = Tls::read(files)?;
+        tell_doubt(files, &tls);
         let shown = watch::Sender::new(tls.acceptor.clone());
         Ok((Self { files: files.clone(), read, shown }, tls))
     }
@@ -207,7 +247,9 @@ impl Renewed {
             return Ok(false);
         }
         self.read = stamp;
-        self.shown.send_replace(Tls::read(&self.files)?.acceptor);
+        let tls = Tls::read(&self.files)?;
+        tell_doubt(&self.files, &tls);
+        self.shown.send_replace(tls.acceptor);
         Ok(true)
     }
 }
@@ -224,6 +266,8 @@ fn names_in(cert: &CertificateDer<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// A certificate for `names` and its key, in `dir`.
@@ -260,6 +304,36 @@ mod tests {
         let tls = Tls::read(&files(dir.path(), &["192.0.2.1"])).unwrap();
         assert_eq!(tls.url("192.0.2.1:7070".parse().unwrap()), "https://192.0.2.1:7070");
         assert_eq!(tls.url("[::]:7070".parse().unwrap()), "https://127.0.0.1:7070");
+    }
+
+    /// Whether the two moments' certificate is doubted, days from 2026-01-01 on.
+    fn doubt(change: impl FnOnce(&mut rcgen::CertificateParams), day: u64) -> Option<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let files = files(dir.path(), &["a.example"]);
+        let mut params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2026, 1, 31);
+        change(&mut params);
+        let key = rcgen::KeyPair::generate().unwrap();
+        fs::write(&files.cert, params.self_signed(&key).unwrap().pem()).unwrap();
+        fs::write(&files.key, key.serialize_pem()).unwrap();
+        let start = 1_767_225_600;
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(start + day * DAY_S));
+        Tls::read(&files).unwrap().doubt(now)
+    }
+
+    #[test]
+    fn a_certificate_that_no_program_accepts_is_doubted_and_a_good_one_is_not() {
+        use rcgen::{BasicConstraints, ExtendedKeyUsagePurpose, IsCa};
+        assert_eq!(doubt(|_| (), 10), None);
+        assert_eq!(doubt(|_| (), 40).unwrap(), "it expired 10 days ago");
+        let early = doubt(|it| it.not_before = rcgen::date_time_ymd(2026, 1, 20), 10).unwrap();
+        assert_eq!(early, "it is valid in 9 days");
+        let signs = doubt(|it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained), 10).unwrap();
+        assert!(signs.contains("CA:TRUE") && signs.contains("CA:FALSE"), "{signs}");
+        let client = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let client = doubt(|it| it.extended_key_usages = client, 10).unwrap();
+        assert!(client.contains("extendedKeyUsage"), "{client}");
     }
 
     #[test]

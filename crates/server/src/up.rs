@@ -369,7 +369,11 @@ pub(crate) fn raise(
     let (inputs, text) = first_inputs(options, plant, &started)?;
     let is_simulated = !has_real_device(&text);
     let mut shell = Shell::new(Parts {
-        clock: Clock::from(started.core.state().now, options.speed),
+        // A real plant has no time but that of its clocks.
+        clock: Clock::from(
+            started.core.state().now,
+            if is_simulated { options.speed } else { Speed::REAL },
+        ),
         core: started.core,
         journal: wrap(store),
         data: data.clone(),

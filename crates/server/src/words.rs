@@ -7,6 +7,7 @@ use selvedge_control::state::{Closing, Event, Job, JobState};
 use selvedge_model::fabric::Fabric;
 use selvedge_model::fault::{Severity, Symptom, Target};
 use selvedge_model::id::{JobId, PartId};
+use selvedge_model::unit::{Moment, Span};
 
 /// `1 chip`, `4 chips`.
 pub(crate) fn counted(n: impl Into<u64>, what: &str) -> String {
@@ -100,6 +101,25 @@ pub(crate) fn owner(owner: &Owner) -> String {
     }
 }
 
+/// A moment of the plant's time as clocks show it: `02:35:14`, `1d 02:35:14`.
+pub(crate) fn clock(at: Moment) -> String {
+    let whole = at.as_secs_f64() as u64;
+    let (days, hours) = (whole / 86_400, whole / 3600 % 24);
+    let clock = format!("{hours:02}:{:02}:{:02}", whole / 60 % 60, whole % 60);
+    if days == 0 { clock } else { format!("{days}d {clock}") }
+}
+
+/// A time as people say it, to the second: `0.4s`, `3m 20s`, `3d 7h 9m 24s`.
+fn lasting(span: Span) -> String {
+    let whole = span.as_secs();
+    if whole == 0 {
+        return format!("{:.1}s", span.as_secs_f64());
+    }
+    let units = [(whole / 86_400, "d"), (whole / 3600 % 24, "h"), (whole / 60 % 60, "m")];
+    let units = units.into_iter().chain([(whole % 60, "s")]).filter(|it| it.0 != 0);
+    units.map(|(n, unit)| format!("{n}{unit}")).collect::<Vec<_>>().join(" ")
+}
+
 /// Why a job stops, after "because".
 pub(crate) fn stop_why(why: StopWhy, fabric: &Fabric) -> String {
     match why {
@@ -111,7 +131,7 @@ pub(crate) fn stop_why(why: StopWhy, fabric: &Fabric) -> String {
         StopWhy::Drained { target } => format!("{} was drained", path(fabric, target)),
         StopWhy::Moved { plan } => format!("{plan} moves it"),
         StopWhy::StartFailed { stage: at } => format!("its start failed at {}", stage(at)),
-        StopWhy::Lost => "the hardware under it was lost".into(),
+        StopWhy::Lost => "its tasks were lost".into(),
         StopWhy::Failed { status } => format!("its tasks ended with status {status}"),
     }
 }
@@ -158,7 +178,7 @@ fn exit(exit: Exit) -> String {
         Exit::Done => "its work is done".into(),
         Exit::Told => "as told".into(),
         Exit::Failed(status) => format!("status {status}"),
-        Exit::Lost => "the hardware under it was lost".into(),
+        Exit::Lost => "its tasks were lost".into(),
     }
 }
 
@@ -293,7 +313,7 @@ fn job_note(note: &Note, fabric: &Fabric) -> String {
             format!("{job} {}, start {attempt}", stage(*at))
         }
         Note::JobStarted { job, attempt, waited } => {
-            format!("{job} running, start {attempt}, after {waited}")
+            format!("{job} running, start {attempt}, after {}", lasting(*waited))
         }
         Note::JobNotified { job, attempt: _, why } => {
             format!("{job} told to stop because {}", stop_why(*why, fabric))

@@ -81,8 +81,8 @@ pub(crate) fn run(args: &Cube, globals: &Globals) -> Outcome {
     let client = Client::connect(globals)?;
     match &args.verb {
         CubeVerb::Show(args) => show(args, &client, globals),
-        CubeVerb::Drain(args) => drain::drain(args, &client, globals),
-        CubeVerb::Undrain(args) => drain::undrain(args, &client, globals),
+        CubeVerb::Drain(args) => drain::drain("cube", args, &client, globals),
+        CubeVerb::Undrain(args) => drain::undrain("cube", args, &client, globals),
     }
 }
 

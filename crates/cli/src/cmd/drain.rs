@@ -48,34 +48,43 @@ struct Drained {
     drains: Vec<DrainRow>,
 }
 
-pub(crate) fn drain(args: &Drain, client: &Client, globals: &Globals) -> Outcome {
-    drain_all(&[args.target.as_str()], &args.why, client, globals)
+/// `kind` is what the verb's noun says that it is; the server refuses what is something else.
+pub(crate) fn drain(kind: &str, args: &Drain, client: &Client, globals: &Globals) -> Outcome {
+    drain_all(kind, &[args.target.as_str()], &args.why, client, globals)
 }
 
-/// Drains several things as one order.
+/// Drains several things of one kind, one after the other.
 pub(crate) fn drain_all(
+    kind: &str,
     targets: &[&str],
     why: &str,
     client: &Client,
     globals: &Globals,
 ) -> Outcome {
     for target in targets {
-        change("/v1/drain", &json!({"target": target, "why": why}), client, globals)?;
+        let body = json!({"target": target, "kind": kind, "why": why});
+        change("/v1/drain", &body, client, globals)?;
     }
     Ok(Answer::Yes)
 }
 
-pub(crate) fn undrain(args: &Undrain, client: &Client, globals: &Globals) -> Outcome {
-    undrain_all(&[args.target.as_str()], client, globals)
+pub(crate) fn undrain(kind: &str, args: &Undrain, client: &Client, globals: &Globals) -> Outcome {
+    undrain_all(kind, &[args.target.as_str()], client, globals)
 }
 
 /// Takes back one's own drains among several things; the rest is passed over.  Refused where none
 /// of them is drained by whoever asks.
-pub(crate) fn undrain_all(targets: &[&str], client: &Client, globals: &Globals) -> Outcome {
+pub(crate) fn undrain_all(
+    kind: &str,
+    targets: &[&str],
+    client: &Client,
+    globals: &Globals,
+) -> Outcome {
     let mut refused = None;
     let mut n_undrained = 0;
     for target in targets {
-        match change("/v1/undrain", &json!({"target": target}), client, globals) {
+        let body = json!({"target": target, "kind": kind});
+        match change("/v1/undrain", &body, client, globals) {
             Ok(()) => n_undrained += 1,
             Err(no) if no.is_refusal() => refused = refused.or(Some(no)),
             Err(error) => return Err(error),
@@ -126,7 +135,9 @@ impl DrainRow {
             [job] => format!("; job {job} leaves"),
             jobs => format!("; jobs {} leave", numbers(jobs)),
         };
-        format!("by {} since {}: {}{leave}", self.by, number::clock(self.since_s), self.why)
+        // One line, whatever somebody has written.
+        let why = self.why.replace('\n', "\\n");
+        format!("by {} since {}: {why}{leave}", self.by, number::clock(self.since_s))
     }
 }
 

@@ -76,7 +76,8 @@ struct Submit {
     /// Higher goes first, 0 to 9; 3 without.
     #[arg(long, value_name = "0..9", value_parser = clap::value_parser!(u8).range(0..=9))]
     priority: Option<u8>,
-    /// A job of higher priority may take its hardware, after a notice.
+    /// A job of higher priority may take its hardware, after a notice; only such a job is moved
+    /// where a larger one fits if others move together.
     #[arg(long)]
     preemptible: bool,
     /// How long it may run from each start; without, as long as it likes.
@@ -425,6 +426,9 @@ fn forecast(args: &Submit, client: &Client, globals: &Globals) -> Outcome {
     Ok(answer)
 }
 
+/// So many of the parts that a job would get are named; `--json` has all.
+const PARTS_NAMED: usize = 12;
+
 impl Forecast {
     /// `starts at 01:00:00: by then …`.
     fn text(&self) -> String {
@@ -437,7 +441,11 @@ impl Forecast {
         };
         let on = match self.cubes.len() {
             0 => String::new(),
-            _ => format!(" on {}", self.cubes.join(" ")),
+            n if n <= PARTS_NAMED => format!(" on {}", self.cubes.join(" ")),
+            n => {
+                let first = self.cubes[..PARTS_NAMED].join(" ");
+                format!(" on {first} and {} more", n - PARTS_NAMED)
+            }
         };
         format!("{start}{on}: {}", self.why)
     }

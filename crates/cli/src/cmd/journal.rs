@@ -119,6 +119,12 @@ fn report_page(dir: &Path, report: &Report) -> String {
             Some(fault) => format!("  {bad}damaged{bad:#}: {fault}\n"),
         });
     }
+    let has_bad_snapshot = report.snapshots.iter().any(|it| it.fault.is_some());
+    if has_bad_snapshot && report.damage.is_none() {
+        page.push_str(
+            "  the rows hold all that it held: `selvedge up` passes it over, and says so\n",
+        );
+    }
     for finding in &report.pages {
         page.push_str(&format!("  {bad}damaged{bad:#}: {finding}\n"));
     }

@@ -7,6 +7,7 @@ use crate::Globals;
 use crate::client::{Client, path_text};
 use crate::cmd::cube::numbers;
 use crate::cmd::drain::{self, Drain, DrainRow, Undrain};
+use crate::cmd::watch::Watch;
 use crate::failure::{Answer, Outcome};
 use crate::render::table::{Cell, Table};
 use crate::render::{self, style};
@@ -35,6 +36,8 @@ struct Show {
     /// Only links out of use.
     #[arg(long)]
     out: bool,
+    #[command(flatten)]
+    watch: Watch,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,8 +61,8 @@ pub(crate) fn run(args: &Link, globals: &Globals) -> Outcome {
     let client = Client::connect(globals)?;
     match &args.verb {
         LinkVerb::Show(args) => show(args, &client, globals),
-        LinkVerb::Drain(args) => drain::drain(args, &client, globals),
-        LinkVerb::Undrain(args) => drain::undrain(args, &client, globals),
+        LinkVerb::Drain(args) => drain::drain("link", args, &client, globals),
+        LinkVerb::Undrain(args) => drain::undrain("link", args, &client, globals),
     }
 }
 
@@ -68,16 +71,21 @@ fn show(args: &Show, client: &Client, globals: &Globals) -> Outcome {
     let of = args.of.as_ref().map(|it| format!("of={}", path_text(it)));
     let query: Vec<String> = of.into_iter().chain(out.then(|| "out=true".to_owned())).collect();
     let path = format!("/v1/links?{}", query.join("&"));
-    let text = client.get_text(&path)?;
-    if globals.json {
-        render::print_raw(&text)?;
-        return Ok(Answer::Yes);
-    }
-    let Links { links } = client.read(&path, &text)?;
-    if links.is_empty() {
-        render::print(if out { "no links out of use\n" } else { "no links\n" })?;
-        return Ok(Answer::Yes);
-    }
+    args.watch.show(|| {
+        let text = client.get_text(&path)?;
+        if globals.json {
+            return Ok(render::line(text));
+        }
+        let Links { links } = client.read(&path, &text)?;
+        if links.is_empty() {
+            return Ok(if out { "no links out of use\n" } else { "no links\n" }.to_owned());
+        }
+        Ok(table(links))
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn table(links: Vec<LinkRow>) -> String {
     let mut table = Table::new(&["from", "to", "kind", ">Gb/s", ">loss dB", "state", "cases"]);
     for link in links {
         let (state, colour) = match (link.out, link.drains.first()) {
@@ -95,6 +103,5 @@ fn show(args: &Show, client: &Client, globals: &Globals) -> Outcome {
             numbers(&link.cases).into(),
         ]);
     }
-    render::print(&table.to_string())?;
-    Ok(Answer::Yes)
+    table.to_string()
 }

@@ -7,6 +7,7 @@ use crate::Globals;
 use crate::client::{Client, path_text};
 use crate::cmd::cube::numbers;
 use crate::cmd::drain::{self, Drain, DrainRow, Undrain};
+use crate::cmd::watch::Watch;
 use crate::failure::{Answer, Outcome};
 use crate::render::facts::Facts;
 use crate::render::{self, style};
@@ -32,6 +33,8 @@ struct Show {
     /// Such as cube17/m03.
     #[arg(value_name = "MACHINE")]
     path: String,
+    #[command(flatten)]
+    watch: Watch,
 }
 
 #[derive(Debug, Deserialize)]
@@ -55,29 +58,33 @@ pub(crate) fn run(args: &Machine, globals: &Globals) -> Outcome {
     let client = Client::connect(globals)?;
     match &args.verb {
         MachineVerb::Show(args) => show(args, &client, globals),
-        MachineVerb::Drain(args) => drain::drain(args, &client, globals),
-        MachineVerb::Undrain(args) => drain::undrain(args, &client, globals),
+        MachineVerb::Drain(args) => drain::drain("machine", args, &client, globals),
+        MachineVerb::Undrain(args) => drain::undrain("machine", args, &client, globals),
     }
 }
 
 fn show(args: &Show, client: &Client, globals: &Globals) -> Outcome {
     let path = format!("/v1/machines/{}", path_text(&args.path));
-    let text = client.get_text(&path)?;
-    if globals.json {
-        render::print_raw(&text)?;
-        return Ok(Answer::Yes);
-    }
-    let machine: MachineRow = client.read(&path, &text)?;
+    args.watch.show(|| {
+        let text = client.get_text(&path)?;
+        if globals.json {
+            return Ok(render::line(text));
+        }
+        Ok(page(&client.read(&path, &text)?))
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn page(machine: &MachineRow) -> String {
     let title = style::TITLE;
-    let mut facts = Facts::new(format!("{title}{}{title:#}: {}", machine.path, state(&machine)));
+    let mut facts = Facts::new(format!("{title}{}{title:#}: {}", machine.path, state(machine)));
     facts.add("cube", &machine.cube);
     facts.add("cases", numbers(&machine.cases));
     for drain in &machine.drains {
         facts.add("out of use", drain.text());
     }
     facts.add_list("chips", machine.chips.iter().map(chip_line).collect());
-    render::print(&facts.to_string())?;
-    Ok(Answer::Yes)
+    facts.to_string()
 }
 
 /// `cube17/m03: in use by 7`.

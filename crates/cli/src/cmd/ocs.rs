@@ -105,8 +105,8 @@ pub(crate) fn run(args: &Ocs, globals: &Globals) -> Outcome {
     let client = Client::connect(globals)?;
     match &args.verb {
         OcsVerb::Show(args) => show(args, &client, globals),
-        OcsVerb::Drain(args) => drain::drain(args, &client, globals),
-        OcsVerb::Undrain(args) => drain::undrain(args, &client, globals),
+        OcsVerb::Drain(args) => drain::drain("ocs", args, &client, globals),
+        OcsVerb::Undrain(args) => drain::undrain("ocs", args, &client, globals),
         OcsVerb::Port(Port { verb: PortVerb::Move(args) }) => move_port(args, &client, globals),
     }
 }

@@ -71,12 +71,12 @@ pub(crate) fn run(args: &Pod, globals: &Globals) -> Outcome {
         PodVerb::Drain(args) => {
             let cubes = cubes_of(args.target(), &client)?;
             let names: Vec<&str> = cubes.iter().map(String::as_str).collect();
-            drain::drain_all(&names, args.why(), &client, globals)
+            drain::drain_all("cube", &names, args.why(), &client, globals)
         }
         PodVerb::Undrain(args) => {
             let cubes = cubes_of(args.target(), &client)?;
             let names: Vec<&str> = cubes.iter().map(String::as_str).collect();
-            drain::undrain_all(&names, &client, globals)
+            drain::undrain_all("cube", &names, &client, globals)
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::cmd::level::Level;
 use crate::cmd::plant;
 use crate::cmd::sim::read_scenario;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::log;
 use crate::render::facts::Facts;
 use crate::render::{self, style};
 
@@ -82,6 +83,7 @@ const LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
 
 pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
+    log::begin()?;
     let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
     let mut options = UpOptions::of(match args.data.clone().or(config.data) {
         Some(data) => data,
@@ -186,7 +188,10 @@ fn tell(running: &Running, data: &Path, speed: f64, globals: &Globals) -> Outcom
     if running.is_simulated() {
         facts.add("plant", format!("{kind}, its time runs {speed} times as fast"));
     } else {
-        facts.add("plant", kind);
+        facts.add(
+            "plant",
+            format!("{kind}; no driver here speaks to its devices, so nothing starts"),
+        );
     }
     let program = std::env::args().next().unwrap_or_else(|| "selvedge".to_owned());
     // Where several run, the other verbs want to be told which is meant.

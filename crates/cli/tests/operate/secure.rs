@@ -3,8 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use tempfile::TempDir;
 
 use crate::{Up, program};
 
@@ -12,9 +14,20 @@ use crate::{Up, program};
 fn up() -> Up {
     let dir = tempfile::tempdir().unwrap();
     certify(dir.path());
+    serve(dir)
+}
+
+/// A server with the certificate in `dir`.
+fn serve(dir: TempDir) -> Up {
+    serve_with_log(dir, Stdio::inherit())
+}
+
+/// The same, which writes its log there.
+fn serve_with_log(dir: TempDir, log: Stdio) -> Up {
     let tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
     let mut up = program(dir.path());
     up.args(["up", "--json", "--data", "data", "--listen", "0.0.0.0:0"]).args(tls);
+    up.stderr(log);
     Up::of(up, dir)
 }
 
@@ -37,11 +50,15 @@ fn certify(dir: &Path) {
     let own = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
     fs::write(dir.join("cert.pem"), own.pem()).unwrap();
     fs::write(dir.join("key.pem"), key.serialize_pem()).unwrap();
-    fs::set_permissions(dir.join("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
+    close_key(dir);
     let other = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     fs::write(dir.join("other.pem"), params.self_signed(&other).unwrap().pem()).unwrap();
+}
+
+fn close_key(dir: &Path) {
+    fs::set_permissions(dir.join("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 #[test]
@@ -49,8 +66,10 @@ fn whoever_reaches_a_server_by_tls_is_known_by_a_token_of_their_own() {
     let up = up();
     assert!(up.url.starts_with("https://localhost:"), "{}", up.url);
     // Nobody whom this machine believes has signed the certificate.
-    let text = up.refusal(&["status"]);
+    let text = up.refusal(&["--server", &up.url, "status"]);
     assert!(text.contains("UnknownIssuer") && text.contains("--ca"), "{text}");
+    // Its process is known on this machine, and so needs nobody's word.
+    assert!(up.text(&["status"]).contains(&up.url));
     assert!(up.refusal(&["--ca", "other.pem", "status"]).contains("certificate"));
     assert!(up.refusal(&["--ca", "key.pem", "status"]).contains("no certificate"));
     assert!(up.text(&["--ca", "ca.pem", "status"]).contains(&up.url));
@@ -84,6 +103,26 @@ fn whoever_reaches_a_server_by_tls_is_known_by_a_token_of_their_own() {
     assert!(!by("vi", &["job", "list"]).status.success());
 }
 
+/// What `openssl req -x509` makes: signed by itself, and one that may sign others.
+#[test]
+fn the_owner_of_a_server_reaches_it_whatever_its_certificate_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["pod.invalid".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    fs::write(dir.path().join("cert.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(dir.path().join("key.pem"), key.serialize_pem()).unwrap();
+    close_key(dir.path());
+    let up = serve(dir);
+    // Its name leads nowhere; its process is known all the same.
+    assert!(up.url.starts_with("https://pod.invalid:"), "{}", up.url);
+    assert!(up.text(&["status"]).contains(&up.url));
+    let here = up.url.replace("pod.invalid", "127.0.0.1");
+    let text = up.refusal(&["--server", &here, "--ca", "cert.pem", "status"]);
+    assert!(text.contains("CA:TRUE") && text.contains("CA:FALSE"), "{text}");
+    assert!(up.text(&["down", "--data", "data"]).contains("has ended"));
+}
+
 #[test]
 fn a_token_is_not_sent_in_the_clear_and_nobody_listens_widely_without_tls() {
     let up = up();
@@ -103,8 +142,11 @@ fn a_token_is_not_sent_in_the_clear_and_nobody_listens_widely_without_tls() {
 }
 
 #[test]
-fn a_renewed_certificate_is_served_without_a_restart() {
-    let up = up();
+fn a_renewed_certificate_is_served_without_a_restart_and_a_bad_one_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    certify(dir.path());
+    let log = dir.path().join("log");
+    let up = serve_with_log(dir, fs::File::create(&log).unwrap().into());
     assert!(up.run(&["--ca", "ca.pem", "status"]).status.success());
     let pid = up.pid();
     std::fs::rename(up.dir().join("ca.pem"), up.dir().join("old.pem")).unwrap();
@@ -115,5 +157,13 @@ fn a_renewed_certificate_is_served_without_a_restart() {
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
     assert!(up.refusal(&["--ca", "old.pem", "status"]).contains("certificate"));
+    fs::write(up.dir().join("cert.pem"), "no certificate").unwrap();
+    let told = || fs::read_to_string(&log).unwrap();
+    while !told().contains("a new certificate does not serve") {
+        assert!(since.elapsed() < crate::support::PATIENCE, "the log says: {}", told());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    assert!(told().contains("cert.pem has no certificate"), "{}", told());
+    assert!(up.run(&["--ca", "ca.pem", "status"]).status.success());
     assert_eq!(up.pid(), pid);
 }

@@ -60,9 +60,8 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
             let now = Some(shell.core().state().now);
             ("now", now, parts.collect(), "there is room for it".to_owned())
         }
-        Forecast::At { at } => {
-            let why = "by then those before it must have left, by their limits";
-            ("at", Some(*at), Vec::new(), why.to_owned())
+        Forecast::At { at, after, preempts } => {
+            ("at", Some(*at), Vec::new(), timely_words(shell, after, *preempts))
         }
         Forecast::Unknown { steps } => ("unknown", None, Vec::new(), awaited_words(shell, steps)),
         Forecast::Never { why: Never::TooLarge { n_parts } } => {
@@ -79,6 +78,31 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
     ForecastView { start: start.to_owned(), at_s, cubes, why }
 }
 
+/// What happens by itself just before a job starts.
+fn timely_words(shell: &Shell, after: &[Step], preempts: bool) -> String {
+    let fabric = shell.core().fabric();
+    let happens = |step: &Step| match *step {
+        Step::End { job } => format!("{job} has left by then, by its limit"),
+        Step::Return { target } => {
+            format!("{} is tested by then, and in use again", words::path(fabric, target))
+        }
+        Step::Wait { .. } => "it is not tried again before".to_owned(),
+        Step::Hold { job } => format!("{job} is held"),
+        Step::Release { job } => format!("{job} is released"),
+    };
+    let mut all: Vec<String> = after.iter().take(AWAITED_SHOWN).map(happens).collect();
+    if let Some(n) = after.len().checked_sub(AWAITED_SHOWN).filter(|it| 0 < *it) {
+        all.push(format!("and {n} more"));
+    }
+    if preempts {
+        all.push("jobs of lower priority have given way to it".to_owned());
+    }
+    if all.is_empty() {
+        all.push("those before it have started by then".to_owned());
+    }
+    all.join("; ")
+}
+
 /// What has to happen first, for which nobody knows the time.
 fn awaited_words(shell: &Shell, steps: &[Step]) -> String {
     let fabric = shell.core().fabric();
@@ -91,7 +115,7 @@ fn awaited_words(shell: &Shell, steps: &[Step]) -> String {
             format!("{job} no longer stands before it, which cannot start itself")
         }
         Step::Release { job } => format!("{job} is released"),
-        Step::Wait { until } => format!("it is {until}"),
+        Step::Wait { until } => format!("it is {}", words::clock(until)),
     };
     let all: Vec<String> = steps.iter().take(AWAITED_SHOWN).map(awaited).collect();
     let more = match steps.len().checked_sub(AWAITED_SHOWN) {
@@ -239,8 +263,8 @@ fn need_words(shell: &Shell, demand: &Demand) -> Option<String> {
     let share = f64::from(load.communication.parts()) / 1e4;
     Some(format!(
         "{}: {} need {} of {chips} each{memory}; it communicates for {share} % of its time by {}, \
-         and waits rather than take more than a quarter longer than on the best partition of its \
-         size",
+         and waits while others hold a better place than one on which it takes a quarter longer \
+         than on the best of its size",
         words::counted(load.boards.unwrap_or(of_chips), "board"),
         words::counted(load.chips, "chip"),
         words::counted(of_chips, "board"),
@@ -267,7 +291,9 @@ fn step_view(shell: &Shell, step: &Step) -> StepView {
     let fabric = shell.core().fabric();
     let (step, target, text) = match *step {
         Step::Release { job } => ("release", job.to_string(), format!("release {job}")),
-        Step::Wait { until } => ("wait", until.to_string(), format!("wait until {until}")),
+        Step::Wait { until } => {
+            ("wait", until.to_string(), format!("wait until {}", words::clock(until)))
+        }
         Step::Return { target } => {
             let path = words::path(fabric, target);
             let text = format!("bring {path} back");
@@ -302,7 +328,7 @@ fn waiting(core: &selvedge_control::core::Core, id: JobId) -> String {
     if let JobState::Queued { not_before, .. } = state.jobs[id].state
         && state.now < not_before
     {
-        return format!("it is not started again before {not_before}");
+        return format!("it is not started again before {}", words::clock(not_before));
     }
     let ahead = state.queue.iter().take_while(|(_, job)| *job != id).count();
     let before = if ahead == 1 { "1 job is".to_owned() } else { format!("{ahead} jobs are") };
@@ -312,7 +338,8 @@ fn waiting(core: &selvedge_control::core::Core, id: JobId) -> String {
     }
     match &head.promise {
         Some(promise) => {
-            format!("it fits at {} at the latest, by the limits of running jobs", promise.at)
+            let at = words::clock(promise.at);
+            format!("it fits at {at} at the latest, by the limits of running jobs")
         }
         None => {
             "it waits for hardware that is out of use, or held by jobs without a limit".to_owned()

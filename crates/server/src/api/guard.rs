@@ -230,7 +230,8 @@ fn check_role(who: &Who, request: &Request) -> Result<(), ApiError> {
     }
     let (name, role) = (who.name.as_deref().unwrap_or("whoever asks"), who.role);
     let text = format!(
-        "{name} is a {role}, who may {}; this takes {} {needed}",
+        "{name} is {} {role}, who may {}; this takes {} {needed}",
+        role.article(),
         role.may(),
         needed.article()
     );

@@ -183,6 +183,9 @@ pub struct DrainAnswer {
 pub struct DrainForm {
     /// What: a path.
     pub target: String,
+    /// What the path is thought to be; refused if it is something else.
+    #[serde(default)]
+    pub kind: Option<Kind>,
     /// Why.
     #[serde(default)]
     pub why: String,
@@ -194,6 +197,71 @@ pub struct DrainForm {
 pub struct UndrainForm {
     /// What: a path.
     pub target: String,
+    /// What the path is thought to be; refused if it is something else.
+    #[serde(default)]
+    pub kind: Option<Kind>,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A part that jobs run on.
+    Cube,
+    /// A machine of one.
+    Machine,
+    /// A switch, or a port of one.
+    Ocs,
+    /// A link, or the end of one.
+    Link,
+    /// A chip, or another piece of a machine.
+    Chip,
+}
+
+impl Kind {
+    fn of(fabric: &Fabric, target: Target) -> Self {
+        match target {
+            Target::Part(part) if fabric.template_of(part).role == Role::Compute => Self::Cube,
+            Target::Part(_) => Self::Ocs,
+            Target::Node(node) if fabric.node(node).kind == NodeKind::Machine => Self::Machine,
+            Target::Node(_) => Self::Chip,
+            Target::Port(_) | Target::Link(_) => Self::Link,
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Cube => "cube",
+            Self::Machine => "machine",
+            Self::Ocs => "switch",
+            Self::Link => "link",
+            Self::Chip => "chip",
+        }
+    }
+
+    /// Refuses what is something else than it is thought to be: a cube that is drained for a link
+    /// stops more than anybody meant.
+    fn check(self, fabric: &Fabric, target: Target) -> Result<(), ApiError> {
+        let found = Self::of(fabric, target);
+        let is_port_of_switch = || match target {
+            Target::Port(port) => {
+                fabric.template_of(fabric.part_of_port(port)).role != Role::Compute
+            }
+            _ => false,
+        };
+        if found == self || self == Self::Ocs && is_port_of_switch() {
+            return Ok(());
+        }
+        let path = words::path(fabric, target);
+        let wrong = ApiError::bad(format!("{path} is a {}, no {}", found.word(), self.word()));
+        Err(match found {
+            Self::Cube => wrong.hint(format!("`selvedge cube drain {path}` takes all of it out")),
+            Self::Machine => wrong.hint(format!("`selvedge machine drain {path}` takes it out")),
+            Self::Ocs => wrong.hint(format!("`selvedge ocs drain {path}` takes all of it out")),
+            Self::Link => wrong.hint(format!("`selvedge link drain {path}` takes it out")),
+            Self::Chip => wrong.hint("a chip goes out of use with its machine"),
+        })
+    }
 }
 
 /// A directed link.
@@ -325,6 +393,9 @@ pub(crate) async fn drain(
     Json(form): Json<DrainForm>,
 ) -> Result<Answer<DrainAnswer>, ApiError> {
     let target = house.find(form.target).await?;
+    if let Some(kind) = form.kind {
+        house.look(move |shell| kind.check(shell.core().fabric(), target)).await??;
+    }
     let what = Ask::Drain { target, why: form.why };
     house.ask(by, what, move |shell, _| drain_answer(shell, target)).await.map(Answer)
 }
@@ -349,6 +420,9 @@ pub(crate) async fn undrain(
         return house.ask(by, what, view).await.map(Answer);
     }
     let target = house.find(form.target).await?;
+    if let Some(kind) = form.kind {
+        house.look(move |shell| kind.check(shell.core().fabric(), target)).await??;
+    }
     let what = Ask::Undrain { target };
     house.ask(by, what, move |shell, _| drain_answer(shell, target)).await.map(Answer)
 }
@@ -531,22 +605,11 @@ pub(crate) fn cube_detail(shell: &Shell, name: &str) -> Result<CubeDetail, ApiEr
 }
 
 fn end_view(shell: &Shell, end: PortId) -> EndView {
-    let (fabric, state) = (shell.core().fabric(), shell.core().state());
+    let fabric = shell.core().fabric();
     let to = fabric.peer_of(end);
-    let beyond = to.and_then(|port| {
-        let (switch, local) = fabric.port_local(port);
-        if fabric.template_of(switch).role == Role::Compute {
-            return Some(port);
-        }
-        let pairs = &state.switches.get(&switch)?.pairs;
-        let local = u16::try_from(local).ok()?;
-        let other = pairs.iter().find_map(|(&north, &south)| match local {
-            it if it == north => Some(south),
-            it if it == south => Some(north),
-            _ => None,
-        })?;
-        fabric.peer_of(fabric.port_at(switch, usize::from(other)))
-    });
+    let is_direct =
+        |it: &PortId| fabric.template_of(fabric.part_of_port(*it)).role == Role::Compute;
+    let beyond = to.filter(is_direct).or_else(|| shell.core().beyond(end));
     EndView {
         path: fabric.port_path(end),
         to: to.map(|it| fabric.port_path(it)),

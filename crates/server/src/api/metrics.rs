@@ -14,7 +14,7 @@ use crate::api::error::{ApiError, ErrorBody};
 use crate::api::watch::{self, StatusView};
 use crate::api::{hardware, switch};
 use crate::house::House;
-use crate::meter::{BUCKETS_S, Durations};
+use crate::meter::{BUCKETS_S, Durations, Writes};
 use crate::shell::Shell;
 use crate::words;
 
@@ -226,7 +226,10 @@ fn switches(page: &mut Page, shell: &Shell) {
         page.sample("selvedge_ocs_known", &labels, u8::from(view.known));
         page.sample("selvedge_ocs_silent", &labels, u8::from(view.silent_s.is_some()));
     }
-    for (part, writes) in &shell.meter().writes {
+    let none = Writes::default();
+    for part in shell.core().state().switches.keys() {
+        // One that was not written to yet has its noughts.
+        let writes = shell.meter().writes.get(part).unwrap_or(&none);
         let name = shell.core().fabric().part(*part).name.to_string();
         let outcomes =
             [("done", writes.n_done), ("refused", writes.n_refused), ("stale", writes.n_stale)];

@@ -56,8 +56,11 @@ pub(super) struct Row {
 pub(super) fn rows(machine: &Machine<'_>, known: Option<Bisection>, others: &[Other]) -> Vec<Row> {
     let spec = &machine.spec;
     let [rows, columns] = spec.groups;
-    let mut table =
-        vec![row(format!("hypersquare {rows}x{columns}"), machine.drawn(), known, spec)];
+    let mut own = row(format!("hypersquare {rows}x{columns}"), machine.drawn(), known, spec);
+    if own.nodes < 4 * usize::from(rows) * usize::from(columns) {
+        own.topology.push_str(", damaged");
+    }
+    let mut table = vec![own];
     let sides = [2 * columns, 2 * rows];
     for other in others {
         let (name, wiring) = match other {
@@ -111,9 +114,10 @@ pub(super) fn rounded(value: f64, parts: f64) -> f64 {
 type Figure = (&'static str, fn(&Row) -> String);
 
 /// Which of them is the longest wire.
-const LONGEST: usize = 6;
+const LONGEST: usize = 7;
 
-const FIGURES: [Figure; 11] = [
+const FIGURES: [Figure; 12] = [
+    ("chips", |it| grouped(it.nodes as u64)),
     ("links", |it| grouped(it.links as u64)),
     ("cables between boards", |it| grouped(it.cables as u64)),
     ("links of a chip", |it| match it.degree_min == it.degree_max {
@@ -138,6 +142,7 @@ const FIGURES: [Figure; 11] = [
 pub(super) fn page(rows: &[Row], spec: &HyperSquare) -> String {
     let mut table = Table::new(&[
         "topology",
+        ">chips",
         ">links",
         ">cables",
         ">degree",
@@ -162,6 +167,12 @@ pub(super) fn page(rows: &[Row], spec: &HyperSquare) -> String {
     let chips = Length::mm(spec.board_length().as_mm());
     let (wire, reach) = (spec.wire.word(), spec.reach);
     let _ = writeln!(page, "chips {chips} apart; means over pairs of chips, then over links");
+    if let [own, others @ ..] = rows
+        && let Some(whole) = others.iter().find(|it| own.nodes < it.nodes)
+    {
+        let n_gone = grouped((whole.nodes - own.nodes) as u64);
+        let _ = writeln!(page, "{n_gone} chips of the machine are missing; the others are whole");
+    }
     for it in rows.iter().filter(|it| !it.within_reach) {
         let _ = writeln!(
             page,

@@ -278,7 +278,15 @@ pub(super) fn policies(words: &[String]) -> Outcome<Vec<Policy>> {
                 .hint(format!("write one of {}, or all", all.join(", ")))
         })
     };
-    words.iter().map(read).collect()
+    let mut named: Vec<Policy> = Vec::new();
+    for policy in words.iter().map(read) {
+        // Named twice it is meant once.
+        let policy = policy?;
+        if !named.contains(&policy) {
+            named.push(policy);
+        }
+    }
+    Ok(named)
 }
 
 fn share(what: &str, value: f64) -> Outcome<Ppm> {
