@@ -35,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a change may take to be seen.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
+/// What the page is called here that lets nobody in.
+const CLOSED: &str = "closed";
+
 /// What nobody should call a job.
 const HOSTILE: &str = "<script>hit=1</script>\"'&<img src=x onerror=hit=1>\u{202e}txt.exe";
 
@@ -172,7 +175,9 @@ impl Window {
     fn is_sound(&self, path: &str, look: Look) {
         let wider = self.ask("document.documentElement.scrollWidth - innerWidth");
         assert!(wider.as_i64().unwrap() <= 0, "{path} is {wider} too wide as {}", look.name);
-        assert_eq!(self.count("script"), 1, "{path}");
+        // One for light and dark, one for what the page does; the closed page does nothing.
+        let n_scripts = if path == CLOSED { 0 } else { 2 };
+        assert_eq!(self.count("script"), n_scripts, "{path}");
         assert_eq!(self.count("img"), 0, "{path}");
         assert_eq!(self.ask("typeof hit"), json!("undefined"), "{path}: a name has run");
         let ids = "(() => { const ids = [...document.querySelectorAll('[id]')].map(it => it.id); \
@@ -270,6 +275,8 @@ fn what_the_plant_does_is_what_a_browser_shows() {
 
     keys(&window);
     hostile_names(&up, &window);
+    topology_page(&window);
+    closed_page(&window);
     if std::env::var_os("SELVEDGE_PROOF").is_some() {
         every_page(&up, &window, job);
     }
@@ -347,6 +354,43 @@ fn hostile_names(up: &Up, window: &Window) {
     up.text(&["job", "cancel", &waiting.to_string()]);
 }
 
+/// A topology that is pasted is drawn, and one that is none is told so.
+fn topology_page(window: &Window) {
+    let open = || {
+        let url = format!("{}/topo", window.base);
+        window.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+        window.until("the page", "document.readyState === 'complete'", PATIENCE);
+    };
+    let paste = |text: &str| {
+        let text = json!(text);
+        window.ask(&format!("document.getElementById('text').value = {text}; 0"));
+        window.ask("document.querySelector('#ask button').click()");
+    };
+    open();
+    paste("<system><img src=x onerror=hit=1></system");
+    let told = "document.querySelector('#answer [role=alert]') !== null";
+    window.until("what is wrong with it", told, PATIENCE);
+    window.is_sound("/topo", DESK);
+    // The browser itself reports that it was refused.
+    window.said.lock().unwrap().retain(|it| !it.contains("422"));
+    open();
+    paste(include_str!("../../../fuzz/corpus/server/small.xml"));
+    window.until("the picture", "document.querySelector('#answer svg') !== null", PATIENCE);
+    assert!(1 <= window.count("#answer table"), "there is a matrix");
+}
+
+/// A browser that nobody has let in is told how one comes in.
+fn closed_page(window: &Window) {
+    // Its cookie is that of the address, not of the name.
+    let url = window.base.replace("127.0.0.1", "localhost");
+    window.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+    let told = "document.body.textContent.includes('selvedge dashboard')";
+    window.until("how one comes in", told, PATIENCE);
+    assert_eq!(window.count("nav"), 0, "nothing else is shown");
+    window.is_sound(CLOSED, DESK);
+    window.said.lock().unwrap().retain(|it| !it.contains("401"));
+}
+
 /// Every page in every look, with a picture of each.
 fn every_page(up: &Up, window: &Window, job: u64) {
     for (name, shape) in [
@@ -392,6 +436,12 @@ fn every_page(up: &Up, window: &Window, job: u64) {
             window.is_sound(path, look);
             window.picture(&format!("{name}-{}", look.name));
         }
+        topology_page(window);
+        window.is_sound("/topo", look);
+        window.picture(&format!("topo-{}", look.name));
+        closed_page(window);
+        window.is_sound(CLOSED, look);
+        window.picture(&format!("closed-{}", look.name));
     }
     eprintln!("pictures are in {}", window.pictures.display());
 }

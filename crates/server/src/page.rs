@@ -241,10 +241,8 @@ pub(crate) fn routes() -> Router<House> {
         .merge(topo::routes())
         .route("/find/{*path}", get(find))
         .route("/page.css", get(|| asset("text/css; charset=utf-8", include_str!("page/page.css"))))
-        .route(
-            "/page.js",
-            get(|| asset("text/javascript; charset=utf-8", include_str!("page/page.js"))),
-        )
+        .route("/page.js", get(|| asset(SCRIPT, include_str!("page/page.js"))))
+        .route("/theme.js", get(|| asset(SCRIPT, include_str!("page/theme.js"))))
         .route("/icon.svg", get(|| asset("image/svg+xml", include_str!("page/icon.svg"))))
 }
 
@@ -329,8 +327,7 @@ async fn find(State(house): State<House>, Path(path): Path<String>) -> Response 
 
 /// A whole page: the frame that all have, and its parts.
 fn framed(sheet: &Sheet, place: &str) -> Markup {
-    let extra = html! { span #live.live role="status" { "…" }
-    button #theme type="button" aria-label="light or dark" hidden { "auto" } };
+    let extra = html! { span #live.live role="status" { "…" } };
     let body = html! {
         a.skip href="#main" { "to the content" }
         (top(place, extra))
@@ -338,8 +335,11 @@ fn framed(sheet: &Sheet, place: &str) -> Markup {
             @for part in &sheet.parts { (PreEscaped(&part.html)) }
         }
     };
-    whole(&sheet.title, html! { script src="/page.js" {} }, body)
+    whole(&sheet.title, html! { (THEME) script src="/page.js" {} }, body)
 }
+
+/// What every page with a bar above it has in its head.
+const THEME: PreEscaped<&str> = PreEscaped("<script src=\"/theme.js\"></script>");
 
 /// The bar above a page: the way to all pages, then `extra`.
 fn top(place: &str, extra: Markup) -> Markup {
@@ -352,6 +352,7 @@ fn top(place: &str, extra: Markup) -> Markup {
                 }
             }
             (extra)
+            button #theme type="button" aria-label="light or dark" hidden { "auto" }
         }
     }
 }
@@ -389,6 +390,8 @@ fn page_of(status: StatusCode, body: Markup) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     (status, [(header::CONTENT_TYPE, kind)], body.into_string()).into_response()
 }
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 async fn asset(kind: &'static str, body: &'static str) -> impl IntoResponse {
     let keep = HeaderValue::from_static("private, max-age=60");

@@ -1,26 +1,6 @@
 // Keeps a page as the server draws it: puts the parts that it sends in place of those there are.
 "use strict";
 
-const THEMES = ["auto", "light", "dark"];
-const root = document.documentElement;
-
-function setTheme(theme) {
-  if (theme === "auto") root.removeAttribute("data-theme");
-  else root.dataset.theme = theme;
-}
-
-function storedTheme() {
-  try {
-    const theme = localStorage.getItem("selvedge-theme");
-    return THEMES.includes(theme) ? theme : "auto";
-  } catch {
-    return "auto";
-  }
-}
-
-// Before anything is drawn, so that nothing flashes.
-setTheme(storedTheme());
-
 addEventListener("DOMContentLoaded", () => {
   const main = document.querySelector("main");
   const live = document.getElementById("live");
@@ -144,23 +124,6 @@ addEventListener("DOMContentLoaded", () => {
     to.focus();
   });
 
-  const button = document.getElementById("theme");
-  const named = () => {
-    button.textContent = storedTheme();
-    button.setAttribute("aria-label", `colours: ${storedTheme()}`);
-  };
-  button.hidden = false;
-  button.addEventListener("click", () => {
-    const theme = THEMES[(THEMES.indexOf(storedTheme()) + 1) % THEMES.length];
-    try {
-      localStorage.setItem("selvedge-theme", theme);
-    } catch {
-      // Without storage the choice holds for this page.
-    }
-    setTheme(theme);
-    named();
-  });
-  named();
   rove();
   watch();
   document.addEventListener("visibilitychange", watch);

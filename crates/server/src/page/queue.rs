@@ -106,7 +106,13 @@ impl Queue {
                 td { (job.shape) }
                 td.n { (job.priority) }
                 td.n { (lasting(self.now_s - job.submitted_s)) }
-                td.why { (why.map_or_else(String::new, inert)) }
+                td.why {
+                    @match why {
+                        Some(why) => (inert(why)),
+                        // To find it for each would keep everybody waiting.
+                        None => a href=(format!("/jobs/{}", job.id)) { "on its page" },
+                    }
+                }
             }
         }
     }

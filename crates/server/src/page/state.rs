@@ -87,7 +87,8 @@ impl Standing {
     }
 
     fn tiles(&self) -> Markup {
-        let share = |n: u64| 100.0 * n as f64 / self.chips.max(1) as f64;
+        let of = self.chips.max(1);
+        let share = |n: u64| 100.0 * n as f64 / of as f64;
         let width = |n: u64| format!("{:.1}", share(n).min(100.0));
         html! {
             (tile("plant", html! { bdi { (inert(&self.plant)) } small { " v" (self.version) } }))
@@ -95,7 +96,7 @@ impl Standing {
             div.tile.use {
                 dt { "chips in use" }
                 dd { (self.chips_used) small { " of " (self.chips) }
-                    span.share { (format!("{:.0} %", share(self.chips_used))) } }
+                    span.share { (percent(self.chips_used, of)) } }
                 svg.meter viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
                     rect.rail width="100" height="4" {}
                     rect.used width=(width(self.chips_used)) height="4" {}
@@ -119,9 +120,23 @@ impl Standing {
     }
 }
 
+/// `n` of `of` in whole hundredths: all is said of all alone, and nothing of nothing.
+fn percent(n: u64, of: u64) -> String {
+    match 100 * n / of {
+        0 if 0 < n => "<1 %".to_owned(),
+        whole => format!("{whole} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_full_plant_is_full_and_only_an_empty_one_empty() {
+        let texts = [0, 1, 40, 41, 4088, 4095, 4096].map(|n| percent(n, 4096));
+        assert_eq!(texts, ["0 %", "<1 %", "<1 %", "1 %", "99 %", "99 %", "100 %"]);
+    }
 
     #[test]
     fn what_is_wrong_is_said_on_every_page() {

@@ -29,14 +29,14 @@ use crate::api::body::Json;
 use crate::api::error::ApiError;
 use crate::house::House;
 use crate::limits;
-use crate::page::{top, whole};
+use crate::page::{SCRIPT, THEME, top, whole};
 
 pub(super) fn routes() -> Router<House> {
     Router::new()
         .route("/topo", get(page))
         .route("/topo/look", post(look))
         .route("/topo.css", get(style))
-        .route("/topo.js", get(|| asset("text/javascript; charset=utf-8", include_str!("topo.js"))))
+        .route("/topo.js", get(|| asset(SCRIPT, include_str!("topo.js"))))
 }
 
 /// What is asked.
@@ -59,12 +59,14 @@ struct Look {
 async fn page() -> Response {
     let newest = Profile::ALL.len() - 1;
     let head = html! {
+        (THEME)
         link rel="stylesheet" href="/topo.css";
         script src="/topo.js" defer {}
     };
     let body = html! {
+        a.skip href="#main" { "to the content" }
         (top("/topo", html! {}))
-        main {
+        main #main tabindex="-1" {
             section aria-labelledby="h-drop" {
                 h2 #h-drop { "Topology file or log" }
                 p { "Drop what " code { "NCCL_TOPO_DUMP_FILE" } " wrote, an hwloc file, or a log \

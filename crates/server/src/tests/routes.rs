@@ -299,13 +299,15 @@ async fn a_person_sees_64_cubes_and_48_switches() {
     assert_eq!(text.matches("data-ocs=").count(), 48);
     assert!(text.contains("watched"));
     // How the page looks that says that one is not let in is for everybody.
-    for (path, is_open) in [("/page.css", true), ("/icon.svg", true), ("/page.js", false)] {
+    let files =
+        [("/page.css", true), ("/icon.svg", true), ("/page.js", false), ("/theme.js", false)];
+    for (path, is_open) in files {
         let request = axum::http::Request::get(path).header("host", super::HOST);
         let (status, ..) = stand.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!(status == 200, is_open, "{path}");
     }
     assert!(!text.contains(" style=") && !text.contains(" onclick="), "the policy forbids them");
-    for path in ["/page.js", "/page.css", "/icon.svg"] {
+    for (path, _) in files {
         assert!(text.contains(path));
         let request = stand.request("GET", path).body(Body::empty()).unwrap();
         assert_eq!(stand.send(request).await.0, 200);
