@@ -1,6 +1,7 @@
 //! Kill -9 at random moments, under load: nothing that was acknowledged is lost or done twice.
 //!
-//! Goal: a server, a plant, or both may be killed at any point.  Method: clients submit with keys
+//! Goal: a server, one that is only starting, a plant, both, or the supervisor of a task may be
+//! killed at any point.  Method: clients submit with keys
 //! (parts of cubes, whole cubes that mirrors are moved for, and programs), cancel and drain, and
 //! repeat what got no answer until it gets one, while processes are killed and started again.
 //! Then their logs are compared with what the server says, the journal is replayed from its first
@@ -19,7 +20,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -41,6 +42,8 @@ struct Measure {
     n_clients: u64,
     /// Between two kills, in milliseconds.
     wait_ms: (u64, u64),
+    /// Whether it is the proof.
+    is_full: bool,
 }
 
 impl Measure {
@@ -52,6 +55,7 @@ impl Measure {
             seed: number("SELVEDGE_SEED").unwrap_or(1),
             n_clients: 32,
             wait_ms: if full { (20, 900) } else { (100, 500) },
+            is_full: full,
         }
     }
 }
@@ -61,6 +65,27 @@ enum Victim {
     Server,
     Plant,
     Both,
+    /// A server, and then one to three more before they answer.
+    Start,
+    /// That of a real task, which then begins again.
+    Supervisor,
+}
+
+impl Victim {
+    /// Each once, then drawn.  Supervisors are for the proof, as what happened to a task is waited
+    /// for in real minutes.
+    fn nth(nth: u64, is_full: bool, dice: &mut Dice) -> Self {
+        let first = [Self::Server, Self::Plant, Self::Both, Self::Start, Self::Supervisor];
+        let first = if is_full { &first[..] } else { &first[..4] };
+        let drawn = dice.below(if is_full { 10 } else { 9 });
+        first.get(nth as usize).copied().unwrap_or(match drawn {
+            0..=2 => Self::Server,
+            3..=5 => Self::Plant,
+            6..=7 => Self::Both,
+            8 => Self::Start,
+            _ => Self::Supervisor,
+        })
+    }
 }
 
 /// A server, what it started, and how it is asked.
@@ -101,17 +126,26 @@ impl House {
         serde_json::from_slice(&text).unwrap()
     }
 
-    /// Kills, and sees to it that all is there again.
-    fn kill(&mut self, victim: Victim) {
-        if victim != Victim::Server {
+    /// Kills, and sees to it that all is there again; not for a supervisor.
+    fn kill(&mut self, victim: Victim, dice: &mut Dice) {
+        if matches!(victim, Victim::Plant | Victim::Both) {
             self.plant().kill().unwrap();
         }
-        if victim != Victim::Plant {
-            let mut child = self.child.take().unwrap();
+        if victim == Victim::Plant {
+            return;
+        }
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let n_starts = if victim == Victim::Start { 1 + dice.below(3) } else { 0 };
+        for _ in 0..n_starts {
+            let mut up = support::up(&self.dir, &[]);
+            let mut child = up.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(dice.below(START_MS)));
             child.kill().unwrap();
             child.wait().unwrap();
-            self.up();
         }
+        self.up();
     }
 
     fn json(&self, args: &[&str]) -> Value {
@@ -258,6 +292,9 @@ struct Log {
     n_drains: u64,
 }
 
+/// A server that starts is killed within so many milliseconds: about as long as it takes to answer.
+const START_MS: u64 = 400;
+
 /// The file in which each program says once, for each time that it is started, which it is.
 const STARTS: &str = "starts";
 
@@ -350,8 +387,6 @@ fn what_was_acknowledged_is_there_exactly_once_whoever_is_killed() {
     let tasks = tasks_of(&client, real);
     assert_eq!(tasks.len(), 4);
     let starts = dir.path().join(STARTS);
-    let mut wired = BTreeSet::new();
-
     let (stop, n_vain) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let clients: Vec<_> = (0..measure.n_clients)
         .map(|nth| {
@@ -360,33 +395,16 @@ fn what_was_acknowledged_is_there_exactly_once_whoever_is_killed() {
             std::thread::spawn(move || work(&client, nth, &starts, seed, (&stop, &n_vain)))
         })
         .collect();
-    let mut told = vec![client.digest()];
-    let mut took: BTreeMap<Victim, Vec<Duration>> = BTreeMap::new();
-    let mut dice = Dice::new(measure.seed, "kills");
-    for _ in 0..measure.n_kills {
-        let wait = measure.wait_ms.0 + dice.below(measure.wait_ms.1 - measure.wait_ms.0);
-        std::thread::sleep(Duration::from_millis(wait));
-        let victim = [Victim::Server, Victim::Plant, Victim::Both][dice.index(3)];
-        told.push(client.digest());
-        let since = Instant::now();
-        let plant = house.plant().pid;
-        house.kill(victim);
-        // A plant that has just died is thought to live until it is looked at.
-        let is_back = |it: &Value| victim == Victim::Server || it["plant_pid"] != plant;
-        client.until("/v1/status", |it| it["plant_ok"] == true && is_back(it));
-        took.entry(victim).or_default().push(since.elapsed());
-        told.push(client.digest());
-        // Half of the kills hit a server that is still reading its devices back.
-        if dice.chance(Ppm::new(500_000)) {
-            assert_eq!(tasks_of(&client, real), tasks, "a real task is another process");
-        }
-        wired.extend(client.held_by_others(held));
-    }
+    let watched = Watched { held, real, tasks: &tasks };
+    let Struck { mut told, took, orphans, wired } = strike(&measure, &mut house, &client, watched);
     assert!(!wired.is_empty(), "no mirror was set while processes died");
     stop.store(true, Ordering::Relaxed);
     let logs: Vec<Log> = clients.into_iter().map(|it| it.join().unwrap()).collect();
     told.push(client.digest());
-    compare(&client, &logs);
+    for &(job, task) in &orphans {
+        begins_again(&client, job, task);
+    }
+    compare(&client, &logs, 2 + orphans.len());
     let n_starts = check_starts(&client, &logs, &starts);
     client.until("/v1/switches", |it| {
         it["switches"].as_array().unwrap().iter().all(|it| it["known"] == true)
@@ -402,7 +420,71 @@ fn what_was_acknowledged_is_there_exactly_once_whoever_is_killed() {
     print(&measure, &took, &logs, n_rows, n_vain.load(Ordering::Relaxed));
     let jobs: BTreeSet<&str> = wired.iter().filter_map(|it| it.split(" of ").nth(1)).collect();
     let n_wired = (wired.len(), jobs.len());
-    println!("{} xconnects seen held by {} other jobs; {n_starts} starts", n_wired.0, n_wired.1);
+    println!(
+        "{} xconnects seen held by {} other jobs; {n_starts} starts; {} supervisors killed",
+        n_wired.0,
+        n_wired.1,
+        orphans.len()
+    );
+}
+
+/// What must not change while processes die.
+#[derive(Clone, Copy)]
+struct Watched<'a> {
+    /// A job that holds xconnects.
+    held: u64,
+    /// A job of real tasks.
+    real: u64,
+    tasks: &'a [Process],
+}
+
+/// What was seen while processes died.
+struct Struck {
+    /// Digests that servers told, with their rows.
+    told: Vec<(u64, String)>,
+    took: BTreeMap<Victim, Vec<Duration>>,
+    /// Jobs whose supervisor was killed, and their task.
+    orphans: Vec<(u64, Process)>,
+    /// Xconnects that jobs of the clients held.
+    wired: BTreeSet<String>,
+}
+
+/// Kills one after the other.
+fn strike(
+    measure: &Measure,
+    house: &mut House,
+    client: &Client,
+    Watched { held, real, tasks }: Watched<'_>,
+) -> Struck {
+    let mut dice = Dice::new(measure.seed, "kills");
+    let mut told = vec![client.digest()];
+    let mut took: BTreeMap<Victim, Vec<Duration>> = BTreeMap::new();
+    let (mut orphans, mut wired) = (Vec::new(), BTreeSet::new());
+    for nth in 0..measure.n_kills {
+        let wait = measure.wait_ms.0 + dice.below(measure.wait_ms.1 - measure.wait_ms.0);
+        std::thread::sleep(Duration::from_millis(wait));
+        let victim = Victim::nth(nth, measure.is_full, &mut dice);
+        if victim == Victim::Supervisor {
+            orphans.push(orphan(client, orphans.len()));
+            continue;
+        }
+        told.push(client.digest());
+        let since = Instant::now();
+        let plant = house.plant().pid;
+        house.kill(victim, &mut dice);
+        // A plant that has just died is thought to live until it is looked at.
+        let is_new = matches!(victim, Victim::Plant | Victim::Both);
+        let is_back = |it: &Value| !is_new || it["plant_pid"] != plant;
+        client.until("/v1/status", |it| it["plant_ok"] == true && is_back(it));
+        took.entry(victim).or_default().push(since.elapsed());
+        told.push(client.digest());
+        // Half of the kills hit a server that is still reading its devices back.
+        if dice.chance(Ppm::new(500_000)) {
+            assert_eq!(tasks_of(client, real), tasks, "a real task is another process");
+        }
+        wired.extend(client.held_by_others(held));
+    }
+    Struck { told, took, orphans, wired }
 }
 
 /// A job that holds xconnects on every switch throughout.
@@ -420,6 +502,29 @@ fn real_tasks(house: &House, client: &Client) -> u64 {
     let id = house.json(&submit)["id"].as_u64().unwrap();
     client.until(&format!("/v1/jobs/{id}"), |it| it["state"] == "running");
     id
+}
+
+/// Kills the supervisor of a job's only task; returns both.
+fn orphan(client: &Client, nth: usize) -> (u64, Process) {
+    let form = json!({"name": format!("orphan{nth}"), "shape": "2x2x1", "priority": 9,
+        "command": ["sleep", "100000"]});
+    let (status, job) = client.ask("POST", "/v1/jobs", "judge", &form, &AtomicU64::new(0));
+    assert!(status == 200 || status == 201, "{status} {job}");
+    let job = job["id"].as_u64().unwrap();
+    let task = tasks_of(client, job)[0];
+    let stat = fs::read_to_string(format!("/proc/{}/stat", task.pid)).unwrap();
+    let parent = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    Process::of(parent.parse().unwrap()).unwrap().kill().unwrap();
+    (job, task)
+}
+
+/// A job whose supervisor was killed goes on in another process, once what happened is found out.
+fn begins_again(client: &Client, job: u64, task: Process) {
+    let path = format!("/v1/jobs/{job}");
+    let again = client
+        .until(&path, |it| 1 < it["attempt"].as_u64().unwrap() && it["tasks"][0]["pid"].is_u64());
+    assert!(!task.lives(), "its task outlives the supervisor: {again}");
+    assert_eq!(again["n_failed"], 0, "a lost task is no failure of the job's own: {again}");
 }
 
 fn tasks_of(client: &Client, job: u64) -> Vec<Process> {
@@ -452,14 +557,14 @@ fn check_starts(client: &Client, logs: &[Log], starts: &Path) -> usize {
 }
 
 /// What the clients were told, against what the server says.
-fn compare(client: &Client, logs: &[Log]) {
+fn compare(client: &Client, logs: &[Log], n_ours: usize) {
     let jobs = client.get("/v1/jobs");
     let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for job in jobs["jobs"].as_array().unwrap() {
         by_name.entry(job["name"].as_str().unwrap()).or_default().push(job);
     }
     let n_all: usize = logs.iter().map(|it| it.submitted.len()).sum();
-    assert_eq!(by_name.len(), n_all + 2, "jobs that nobody was told of");
+    assert_eq!(by_name.len(), n_all + n_ours, "jobs that nobody was told of");
     for log in logs {
         for (name, id) in &log.submitted {
             let found = by_name.get(&**name).map(Vec::as_slice);
@@ -516,13 +621,13 @@ fn print(
 ) {
     let sum = |count: fn(&Log) -> usize| -> usize { logs.iter().map(count).sum() };
     println!("seed {}: {} kills, {} clients", measure.seed, measure.n_kills, logs.len());
-    println!("{:8} {:>6} {:>12} {:>12}", "killed", "times", "back, median", "slowest");
+    println!("{:10} {:>6} {:>12} {:>12}", "killed", "times", "back, median", "slowest");
     for (victim, times) in took {
         let mut times = times.clone();
         times.sort();
         let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
         let word = format!("{victim:?}").to_lowercase();
-        println!("{word:8} {:>6} {median:>12.0?} {slowest:>12.0?}", times.len());
+        println!("{word:10} {:>6} {median:>12.0?} {slowest:>12.0?}", times.len());
     }
     println!(
         "acknowledged: {} submits, {} cancels, {} drains; asked in vain {n_vain} times; {n_rows} rows",

@@ -1,6 +1,8 @@
 //! `selvedge sim --json` as programs read it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::env;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -72,4 +74,29 @@ fn a_seed_of_the_judge_is_run_by_its_number() {
     let page = String::from_utf8(done.stdout).unwrap();
     assert!(page.starts_with("seed 1: "), "{page}");
     assert_eq!(done.status.success(), page.contains("no rule was broken"), "{page}");
+}
+
+/// README's picture is what its command draws; `GOLDEN=update` draws it anew.
+#[test]
+fn the_picture_of_the_pod_is_what_its_command_draws() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let command = readme.lines().find_map(|it| it.strip_prefix("Drawn by `selvedge sim "));
+    let command = command.expect("README says how it is drawn").trim_end_matches("`.");
+    let (args, file) = command.split_once(" --svg ").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let done = Command::new(env!("CARGO_BIN_EXE_selvedge"))
+        .arg("sim")
+        .args(args.split_whitespace())
+        .args(["--svg", "pod.svg"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let drawn = fs::read_to_string(dir.path().join("pod.svg")).unwrap();
+    if env::var_os("GOLDEN").is_some_and(|it| it == "update") {
+        fs::write(root.join(file), &drawn).unwrap();
+    }
+    let kept = fs::read_to_string(root.join(file)).unwrap();
+    assert!(drawn == kept, "{file} is not what `selvedge sim {command}` draws");
 }
