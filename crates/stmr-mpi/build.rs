@@ -23,7 +23,9 @@ fn main() {
         let n_args = args.trim_end_matches('-').len();
         let upper = name.to_uppercase();
         let _ = writeln!(out, "pub(crate) const {upper}: Call = Call({idx});");
-        let _ = writeln!(names, "    c\"PMPI_{name}\",");
+        let symbol =
+            if name.starts_with("MPIX_") { (*name).to_owned() } else { format!("MPI_{name}") };
+        let _ = writeln!(names, "    c\"P{symbol}\",");
         let mask: u32 =
             args.chars().enumerate().filter(|it| it.1 == 'c').map(|(at, _)| 1 << at).sum();
         let _ = writeln!(communicators, "    {mask},");
@@ -43,7 +45,7 @@ fn main() {
         for prefix in ["", "P"] {
             let _ = writeln!(
                 out,
-                "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}MPI_{name}({params}) -> \
+                "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{symbol}({params}) -> \
                  usize {{\n    unsafe {{ crate::enter({upper}, &[{values}]) }}\n}}"
             );
         }

@@ -166,7 +166,7 @@ pub(crate) fn comm_remote_size(state: &mut State, call: Call, args: &[usize]) ->
 }
 
 /// Makes a group of these ranks of the program.
-fn group_of(state: &State, members: &[i32], at: usize) -> usize {
+pub(crate) fn group_of(state: &State, members: &[i32], at: usize) -> usize {
     let mut world = 0_usize;
     real::call(calls::COMM_GROUP, &[state.world, &raw mut world as usize]);
     real::call(calls::GROUP_INCL, &[world, members.len(), members.as_ptr() as usize, at])

@@ -14,7 +14,8 @@
 //! messages in parts (`partitioned`), requests that the program completes (`generalized`), what a
 //! process frees while requests need it (`held`), what it gives to a collective and gets (`parts`),
 //! where MPI makes one (`room`), collectives (`collective`), calls with counts of 64 bits
-//! (`large`), what the C library is asked for that differs between replicas (`clock`), the cycle
+//! (`large`), questions about failures (`failures`), looks at clocks that are CPython's own
+//! (`python`), what the C library is asked for that differs between replicas (`clock`), the cycle
 //! counter (`cycles`), signals (`signals`), and what it is asked to change in the world: files
 //! (`files`) and their descriptors (`descriptors`), those that are none (`devices`), their names
 //! (`names`), the C library's own way of writing them (`streams`), and MPI's (`mpi_files`), whose
@@ -68,6 +69,10 @@ mod room;
 mod collective;
 
 mod large;
+
+mod failures;
+
+mod python;
 
 mod clock;
 
@@ -129,7 +134,10 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         *it = abi::cut(*it);
     }
     let answer = state::with(|state| {
-        state.shape = state.shape.after(&[call.0 as u64]);
+        // What only asks is no part of the way that a program takes: threads may ask at any time.
+        if !matches!(calls::CLASSES[call.0], Class::Pass) {
+            state.shape = state.shape.after(&[call.0 as u64]);
+        }
         state.doing = call.name();
         make(state, call, row)
     });

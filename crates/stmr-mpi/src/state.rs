@@ -601,23 +601,27 @@ impl State {
 
     /// Stops the program because of a call that is not served.
     pub(crate) fn refuse(&mut self, call: Call) -> ! {
-        let name = call.name();
-        self.say(&format!("refuse {name}"));
+        self.refuse_in_words(call.name())
+    }
+
+    /// What the program printed and wrote before goes out first.
+    fn refuse_in_words(&mut self, words: &str) -> ! {
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        self.let_out();
+        self.say(&format!("refuse {words}"));
         self.wait_for_the_end()
     }
 
     /// Stops the program because of how a call is made.
     pub(crate) fn refuse_as(&mut self, call: Call, how: &str) -> ! {
         let name = call.name();
-        self.say(&format!("refuse {name} {how}"));
-        self.wait_for_the_end()
+        self.refuse_in_words(&format!("{name} {how}"))
     }
 
     /// Stops the program because of a count that is not served.
     pub(crate) fn refuse_more(&mut self, call: Call) -> ! {
         let name = call.name();
-        self.say(&format!("refuse {name} of more than 2147483647 elements"));
-        self.wait_for_the_end()
+        self.refuse_in_words(&format!("{name} of more than 2147483647 elements"))
     }
 
     /// Stops the program with `code`, once its replicas have agreed to.

@@ -9,6 +9,8 @@ mod stmr_flips;
 
 mod stmr_kills;
 
+mod stmr_mpi4py;
+
 mod stmr_programs;
 
 use std::fs;
@@ -78,6 +80,11 @@ pub const PROOFS: &[Proof] = &[
         what: "LAMMPS, ScaLAPACK's testers, mpi4py and Fortran print in replicas what they print \
                plain",
         run: stmr_programs::prove,
+    },
+    Proof {
+        name: "stmr-mpi4py",
+        what: "mpi4py's own tests, one by one: how many of those that pass plain pass in replicas",
+        run: stmr_mpi4py::prove,
     },
     Proof {
         name: "stmr-cost",
@@ -314,7 +321,7 @@ mod tests {
         assert_eq!(
             refused,
             "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills, \
-             stmr-flips, stmr-programs, stmr-cost, load, package, browser, viewers"
+             stmr-flips, stmr-programs, stmr-mpi4py, stmr-cost, load, package, browser, viewers"
         );
     }
 }

@@ -314,9 +314,27 @@ impl Book {
         let begun = Instant::now();
         let (what, outcome) = run();
         println!("run {number}: {what}: {outcome} after {} ms", begun.elapsed().as_millis());
+        self.write(number, outcome);
+    }
+
+    fn write(&mut self, number: u64, outcome: String) {
         self.rows.insert(number, outcome);
         let lines: Vec<String> = self.rows.iter().map(|(n, it)| format!("{n} {it}\n")).collect();
         fs::write(self.folder.join("book"), lines.concat()).unwrap();
+    }
+
+    /// What a part came to, which is done unless it was.
+    pub(crate) fn keep(&mut self, number: u64, part: impl FnOnce() -> String) -> String {
+        if !self.rows.contains_key(&number) {
+            let outcome = part();
+            self.write(number, outcome);
+        }
+        self.rows[&number].clone()
+    }
+
+    /// All parts are done.
+    pub(crate) fn forget(self) {
+        fs::remove_dir_all(&self.folder).unwrap();
     }
 
     /// Prints the table of all runs, and fails if there is one that `failed`.
@@ -336,6 +354,6 @@ impl Book {
         }
         let n = table.keys().filter(|it| failed(it.1)).count();
         assert_eq!(n, 0, "seed {}: see {}", self.seed, self.folder.display());
-        fs::remove_dir_all(&self.folder).unwrap();
+        self.forget();
     }
 }

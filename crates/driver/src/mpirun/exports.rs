@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What every function's name begins with, in the form that each MPI has.
-const PREFIX: &[u8] = b"PMPI_";
+/// What every function's name begins with, in the form that each MPI has; those of the second kind
+/// are not in the standard.
+const PREFIXES: [&[u8]; 2] = [b"PMPI_", b"PMPIX_"];
 
 /// `library` without the functions that `mpi`, the file of another library, does not name.
 ///
@@ -44,8 +45,8 @@ fn symbol_names(elf: &[u8]) -> Option<Range<usize>> {
 fn strike(table: &mut [u8], shared: &BTreeSet<&[u8]>) {
     for name in table.split_mut(|it| *it == 0) {
         // The linker lets MPI_X be the end of PMPI_X where it can.
-        let plain = if name.starts_with(PREFIX) { name.to_vec() } else { [b"P", &*name].concat() };
-        if plain.starts_with(PREFIX) && is_name(&plain) && !shared.contains(&plain[..]) {
+        let plain = if is_prefixed(name) { name.to_vec() } else { [b"P", &*name].concat() };
+        if is_prefixed(&plain) && is_name(&plain) && !shared.contains(&plain[..]) {
             let at = name.len() - (plain.len() - 1);
             name[at] = b'_';
         }
@@ -53,7 +54,11 @@ fn strike(table: &mut [u8], shared: &BTreeSet<&[u8]>) {
 }
 
 fn names(file: &[u8]) -> impl Iterator<Item = &[u8]> {
-    file.split(|it| *it == 0).filter(|it| it.starts_with(PREFIX) && is_name(it))
+    file.split(|it| *it == 0).filter(|it| is_prefixed(it) && is_name(it))
+}
+
+fn is_prefixed(name: &[u8]) -> bool {
+    PREFIXES.iter().any(|it| name.starts_with(it))
 }
 
 fn is_name(text: &[u8]) -> bool {

@@ -1,0 +1,73 @@
+//! CPython's own looks at clocks, which no program sees.
+//!
+//! It looks at one whenever a thread takes a lock, and again and again while a thread waits for its
+//! turn to run Python.  How often that is hangs on what other threads do, and so is another number
+//! in each replica: these looks are not shared.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// No function that takes a lock is farther from its look at the clock, in frames.
+const FRAMES_MAX: usize = 8;
+
+type Check = unsafe extern "C" fn() -> c_int;
+
+/// What of the interpreter is in this process.
+struct Python {
+    /// Whether this thread is the one that runs Python.
+    runs: Check,
+    /// The code that takes a lock.
+    locks: Option<Range<usize>>,
+}
+
+impl Python {
+    fn find() -> Option<Self> {
+        let at = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"PyGILState_Check".as_ptr()) };
+        if at.is_null() {
+            return None;
+        }
+        let runs = unsafe { std::mem::transmute::<*mut c_void, Check>(at) };
+        let name = c"PyThread_acquire_lock_timed".as_ptr();
+        let locks = code_of(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name) });
+        Some(Self { runs, locks })
+    }
+}
+
+/// The addresses of a function of the C language, if its library says how long it is.
+fn code_of(function: *mut c_void) -> Option<Range<usize>> {
+    /// `RTLD_DL_SYMENT` of dlfcn.h.
+    const SYMBOL: c_int = 1;
+    unsafe extern "C" {
+        fn dladdr1(
+            at: *const c_void,
+            info: *mut libc::Dl_info,
+            extra: *mut *mut c_void,
+            flags: c_int,
+        ) -> c_int;
+    }
+    if function.is_null() {
+        return None;
+    }
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let mut symbol: *mut c_void = std::ptr::null_mut();
+    let found = unsafe { dladdr1(function, &raw mut info, &raw mut symbol, SYMBOL) };
+    if found == 0 || symbol.is_null() {
+        return None;
+    }
+    let length = unsafe { (*symbol.cast::<libc::Elf64_Sym>()).st_size } as usize;
+    Some(function as usize..function as usize + length)
+}
+
+/// Whether this thread takes a lock of CPython's, or waits for its turn to run Python.
+pub(crate) fn locks() -> bool {
+    static PYTHON: OnceLock<Option<Python>> = OnceLock::new();
+    let Some(python) = PYTHON.get_or_init(Python::find) else { return false };
+    if unsafe { (python.runs)() } == 0 {
+        return true;
+    }
+    let Some(locks) = &python.locks else { return false };
+    let mut frames = [std::ptr::null_mut(); FRAMES_MAX];
+    let n = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES_MAX as c_int) };
+    frames[..n.max(0) as usize].iter().any(|it| locks.contains(&(*it as usize)))
+}
