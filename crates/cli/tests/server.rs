@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -238,6 +238,14 @@ fn a_dry_run_accepts_nothing() {
     let up = Up::start();
     assert_eq!(up.json("job submit --shape 4x4x8 --name a --dry-run")["start"], "now");
     assert!(up.text("job submit --shape 4x4x8 --name a --dry-run").starts_with("starts now"));
+    // No is an answer, and no error.
+    let never = up.run("job submit --shape 16x16x20 --name a --dry-run");
+    let text = String::from_utf8_lossy(&never.stdout);
+    assert_eq!(never.status.code(), Some(1), "{text}");
+    assert!(
+        text.starts_with("can never start: the largest pool of this plant has 64 parts"),
+        "{text}"
+    );
     assert_eq!(up.json("job list")["jobs"], serde_json::json!([]));
 }
 
@@ -532,6 +540,47 @@ fn a_name_that_has_come_to_mean_this_machine_is_not_served() {
     }
     let localhost = raw(&format!("localhost:{port}"), &format!("localhost:{port}"), token);
     assert!(localhost.starts_with("HTTP/1.1 200 "), "{localhost}");
+}
+
+/// What was lost is counted, and the lines that follow, typed as they stand, bring a server up.
+#[test]
+fn salvage_says_what_was_lost_and_what_comes_next() {
+    let up = Up::start();
+    for nth in 0..20 {
+        up.text(&format!("job submit --shape 2x2x1 --name n{nth}"));
+    }
+    let dir = up.kill();
+    let done = end_left(dir.path());
+    assert!(done.status.success());
+    let journal = || dir.path().join("data/journal.db");
+    // Whatever is in the log of the database is brought into the file first.
+    let salvage = |out: &str| {
+        let args = ["journal", "salvage", "data", "--out", out];
+        let done = program(dir.path()).args(args).output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let told = salvage("whole");
+    assert!(told.contains("nothing is lost; next:\n  mkdir data/damaged"), "{told}");
+    for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let _ = fs::remove_file(dir.path().join("data").join(file));
+    }
+    fs::copy(dir.path().join("whole/journal.db"), journal()).unwrap();
+    let mut bytes = fs::read(journal()).unwrap();
+    let name = b"\"n15\"";
+    let at = bytes.windows(name.len()).position(|it| it == name).expect("a row has its name");
+    bytes[at + 1] = b'm';
+    fs::write(journal(), bytes).unwrap();
+    let told = salvage("saved");
+    assert!(told.contains("\nlost: ") && told.contains(" rows; next:\n"), "{told}");
+    let (_, next) = told.split_once("next:\n").unwrap();
+    for line in next.lines().take_while(|it| it.starts_with("  m")) {
+        let done = Command::new("sh").args(["-c", line]).current_dir(dir.path()).status().unwrap();
+        assert!(done.success(), "{line}");
+    }
+    let up = Up::start_with(dir, &[]);
+    let jobs = up.json("job list");
+    let n_jobs = jobs["jobs"].as_array().unwrap().len();
+    assert_eq!(n_jobs, 15, "{jobs}");
 }
 
 #[test]

@@ -278,7 +278,7 @@ struct Room {
     largest_set: Option<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Step {
     step: String,
     target: String,
@@ -720,5 +720,30 @@ fn state_word(job: &JobRow) -> String {
         (None, Some(why)) => format!("{word}: {why}"),
         (None, None) if job.held => format!("{word}: held"),
         (None, None) => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_run_of_steps_of_one_kind_is_one_line() {
+        let back = |n: usize| Step {
+            step: "return".to_owned(),
+            target: format!("x{n}"),
+            text: format!("bring x{n} back"),
+        };
+        let end = Step {
+            step: "end".to_owned(),
+            target: "job7".to_owned(),
+            text: "let job7 end".to_owned(),
+        };
+        let few: Vec<Step> = std::iter::once(end.clone()).chain((0..ALIKE_MAX).map(back)).collect();
+        let lines = folded(&few);
+        assert_eq!((lines.len(), &*lines[0], &*lines[1]), (7, "let job7 end", "bring x0 back"));
+        let many: Vec<Step> = std::iter::once(end).chain((0..48).map(back)).collect();
+        let line = "bring these 48 back: x0 to x47 (`--json` has every return)";
+        assert_eq!(folded(&many), ["let job7 end", line]);
     }
 }

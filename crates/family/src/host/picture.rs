@@ -159,7 +159,9 @@ fn stations(graph: &Graph, nodes: &[NodeIdx]) -> Vec<NodeIdx> {
 
 fn drawn(scene: &Scene<'_>, style: &str) -> String {
     let layout = Layout::of(scene.graph, &scene.hot);
-    let (width, height) = (layout.width.max(560.0), layout.height + 96.0);
+    let height = layout.height + 96.0;
+    let (legend, legend_width) = legend(&layout, height - 16.0);
+    let width = layout.width.max(legend_width).max(560.0);
     let mut out = String::new();
     let title = escaped(scene.title);
     let _ = writeln!(
@@ -177,7 +179,7 @@ fn drawn(scene: &Scene<'_>, style: &str) -> String {
     draw_boxes(scene, &layout, &mut out);
     draw_widths(&layout, &mut out);
     out.push_str("</g>\n");
-    legend(&layout, height - 16.0, &mut out);
+    out.push_str(&legend);
     out.push_str("</svg>\n");
     out
 }
@@ -236,7 +238,11 @@ fn draw_boxes(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
              width=\"{w:.1}\" height=\"{h:.1}\" rx=\"6\" fill=\"{fill}\" stroke=\"{edge}\"/>",
             escaped(&hint(graph, *node, &ports))
         );
-        let lines = lines(graph, *node, &ports);
+        let mut lines = lines(graph, *node, &ports);
+        if w < PCI_NAMED && matches!(it.facts, Facts::Pci(_)) {
+            // What it is is said where one points at it.
+            lines.iter_mut().for_each(|(_, it)| *it = it.replace("PCI switch", "PCI"));
+        }
         let middle = x + w / 2.0;
         let step = 14.0;
         let top = y + h / 2.0 - step * (lines.len() as f32 - 1.0) / 2.0 + 4.5;
@@ -253,6 +259,12 @@ fn draw_boxes(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
         out.push_str("</g>\n");
     }
 }
+
+/// What the numbers beside links are.
+const FIGURES: &str = "figures: GB/s each way";
+
+/// The least box in which a PCI switch is called so in full.
+const PCI_NAMED: f32 = 104.0;
 
 /// What stands in a box.
 fn lines(graph: &Graph, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, String)> {
@@ -320,7 +332,9 @@ fn draw_widths(layout: &Layout, out: &mut String) {
     }
 }
 
-fn legend(layout: &Layout, y: f32, out: &mut String) {
+/// What the colours of links mean, at the height `y`; also how wide a picture must be for it.
+fn legend(layout: &Layout, y: f32) -> (String, f32) {
+    let mut out = String::new();
     let mut kinds: BTreeMap<LinkKind, usize> = BTreeMap::new();
     for link in &layout.links {
         *kinds.entry(link.kind).or_default() += 1;
@@ -348,8 +362,9 @@ fn legend(layout: &Layout, y: f32, out: &mut String) {
     }
     let _ = writeln!(
         out,
-        "<text class=\"s\" x=\"{x:.0}\" y=\"{y:.1}\" fill=\"{MUTED}\">figures: GB/s each way</text>"
+        "<text class=\"s\" x=\"{x:.0}\" y=\"{y:.1}\" fill=\"{MUTED}\">{FIGURES}</text>"
     );
+    (out, x + 7.0 * FIGURES.len() as f32 + 24.0)
 }
 
 fn escaped(text: &str) -> String {

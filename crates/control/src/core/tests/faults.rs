@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::world::check;
+use super::world::{check, check_on, pods};
 
 #[test]
 fn a_lost_machine_costs_one_cube_and_only_its_mirrors_move() {
@@ -45,6 +45,49 @@ fn a_lost_machine_costs_one_cube_and_only_its_mirrors_move() {
             3927s JobStopped job: job0 attempt: 2 exit: Done kept: 3600
             3927s JobFinished job: job0
               a attempt 2 Finished
+        "#]],
+    );
+}
+
+/// What another job has left joined on cube3 would have to be taken apart first; cube4 is dark.
+#[test]
+fn a_swap_takes_a_dark_spare_before_one_that_is_joined() {
+    check_on(
+        &pods(&[5]),
+        "submit a 4x4x12 for=9h firm
+         submit b 4x4x4 for=1m
+         run 30m
+         report cube1/m03 machine_down
+         run 1m
+         show",
+        expect![[r#"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 3 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 144
+            5s JobSubmitted job: job1
+            5s JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan1 parent: None generation: g2 job: job1 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            6s BlueprintDone plan: plan1 job: job1
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            26s JobStarted job: job1 attempt: 1 waited: 21s
+            86s JobStopped job: job1 attempt: 1 exit: Done kept: 60
+            86s JobFinished job: job1
+            1805s CaseOpened case: case0 target: cube1/m03 symptom: MachineDown severity: Fatal
+            1805s Drained target: cube1/m03 by: Case(case0)
+            1805s CaseMoved case: case0 state: Draining
+            1805s JobNotified job: job0 attempt: 1 why: Fault case: case0
+            1806s JobStopped job: job0 attempt: 1 exit: Told kept: 1200
+            1806s JobRequeued job: job0 why: Fault case: case0 not_before: 1806.000s
+            1806s CaseMoved case: case0 state: Waiting
+            1806s JobPlaced job: job0 attempt: 2 n_parts: 3 kept_parts: 2
+            1806s BlueprintAdopted plan: plan2 parent: Some(plan0) generation: g5 job: job0 n_switches: 48 n_removed: 32 n_added: 64
+            1807s BlueprintDone plan: plan2 job: job0
+            1827s JobStarted job: job0 attempt: 2 waited: 1822s
+              a attempt 2 Running since: 1827.000s on cube0 cube4 cube2
+              b attempt 1 Finished
+              out cube1/m03 by Case(case0)
+              case0 cube1/m03 MachineDown Waiting
         "#]],
     );
 }

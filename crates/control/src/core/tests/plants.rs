@@ -1,20 +1,13 @@
 //! Several pods, hosts, moves between them, and plants that change under running jobs.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use selvedge_model::spec::Plant;
 use selvedge_model::unit::Ppm;
 
-use super::world::{World, pods};
+use super::world::{World, check_on, pods};
 use crate::input::Ask;
 use crate::note::Owner;
 use crate::settings::Settings;
-
-fn check_on(plant: &str, script: &str, expect: Expect) {
-    let mut world = World::new(plant, Settings::simulated());
-    world.play(script);
-    world.replay_all();
-    expect.assert_eq(&world.lines);
-}
 
 const HOSTS: &str = "format = 1\nname = \"h\"\n[[pod]]\nfamily = \"hosts\"\nhosts = 2\n";
 

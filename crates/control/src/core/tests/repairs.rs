@@ -229,6 +229,39 @@ fn a_symptom_that_passes_closes_by_itself_and_rises_by_repetition() {
     );
 }
 
+/// Its links were missed before the machine was: they are evidence of one case, where nothing is
+/// done about it too.
+#[test]
+fn at_level_observe_a_dead_machine_is_one_case() {
+    check(
+        "level observe
+         submit a 4x4x4 for=9h firm
+         run 1m
+         report cube0/z/out/0 link_down
+         report cube0/z/out/1 link_down
+         run 2s
+         report cube0/m12 machine_down
+         report cube0/z/out/4 link_down
+         run 1s
+         show",
+        expect![[r#"
+            5s LevelSet level: Observe by: "ops"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 1 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            6s BlueprintDone plan: plan0 job: job0
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            65s CaseOpened case: case0 target: cube0/z/out/0 symptom: LinkDown severity: Fatal
+            65s CaseOpened case: case1 target: cube0/z/out/1 symptom: LinkDown severity: Fatal
+            67s CaseOpened case: case2 target: cube0/m12 symptom: MachineDown severity: Fatal
+            67s CaseMoved case: case0 state: Closed
+            67s CaseMoved case: case1 state: Closed
+              a attempt 1 Running since: 26.000s on cube0
+              case2 cube0/m12 MachineDown Observed
+        "#]],
+    );
+}
+
 /// A chip that failed sends no light: what is told of the fibres of those whom it shone on is told
 /// of it, before it and after it, and the job stays where nobody may be moved.
 #[test]

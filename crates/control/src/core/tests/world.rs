@@ -24,7 +24,12 @@ use devices::{Mirrors, Tasks};
 
 /// Plays a script on a pod of four cubes and compares what was written down.
 pub(super) fn check(script: &str, expect: Expect) {
-    let mut world = World::new(&pods(&[4]), Settings::simulated());
+    check_on(&pods(&[4]), script, expect);
+}
+
+/// The same on another plant.
+pub(super) fn check_on(plant: &str, script: &str, expect: Expect) {
+    let mut world = World::new(plant, Settings::simulated());
     world.play(script);
     world.replay_all();
     expect.assert_eq(&world.lines);

@@ -257,10 +257,13 @@ fn widths(all: &All, fixed: &mut Element, findings: &mut Findings) {
         narrow_uplink(element, width, path, fixed, findings);
     }
     if let Some(first) = guessed.first() {
+        let links = match guessed.len() {
+            1 => "a link has".to_owned(),
+            n => format!("{n} links have"),
+        };
         let what = format!(
-            "{} links have a width of 0 or an unknown speed, for which NCCL takes 16 lanes of \
-             generation 3, 12 GB/s, or of the speed that stands there",
-            guessed.len()
+            "{links} a width of 0 or an unknown speed, for which NCCL takes 16 lanes of \
+             generation 3, 12 GB/s, or of the speed that stands there"
         );
         let advice = "write the link_speed and link_width of the bare-metal server";
         findings.add((Note, "guessed-link"), Some(*first), what, advice);
