@@ -14,7 +14,7 @@ use selvedge_family::host::nccl::width::Width;
 use selvedge_family::host::nccl::xml::{Strictness, read};
 
 use Profile::{V2_7_8, V2_18_5, V2_21_5, V2_27_7, V2_29_7, V2_30_7};
-use fixture::{AMD, INTEL, no_links, nvlink, server, view};
+use fixture::{AMD, INTEL, POWER, no_links, nvlink, server, view};
 
 #[test]
 fn a_link_that_one_end_does_not_know_is_refused() {
@@ -255,4 +255,81 @@ fn old_versions_bound_kinds_of_nodes_and_elements_of_a_file() {
 
 fn switch_row() -> String {
     "<nvlink target=\"ffff:ff:ff\" count=\"1\" tclass=\"0x068000\"/>".to_owned()
+}
+
+fn refusal(text: &str, profile: Profile) -> Option<String> {
+    let document = read(text, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+    let settings = Settings::defaults(profile);
+    let broken = Default::default();
+    let ask = Ask { profile, nodes: 2, rank: 0, settings, broken, shm_pairs: false };
+    View::of(&document.root, ask).err().map(|it| it.to_string())
+}
+
+/// Broadcom's switches below one of theirs are made one with it.
+fn switches(below: &str) -> String {
+    const CARD: &str = "vendor=\"0x1000\" device=\"0xc010\" subsystem_vendor=\"0x1000\" \
+                        subsystem_device=\"0xa096\" link_speed=\"16.0 GT/s PCIe\"";
+    let gpu = "<pci busid=\"0000:30:00.0\" class=\"0x030200\" link_speed=\"16.0 GT/s PCIe\" \
+               link_width=\"16\">\n<gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\"/>\n</pci>";
+    let below = below.replace("CARD", CARD);
+    format!(
+        "<system version=\"1\">\n<cpu numaid=\"0\" {AMD}>\n\
+         <pci busid=\"0000:10:00.0\" class=\"0x060400\" {CARD} link_width=\"16\">\n{gpu}\n{below}\
+         </pci>\n</cpu>\n</system>\n"
+    )
+}
+
+#[test]
+fn a_switch_that_loses_more_links_than_it_gains_loses_its_link_upwards() {
+    let lower = |width: u32, inside: &str| {
+        format!(
+            "<pci busid=\"0000:20:00.0\" class=\"0x060400\" CARD link_width=\"{width}\">{inside}\
+             </pci>\n"
+        )
+    };
+    let bridge = "<pci busid=\"0000:40:00.0\" class=\"0x060400\" link_speed=\"16.0 GT/s PCIe\" \
+                  link_width=\"16\"/>";
+    let lost = "PCI 10000 loses its link upwards";
+    for profile in Profile::ALL.into_iter().filter(|it| *it >= V2_18_5) {
+        // As many links as it loses, and one that is as wide as the link upwards.
+        assert_eq!(refusal(&switches(&lower(16, bridge)), profile), None, "{profile}");
+        assert_eq!(refusal(&switches(&lower(16, "")), profile), None, "{profile}");
+        // A narrower one stood last in the table.
+        let found = refusal(&switches(&lower(8, "")), profile);
+        assert!(found.as_ref().is_some_and(|it| it.contains(lost)), "{profile}: {found:?}");
+    }
+    assert_eq!(refusal(&switches(&lower(8, "")), V2_7_8), None);
+    let twice = lower(16, bridge) + "<pcilink target=\"0000:20:00.0\"/>\n";
+    for profile in [V2_27_7, V2_29_7, V2_30_7] {
+        let found = refusal(&switches(&twice), profile);
+        let told = found.as_ref().is_some_and(|it| it.contains("leads twice to the switch 20000"));
+        assert!(told, "{profile}: {found:?}");
+    }
+}
+
+/// POWER's GPUs reach each other over NVLinks of their CPU; a proxy must be behind switches alone.
+#[test]
+fn a_proxy_behind_a_cpu_is_not_found() {
+    let gpu = |it: usize| {
+        format!(
+            "<pci busid=\"0000:a{it}:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\">\n\
+             <gpu dev=\"{it}\" sm=\"80\" rank=\"{it}\" gdr=\"1\">\n\
+             <nvlink target=\"0000:00:00.0\" count=\"3\" tclass=\"0x068001\"/>\n</gpu>\n</pci>\n"
+        )
+    };
+    // The port is beside the second GPU, the first hangs on the CPU itself.
+    let text = format!(
+        "<system version=\"1\">\n<cpu numaid=\"0\" {POWER}>\n{}\
+         <pci busid=\"0000:10:00.0\" class=\"0x060400\" link_speed=\"16 GT/s\" link_width=\"16\">\n{}\
+         <pci busid=\"0000:b0:00.0\" class=\"0x020000\" link_speed=\"16 GT/s\" link_width=\"16\">\n\
+         <nic>\n<net dev=\"0\" speed=\"40000\" guid=\"0x1\" gdr=\"1\"/>\n</nic>\n</pci>\n</pci>\n\
+         </cpu>\n</system>\n",
+        gpu(0),
+        gpu(1)
+    );
+    for profile in Profile::ALL {
+        let found = refusal(&text, profile);
+        let told = found.as_ref().is_some_and(|it| it.contains("set NCCL_PXN_DISABLE=1"));
+        assert_eq!(told, profile >= V2_18_5, "{profile}: {found:?}");
+    }
 }

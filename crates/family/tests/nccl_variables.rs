@@ -4,14 +4,29 @@
 #[path = "fixture/mod.rs"]
 mod fixture;
 
+use selvedge_family::host::change::{Change, Question};
 use selvedge_family::host::decision::Decisions;
+use selvedge_family::host::nccl::graph_xml::to_xml;
 use selvedge_family::host::nccl::path::PathKind;
 use selvedge_family::host::nccl::profile::Profile;
-use selvedge_family::host::nccl::search::graphs;
-use selvedge_family::host::nccl::settings::{SettingError, Settings};
+use selvedge_family::host::nccl::search::{Found, graphs};
+use selvedge_family::host::nccl::settings::{SettingError, Settings, VARIABLES};
+use selvedge_family::host::nccl::width::Width;
+use selvedge_family::host::nccl::xml::{Element, Strictness, read};
 
 use Profile::{V2_7_8, V2_18_5, V2_21_5, V2_27_7, V2_29_7, V2_30_7};
 use fixture::{AMD, ARM, INTEL, gdr, no_links, nvlink, p2p, server, view};
+
+/// What merges cards, splits devices or goes over a rack.
+const REFUSED: [&str; 7] = [
+    "NCCL_NET_GDR_MLOPART",
+    "NCCL_NET_MERGE_LEVEL",
+    "NCCL_NET_FORCE_MERGE",
+    "NCCL_NET_MERGE_POLICY",
+    "NCCL_MNNVL_SCATTER_NETS_ENABLE",
+    "NCCL_MNNVL_RAIL_PER_HOST",
+    "NCCL_TOPO_SPLIT_MLOPART",
+];
 
 /// What is set before, what is set then, on which server, from which version on.
 type Case<'c> = (&'c [(&'c str, &'c str)], (&'c str, &'c str), &'c str, Profile);
@@ -40,7 +55,10 @@ fn every_variable_shows_in_what_is_decided() {
     let switch = "<nvlink target=\"ffff:ff:ff\" count=\"18\" tclass=\"0x068000\"/>";
     let switched = server(INTEL, 2, 90, |_| switch.to_owned());
     let reducing = ports.replace("gdr=\"1\"/></nic>", "gdr=\"1\" coll=\"1\"/></nic>");
-    let cases: [Case; 23] = [
+    let topo_dump = ("NCCL_TOPO_DUMP_FILE", "topo.xml");
+    let graph_dump = ("NCCL_GRAPH_DUMP_FILE", "graph.xml");
+    let paired = server(INTEL, 2, 80, |it| nvlink(it ^ 1));
+    let cases: [Case; 32] = [
         (&[], ("NCCL_P2P_LEVEL", "LOC"), &plain, V2_7_8),
         (&[], ("NCCL_P2P_DISABLE", "1"), &linked, V2_7_8),
         (&[("NCCL_P2P_DISABLE", "1")], ("NCCL_SHM_DISABLE", "1"), &plain, V2_7_8),
@@ -52,27 +70,54 @@ fn every_variable_shows_in_what_is_decided() {
         (&[], ("NCCL_PXN_DISABLE", "1"), &linked, V2_18_5),
         (&[], ("NCCL_P2P_PXN_LEVEL", "0"), &linked, V2_18_5),
         (&[("NCCL_PXN_DISABLE", "1")], ("NCCL_CROSS_NIC", "0"), &linked, V2_18_5),
+        (&[], ("NCCL_CROSS_NIC", "0"), &paired, V2_7_8),
         (&[], ("NCCL_NET_FORCE_FLUSH", "1"), &plain, V2_18_5),
         (&[], ("NCCL_MIN_NCHANNELS", "30"), &linked, V2_7_8),
         (&[], ("NCCL_MAX_NCHANNELS", "1"), &linked, V2_7_8),
         (&[], ("NCCL_MIN_NRINGS", "30"), &linked, V2_7_8),
         (&[], ("NCCL_MAX_NRINGS", "1"), &linked, V2_7_8),
+        (&[], ("NCCL_MIN_CTAS", "30"), &linked, V2_18_5),
+        (&[], ("NCCL_MAX_CTAS", "1"), &linked, V2_18_5),
+        (&[], ("NCCL_IGNORE_CPU_AFFINITY", "1"), &plain, V2_7_8),
+        (&[], ("NCCL_TOPO_DUMP_FILE", "topo.xml"), &plain, V2_7_8),
+        (&[topo_dump], ("NCCL_TOPO_DUMP_FILE_RANK", "1"), &plain, V2_7_8),
+        (&[], ("NCCL_GRAPH_DUMP_FILE", "graph.xml"), &plain, V2_7_8),
+        (&[graph_dump], ("NCCL_GRAPH_DUMP_FILE_RANK", "1"), &plain, V2_7_8),
         (&[], ("NCCL_MIN_P2P_NCHANNELS", "32"), &linked, V2_7_8),
         (&[], ("NCCL_MAX_P2P_NCHANNELS", "1"), &linked, V2_7_8),
         (&[], ("NCCL_P2P_PER_CHANNEL_NET_BW", "1"), &plain, V2_29_7),
         (&[], ("NCCL_NETDEVS_POLICY", "ALL"), &ports, V2_29_7),
+        (&[], ("NCCL_PXN_C2C", "1"), &beside, V2_27_7),
         (&[], ("NCCL_PXN_C2C", "0"), &beside, V2_29_7),
         (&[], ("NCCL_NVLS_ENABLE", "0"), &switched, V2_18_5),
         (&[], ("NCCL_COLLNET_ENABLE", "1"), &reducing, V2_18_5),
     ];
+    flips_in_every_version(&cases);
+}
+
+/// Each variable that a version reads flips in one of the cases, or is refused by name.
+fn flips_in_every_version(cases: &[Case]) {
+    // These have a test of their own.
+    let apart = ["NCCL_GRAPH_FILE", "NCCL_TOPO_FILE", "NCCL_IGNORE_DISABLED_P2P"];
+    let flips = |(before, set, text, _): &Case, profile| {
+        let env = [*before, &[*set]].concat();
+        let decided = |env| Decisions::of(&view(text, profile, env)).expect("NCCL goes on");
+        !decided(before).differences(&decided(&env)).is_empty()
+    };
     let mut silent = Vec::new();
-    for (before, (name, value), text, since) in cases {
+    for (name, since) in VARIABLES {
+        let read = Settings::read(V2_30_7, [(name, "1")]);
+        let refused = matches!(read, Err(SettingError::NotReproduced { .. }));
+        assert_eq!(refused, REFUSED.contains(&name), "{name}: {read:?}");
+        if refused || apart.contains(&name) {
+            continue;
+        }
         for profile in Profile::ALL.into_iter().filter(|it| *it >= since) {
-            let env = [before, &[(name, value)]].concat();
-            let decided = |env| Decisions::of(&view(text, profile, env)).expect("NCCL goes on");
-            let differences = decided(before).differences(&decided(&env));
-            if differences.is_empty() {
-                silent.push(format!("{profile} {name}={value}"));
+            // 2.7 looks for chains whether it is set or not.
+            let always = (name, profile) == ("NCCL_COLLNET_ENABLE", V2_7_8);
+            let mut cases = cases.iter().filter(|it| it.1.0 == name && it.3 <= profile);
+            if !always && !cases.any(|it| flips(it, profile)) {
+                silent.push(format!("{profile} {name}"));
             }
         }
     }
@@ -272,5 +317,85 @@ fn chains_and_direct_channels_are_searched_where_the_network_may_reduce() {
         assert_eq!(found(&reducing, profile, &on), some, "{profile}");
         let off = if profile == V2_7_8 { some } else { Vec::new() };
         assert_eq!(found(&reducing, profile, &[]), off, "{profile}");
+    }
+}
+
+fn question(text: &str, profile: Profile) -> Question {
+    let document = read(text, Strictness::AsNccl { single_quotes: false }).expect("well-formed");
+    Question::new(document.root, profile)
+}
+
+fn change(name: &str, value: &str) -> Change {
+    Change::Set { name: name.to_owned(), value: value.to_owned() }
+}
+
+#[test]
+fn a_graph_file_stands_in_place_of_the_search() {
+    let text = server(INTEL, 2, 80, |it| nvlink(it ^ 1));
+    for profile in Profile::ALL {
+        let mut asked = question(&text, profile);
+        let view = asked.view().expect("a sound server");
+        let found = graphs(&view).expect("there are ports").found;
+        let ring = Found { intra: Width(7.0), inter: Width(6.0), ..found[0].clone() };
+        let ring = Found { channels: vec![found[0].channels[0].clone()], cross_nic: 0, ..ring };
+        let file = to_xml(&view, std::slice::from_ref(&ring)).expect("a ring has words");
+        asked.files.insert("ring.xml".to_owned(), file.clone());
+        let changed = asked.with(&change("NCCL_GRAPH_FILE", "ring.xml")).expect("it is read");
+        let after = changed.view().expect("a sound server");
+        let taken = graphs(&after).expect("a sound file");
+        assert_eq!(taken.found[0].channels, ring.channels, "{profile}");
+        assert_eq!((taken.found[0].intra, taken.found[0].inter), (Width(7.0), Width(6.0)));
+        assert!(taken.attempts.is_empty(), "{profile}: nothing is searched");
+        let [before, after] = [&view, &after].map(|it| Decisions::of(it).expect("NCCL goes on"));
+        assert!(!before.differences(&after).is_empty(), "{profile}");
+        // A tree that the file does not have is searched, with as many channels as the rings.
+        assert!(taken.found[1].channels_max <= 1, "{profile}");
+
+        let mut strange = file.clone();
+        let channel = &mut strange.children[0].children[0];
+        channel.children.retain(|it| it.name == "net");
+        asked.files.insert("ring.xml".to_owned(), strange);
+        let changed = asked.with(&change("NCCL_GRAPH_FILE", "ring.xml")).expect("it is read");
+        let error = graphs(&changed.view().expect("a sound server")).expect_err("no GPUs");
+        assert!(error.to_string().contains("names 0 GPUs, it takes 4"), "{error}");
+
+        // A graph that crosses ports is not for those who may not.
+        let mut crossing = file;
+        crossing.children[0].attrs.retain(|(name, _)| name != "crossnic");
+        let crossing_graph = std::mem::replace(&mut crossing.children[0], Element::new("graph"));
+        crossing.children[0] = crossing_graph.with("crossnic", 1);
+        asked.files.insert("ring.xml".to_owned(), crossing);
+        let set = [change("NCCL_GRAPH_FILE", "ring.xml"), change("NCCL_CROSS_NIC", "0")];
+        let changed = asked.with_all(&set).expect("it is read");
+        let searched = graphs(&changed.view().expect("a sound server")).expect("there are ports");
+        assert!(!searched.attempts.is_empty(), "{profile}");
+    }
+}
+
+#[test]
+fn a_topology_file_stands_in_place_of_the_server() {
+    let text = server(AMD, 2, 90, no_links);
+    let other = question(&server(AMD, 1, 90, no_links), V2_30_7).root;
+    for profile in Profile::ALL {
+        let mut asked = question(&text, profile);
+        asked.files.insert("other.xml".to_owned(), other.clone());
+        let changed = asked.with(&change("NCCL_TOPO_FILE", "other.xml")).expect("it is read");
+        let gpus = |it: &Question| it.view().expect("a sound server").gpus().len();
+        assert_eq!((gpus(&asked), gpus(&changed)), (4, 2), "{profile}");
+        let unread = asked.with(&change("NCCL_TOPO_FILE", "none.xml")).expect_err("not at hand");
+        assert!(unread.to_string().contains("which nobody has read"), "{unread}");
+    }
+}
+
+#[test]
+fn a_broken_pair_is_fatal_unless_it_is_ignored() {
+    let text = server(AMD, 1, 90, |it| nvlink(1 - it));
+    for profile in Profile::ALL {
+        let mut asked = question(&text, profile);
+        asked.broken.insert((0, 1));
+        let ignored = asked.with(&change("NCCL_IGNORE_DISABLED_P2P", "1")).expect("a variable");
+        ignored.view().expect("it is ignored");
+        // 2.7 does not ask the driver.
+        assert_eq!(asked.view().is_err(), profile >= V2_18_5, "{profile}");
     }
 }

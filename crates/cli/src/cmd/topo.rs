@@ -19,12 +19,13 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use selvedge_family::host::change::{NoAnswer, Question, parse_pair as parse_pair_of_gpus};
+use selvedge_family::host::change::{Change, NoAnswer, Question, parse_pair as parse_pair_of_gpus};
 use selvedge_family::host::hwloc;
 use selvedge_family::host::machine::topology;
 use selvedge_family::host::nccl::dump::{dump, refusal};
 use selvedge_family::host::nccl::profile::Profile;
-use selvedge_family::host::nccl::view::{Ask, RefusedView, View};
+use selvedge_family::host::nccl::settings::{GRAPH_FILE, TOPO_FILE};
+use selvedge_family::host::nccl::view::{RefusedView, View};
 use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness};
 
 use crate::Globals;
@@ -95,7 +96,8 @@ struct Conditions {
     /// The rank that looks; 0 unless named, of a log the first that says enough.
     #[arg(long, value_name = "R")]
     rank: Option<i32>,
-    /// An environment variable of NCCL's graph code; may be given several times.
+    /// An environment variable of NCCL's graph code; may be given several times.  The file that
+    /// NCCL_GRAPH_FILE names is taken in place of a search, that of NCCL_TOPO_FILE in place of XML.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
     env: Vec<(String, String)>,
     /// A pair of GPUs, by NVML's number, whose P2P the driver reports broken.
@@ -148,12 +150,19 @@ fn answer(args: &Topo, globals: &Globals) -> Outcome {
 
 fn print_dump(args: &Dump) -> Outcome {
     let text = read(&args.file)?;
-    let ask = args.conditions.ask(args.nccl, args.nodes)?;
     let name = name(&args.file);
     let strictness = Strictness::AsNccl { single_quotes: !args.nccl.is_seed() };
-    let dumped = xml::read(&text, strictness)
+    // What the variables say is an error of the request, whatever the file is.
+    let question = args.conditions.question(Element::new("system"), args.nccl, args.nodes)?;
+    let ask = question.ask().within(|| "this --env has no meaning")?;
+    let dumped = if args.conditions.names_topology() {
+        Ok(question.root)
+    } else {
+        xml::read(&text, strictness).map(|document| document.root)
+    };
+    let dumped = dumped
         .map_err(RefusedView::from)
-        .and_then(|document| View::of(&document.root, ask))
+        .and_then(|root| View::of(&root, ask))
         .and_then(|view| dump(&view, &name));
     match dumped {
         Ok(text) => {
@@ -168,17 +177,46 @@ fn print_dump(args: &Dump) -> Outcome {
 }
 
 impl Conditions {
-    fn ask(&self, profile: Profile, nodes: u32) -> Outcome<Ask> {
-        let root = Element::new("system");
-        self.question(root, profile, nodes).ask().within(|| "this --env has no meaning")
+    fn names_topology(&self) -> bool {
+        self.env.iter().any(|(name, _)| name == TOPO_FILE)
     }
 
-    fn question(&self, root: Element, profile: Profile, nodes: u32) -> Question {
-        let (rank, env) = (self.rank.unwrap_or(0), self.env.clone());
-        let shm_pairs = self.shm_pairs;
-        let broken = self.p2p_broken.iter().copied().collect();
-        Question { root, profile, nodes, rank, env, broken, shm_pairs }
+    fn question(&self, root: Element, profile: Profile, nodes: u32) -> Outcome<Question> {
+        let mut question = Question::new(root, profile);
+        (question.nodes, question.rank) = (nodes, self.rank.unwrap_or(0));
+        question.shm_pairs = self.shm_pairs;
+        question.broken = self.p2p_broken.iter().copied().collect();
+        for (name, value) in &self.env {
+            read_named(&mut question, name, value)?;
+            let set = Change::Set { name: name.clone(), value: value.clone() };
+            question = question.with(&set).within(|| "this --env has no meaning")?;
+        }
+        Ok(question)
     }
+}
+
+/// Reads the file that a variable names, if it is one that names a file to be read.
+fn read_named(question: &mut Question, variable: &str, file: &str) -> Outcome<()> {
+    let path = Path::new(file);
+    let root = match variable {
+        GRAPH_FILE => graph_root(path, question.profile)?,
+        TOPO_FILE => root_of(&read(path)?, &name(path), question.profile)?,
+        _ => return Ok(()),
+    };
+    question.files.insert(file.to_owned(), root);
+    Ok(())
+}
+
+/// A graph file's outermost element, read leniently; what NCCL would refuse is told on the way.
+fn graph_root(file: &Path, profile: Profile) -> Outcome<Element> {
+    let shown = name(file);
+    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
+    let document =
+        xml::read(&read(file)?, strictness).within(|| format!("{shown} is no graph file"))?;
+    for it in &document.tolerated {
+        anstream::eprintln!("note: {shown}:{}: NCCL refuses {}", it.place, it.quirk);
+    }
+    Ok(document.root)
 }
 
 /// A server and conditions from the command line.
@@ -214,7 +252,7 @@ impl Server {
 impl Look {
     fn question(&self, file: &Path) -> Outcome<Question> {
         let root = root_of(&read(file)?, &name(file), self.nccl)?;
-        Ok(self.conditions.question(root, self.nccl, self.nodes))
+        self.conditions.question(root, self.nccl, self.nodes)
     }
 }
 

@@ -3,13 +3,13 @@
 //! A change is written as it is typed: `NCCL_P2P_LEVEL=PHB`, `GPU0.link_width=8`,
 //! `GPU0-GPU1.nvlink=0`, `NET3=gone`, `broken=0-1`, `shm=pairs`, `nodes=2`, `nccl=2.27.7`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
 use crate::host::attribute::wanted;
 use crate::host::nccl::profile::{Profile, UnknownProfile};
-use crate::host::nccl::settings::{SettingError, Settings};
+use crate::host::nccl::settings::{GRAPH_FILE, SettingError, Settings, TOPO_FILE};
 use crate::host::nccl::view::{Ask, RefusedView, View};
 use crate::host::nccl::xml::Element;
 use crate::host::place::{PlaceError, PlaceName, TreePath, at, at_mut, find_element};
@@ -27,6 +27,8 @@ pub struct Question {
     pub rank: i32,
     /// Environment variables, the last of one name counts.
     pub env: Vec<(String, String)>,
+    /// Topology and graph files that variables name, by name.
+    pub files: BTreeMap<String, Element>,
     /// Pairs of GPUs, by NVML's number, whose P2P the driver reports broken.
     pub broken: BTreeSet<(i32, i32)>,
     /// Whether ranks (0,1), (2,3)… are in containers with a /dev/shm of their own.
@@ -121,6 +123,9 @@ pub enum ChangeError {
         /// What was expected.
         wanted: &'static str,
     },
+    /// The file it names.
+    #[error(transparent)]
+    File(#[from] SettingError),
     /// The part it is about.
     #[error(transparent)]
     Place(#[from] PlaceError),
@@ -155,7 +160,8 @@ impl Question {
     /// A question without variables and faults: two servers, seen by the first GPU in the file.
     pub fn new(root: Element, profile: Profile) -> Question {
         let (env, broken) = (Vec::new(), BTreeSet::new());
-        Question { root, profile, nodes: 2, rank: 0, env, broken, shm_pairs: false }
+        let files = BTreeMap::new();
+        Question { root, profile, nodes: 2, rank: 0, env, files, broken, shm_pairs: false }
     }
 
     /// What NCCL decides.
@@ -180,7 +186,15 @@ impl Question {
     /// If a variable has no meaning.
     pub fn ask(&self) -> Result<Ask, SettingError> {
         let pairs = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let settings = Settings::read(self.profile, pairs)?;
+        let (files, pairs): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| *name == GRAPH_FILE);
+        let mut settings = Settings::read(self.profile, pairs)?;
+        if let Some((name, file)) = files.last() {
+            let file = self.files.get(*file).cloned().ok_or_else(|| SettingError::Unopened {
+                name: (*name).to_owned(),
+                file: (*file).to_owned(),
+            })?;
+            settings.graph_file = Some(file);
+        }
         let (profile, nodes, rank) = (self.profile, self.nodes, self.rank);
         let (broken, shm_pairs) = (self.broken.clone(), self.shm_pairs);
         Ok(Ask { profile, nodes, rank, settings, broken, shm_pairs })
@@ -193,6 +207,12 @@ impl Question {
     pub fn with(&self, change: &Change) -> Result<Question, ChangeError> {
         let mut it = self.clone();
         match change {
+            // The topology file is the server itself.
+            Change::Set { name, value } if name == TOPO_FILE => {
+                let unopened =
+                    || SettingError::Unopened { name: name.clone(), file: value.clone() };
+                it.root = it.files.get(value).cloned().ok_or_else(unopened)?;
+            }
             Change::Set { name, value } => {
                 it.env.retain(|(other, _)| other != name);
                 it.env.push((name.clone(), value.clone()));

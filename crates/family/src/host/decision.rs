@@ -11,7 +11,7 @@ use crate::host::nccl::path::PathKind;
 use crate::host::nccl::search::{Channel, Found, GraphKind, graphs};
 use crate::host::nccl::view::{RefusedView, View};
 use crate::host::nccl::width::Width;
-use crate::host::place::short;
+use crate::host::place::{label, short};
 
 /// What a decision is about.  GPUs by rank, ports by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,10 @@ pub enum Subject {
     /// By which port and by whom a GPU's data leave for each place on another server, on the first
     /// channel.
     Outlets(i32),
+    /// On which processors the asking rank's threads run.
+    Processors,
+    /// Which files are written, and by whom.
+    Files,
     /// Whether a GPU waits until what a port wrote has arrived.
     Flush {
         /// The GPU.
@@ -144,6 +148,8 @@ impl Decisions {
             lines.insert(Subject::ServerOf(*key), gpu);
         }
         transfers(view, &ports, &mut lines);
+        lines.insert(Subject::Processors, processors(view));
+        lines.insert(Subject::Files, files(view));
         let found = graphs(view)?.found;
         if let Ok(channels) = channels(view, &found) {
             lines.insert(Subject::Channels, channels_line(view, channels));
@@ -176,6 +182,27 @@ impl Decisions {
         }
         out
     }
+}
+
+/// Where NCCL binds the asking rank's threads: to what is near its GPU.
+fn processors(view: &View) -> String {
+    let gpu = view.graph.gpu_of_rank(view.ask.rank);
+    let Some(cpu) = gpu.and_then(|it| view.local_cpu(it).ok()) else { return "any".to_owned() };
+    let cpu = label(&view.graph, cpu);
+    if view.ask.settings.ignore_affinity {
+        format!("all of {cpu}, whatever the process was bound to")
+    } else {
+        format!("those of {cpu} that the process may use")
+    }
+}
+
+fn files(view: &View) -> String {
+    let what = ["the topology", "the graphs"].into_iter().zip(&view.ask.settings.dumps);
+    let written = what.filter_map(|(what, (file, rank))| {
+        file.as_ref().map(|file| format!("rank {rank} writes {what} to {file}"))
+    });
+    let written = written.collect::<Vec<_>>().join(", ");
+    if written.is_empty() { "none are written".to_owned() } else { written }
 }
 
 /// Differences that read alike stand together, in the order of the first of each.
@@ -239,6 +266,8 @@ impl Subject {
             Subject::Channels => DETAILS,
             Subject::Outlets(_) => DETAILS + 1,
             Subject::Flush { .. } => DETAILS + 2,
+            Subject::Processors => DETAILS + 3,
+            Subject::Files => DETAILS + 4,
         }
     }
 }
@@ -258,6 +287,8 @@ impl fmt::Display for Subject {
             Subject::PortsOf(gpu) => write!(f, "ports of GPU{gpu}"),
             Subject::ServerOf(net) => write!(f, "GPU of {net}"),
             Subject::Channels => f.write_str("channels"),
+            Subject::Processors => f.write_str("processors"),
+            Subject::Files => f.write_str("files"),
             Subject::Outlets(gpu) => write!(f, "GPU{gpu} to other servers"),
             Subject::Flush { gpu, net } => write!(f, "flush of {net} into GPU{gpu}"),
         }

@@ -11,6 +11,8 @@ pub mod connect;
 
 pub mod dump;
 
+mod flatten;
+
 pub mod graph;
 
 pub mod graph_xml;

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use crate::host::level::words;
 use crate::host::log::{Logged, LoggedWay};
-use crate::host::nccl::graph::{Facts, Graph, LinkKind, NodeIdx, NodeKind, Vendor};
+use crate::host::nccl::graph::{Arch, Facts, Graph, LinkKind, NodeIdx, NodeKind, Vendor};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::view::View;
 use crate::host::picture::layout::{Area, Layout};
@@ -285,7 +285,11 @@ fn lines(graph: &Graph, node: NodeIdx, ports: &[NodeIdx]) -> Vec<(&'static str, 
                 Some(Vendor::Intel) => "Intel",
                 Some(Vendor::Amd) => "AMD",
                 Some(Vendor::Zhaoxin) => "Zhaoxin",
-                Some(Vendor::Unknown) | None => "",
+                Some(Vendor::Unknown) | None => match cpu.arch {
+                    Some(Arch::Arm) => "Arm",
+                    Some(Arch::Power) => "POWER",
+                    _ => "",
+                },
             };
             vec![("n", label(graph, node)), ("d", maker.to_owned())]
         }

@@ -14,7 +14,7 @@ pub enum PlaceName {
     Gpu(i32),
     /// A port by its number.
     Net(i32),
-    /// A CPU by its NUMA number.
+    /// A CPU by its NUMA number; -1 where the kernel gave none.
     Cpu(i32),
     /// The NVSwitches.
     Nvs,
@@ -58,7 +58,7 @@ impl fmt::Display for PlaceName {
         match self {
             PlaceName::Gpu(it) => write!(f, "GPU{it}"),
             PlaceName::Net(it) => write!(f, "NET{it}"),
-            PlaceName::Cpu(it) => write!(f, "CPU{it}"),
+            PlaceName::Cpu(it) => f.write_str(&cpu_name(*it)),
             PlaceName::Nvs => f.write_str("NVS"),
             PlaceName::Bus(it) | PlaceName::Device(it) => f.write_str(it),
         }
@@ -77,7 +77,7 @@ impl FromStr for PlaceName {
         if let Some(dev) = numbered("net").or_else(|| numbered("nic")) {
             return Ok(PlaceName::Net(dev));
         }
-        if let Some(numa) = numbered("cpu") {
+        if let Some(numa) = numbered("cpu").or((small == "cpu").then_some(-1)) {
             return Ok(PlaceName::Cpu(numa));
         }
         if small == "nvs" {
@@ -104,13 +104,19 @@ pub fn label(graph: &Graph, node: NodeIdx) -> String {
         Facts::Gpu { gpu, .. } if gpu.rank < 0 => format!("GPU {}", bus_text(it.id)),
         Facts::Gpu { gpu, .. } => format!("GPU{}", gpu.rank),
         Facts::Net(net) => format!("NET{}", net.dev),
-        Facts::Cpu(_) => format!("CPU{}", local(it.id)),
+        // An id keeps 56 bits of its number, which may be negative.
+        Facts::Cpu(_) => cpu_name(((it.id << 8) as i64 >> 8) as i32),
         Facts::Nvs => "NVS".to_owned(),
         Facts::Pci(_) => format!("PCI {}", bus_text(it.id)),
         Facts::Nic => format!("NIC {}", bus_text(it.id)),
         Facts::Face => format!("{} {}", it.kind.name(), local(it.id)),
         Facts::Dev { .. } => format!("DEV {}", bus_text(it.id)),
     }
+}
+
+/// A machine without NUMA numbers its one node -1, which people do not say.
+fn cpu_name(numa: i32) -> String {
+    if numa < 0 { "CPU".to_owned() } else { format!("CPU{numa}") }
 }
 
 /// A number that NCCL made from a bus id, as a bus id again.
@@ -194,7 +200,10 @@ fn of_kind(element: &Element, name: &PlaceName) -> Option<String> {
             Some(format!("GPU{}", element.attr("rank")?))
         }
         (PlaceName::Net(_), "net") => Some(format!("NET{}", element.attr("dev")?)),
-        (PlaceName::Cpu(_), "cpu") => Some(format!("CPU{}", element.attr("numaid")?)),
+        (PlaceName::Cpu(_), "cpu") => Some(match element.attr("numaid")?.trim().parse() {
+            Ok(numa) => cpu_name(numa),
+            Err(_) => format!("CPU{}", element.attr("numaid")?),
+        }),
         (PlaceName::Bus(_), "pci") => element.attr("busid").map(str::to_owned),
         (PlaceName::Device(_), "net") => element.attr("name").map(str::to_owned),
         _ => None,
@@ -280,7 +289,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for text in ["GPU0", "NET12", "CPU1", "NVS", "mlx5_0", "0000:1a:00.0"] {
+        for text in ["GPU0", "NET12", "CPU1", "CPU", "NVS", "mlx5_0", "0000:1a:00.0"] {
             let name: PlaceName = text.parse().expect("a name");
             assert_eq!(name.to_string(), text);
         }

@@ -10,7 +10,7 @@ use selvedge_family::host::nccl::view::View;
 use selvedge_family::host::nccl::xml;
 
 use crate::Globals;
-use crate::cmd::topo::{Server, name, read, unanswered};
+use crate::cmd::topo::{Server, graph_root, name, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -50,14 +50,7 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
     let view = View::of(&question.root, ask)
         .map_err(|refused| unanswered(refused.into(), &name_of_file, profile))?;
     if let Some(graph_file) = &args.check {
-        let shown = name(graph_file);
-        let strictness = xml::Strictness::Lenient { single_quotes: !profile.is_seed() };
-        let document = xml::read(&read(graph_file)?, strictness)
-            .within(|| format!("{shown} is no graph file"))?;
-        for it in &document.tolerated {
-            anstream::eprintln!("note: {shown}:{}: NCCL refuses {}", it.place, it.quirk);
-        }
-        let root = document.root;
+        let root = graph_root(graph_file, profile)?;
         return print_findings(&name(graph_file), &check(&view, &root), globals);
     }
     let found = graphs(&view).map_err(|refused| {

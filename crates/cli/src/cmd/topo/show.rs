@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
     }
     let profile = args.look.nccl;
     let root = root_of(&text, &shown, profile)?;
-    let question = args.look.conditions.question(root, profile, args.look.nodes);
+    let question = args.look.conditions.question(root, profile, args.look.nodes)?;
     let view = question.view().map_err(|error| unanswered(error, &shown, profile))?;
     for name in &view.ask.settings.unread {
         anstream::eprintln!("note: NCCL {profile} does not read {name}");

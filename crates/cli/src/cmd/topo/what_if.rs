@@ -8,7 +8,7 @@ use selvedge_family::host::nccl::profile::Profile;
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::topo::{Conditions, Server, name, read, root_of, unanswered};
+use crate::cmd::topo::{Conditions, Server, name, read, read_named, root_of, unanswered};
 use crate::failure::{Answer, Outcome, Within as _};
 use crate::render;
 
@@ -70,7 +70,12 @@ struct Side {
 }
 
 pub(crate) fn run(args: &WhatIf, globals: &Globals) -> Outcome {
-    let question = args.server.question()?;
+    let mut question = args.server.question()?;
+    for edit in &args.edits {
+        if let Change::Set { name, value } = edit {
+            read_named(&mut question, name, value)?;
+        }
+    }
     let changed = question.with_all(&args.edits).within(|| "this change cannot be made")?;
     print(&question, &changed, &name(&args.server.file), globals)
 }
@@ -78,7 +83,7 @@ pub(crate) fn run(args: &WhatIf, globals: &Globals) -> Outcome {
 pub(crate) fn run_upgrade(args: &UpgradeDiff, globals: &Globals) -> Outcome {
     let name = name(&args.file);
     let root = root_of(&read(&args.file)?, &name, args.old)?;
-    let question = args.conditions.question(root, args.old, args.nodes);
+    let question = args.conditions.question(root, args.old, args.nodes)?;
     let changed = Question { profile: args.new, ..question.clone() };
     print(&question, &changed, &name, globals)
 }

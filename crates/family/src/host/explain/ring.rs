@@ -152,6 +152,9 @@ fn conditions(it: &Attempt) -> String {
 }
 
 fn found_by(ring: &Found, attempts: &[Attempt]) -> String {
+    if attempts.is_empty() {
+        return "the graph file that NCCL_GRAPH_FILE names, as it stands there".to_owned();
+    }
     let Some(at) = attempts.iter().rposition(|it| it.better) else {
         return format!(
             "no walk: of {} none found an order with any width, so NCCL takes the GPUs in their \
@@ -171,6 +174,9 @@ fn found_by(ring: &Found, attempts: &[Attempt]) -> String {
 
 /// Why no walk at a higher speed found rings.
 fn stopped_by(view: &View, ring: &Found, attempts: &[Attempt], loads: &Loads) -> String {
+    if attempts.is_empty() {
+        return "nothing was searched: NCCL takes a graph file's speeds as they are".to_owned();
+    }
     let accepted = attempts.iter().rev().find(|it| it.better).map_or(0.0, |it| it.inter.0);
     let faster = attempts.iter().map(|it| it.inter.0).filter(|it| *it > accepted);
     let next = faster.fold(f32::INFINITY, f32::min);

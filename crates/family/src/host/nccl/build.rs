@@ -4,6 +4,7 @@
 //! chip-to-chip links and switch links, then the links between CPUs; at last every link that
 //! leads upwards is moved behind its node's other links.
 
+use crate::host::nccl::flatten;
 use crate::host::nccl::graph::{
     Arch, Cpu, Facts, Gpu, Graph, LinkKind, Net, NodeIdx, NodeKind, Vendor,
 };
@@ -114,6 +115,26 @@ pub enum TopoError {
         /// Its class.
         class: String,
     },
+    /// A switch that is named twice among those to be made one with it.
+    #[error(
+        "PCI {switch:x} leads twice to the switch {lower:x}, which NCCL makes one with it and then \
+         no longer finds; it gives up here: leave one <pcilink> out"
+    )]
+    Twice {
+        /// The upper switch.
+        switch: u64,
+        /// The lower one.
+        lower: u64,
+    },
+    /// A switch whose link upwards is lost among what other links left behind.
+    #[error(
+        "PCI {switch:x} loses its link upwards when NCCL makes Broadcom's switches below it one \
+         with it; it gives up here: leave out the <pcilink> or the empty switch below it"
+    )]
+    LostUplink {
+        /// The switch.
+        switch: u64,
+    },
     /// Of two ends of a link that paths need, one does not know it.
     #[error(
         "{near} {near_id:x} has a link to {far} {far_id:x} that leads one way only; \
@@ -147,7 +168,11 @@ impl TopoError {
             | TopoError::Children { place, .. }
             | TopoError::Elements { place, .. }
             | TopoError::Limit { place, .. } => Some(*place),
-            TopoError::OneWay { .. } | TopoError::Links { .. } | TopoError::NoRanks => None,
+            TopoError::OneWay { .. }
+            | TopoError::Links { .. }
+            | TopoError::Twice { .. }
+            | TopoError::LostUplink { .. }
+            | TopoError::NoRanks => None,
         }
     }
 }
@@ -179,11 +204,12 @@ pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError
         if profile.has_c2c() {
             builder.links(root, "pcilink")?;
         }
-        builder.flatten();
     }
+    let up = std::mem::take(&mut builder.up);
+    let leftovers = flatten::flatten(&mut builder.graph, up)?;
     builder.join_cpus();
     room::check_links(&builder.graph)?;
-    builder.sort();
+    flatten::sort(&mut builder.graph, &leftovers);
     if builder.graph.kind(NodeKind::Gpu).is_empty() {
         return Err(TopoError::NoRanks);
     }
@@ -280,8 +306,13 @@ impl Builder {
 
     /// A PCI device and all below it.  The stack is ours: depth comes from a file.
     fn pci(&mut self, element: &Element, above: NodeIdx, system: u64) -> Result<(), TopoError> {
-        let mut todo = vec![(element, above)];
-        while let Some((element, above)) = todo.pop() {
+        let mut todo = vec![(element, above, None)];
+        while let Some((element, above, node)) = todo.pop() {
+            // A bridge is linked upwards after all that is below it.
+            if let Some(node) = node {
+                self.link_up(element, node, above)?;
+                continue;
+            }
             let class = class(self.text(element, "class")?);
             let busid = self.text(element, "busid")?.to_owned();
             let bus = bus_number(&busid);
@@ -304,26 +335,37 @@ impl Builder {
                 let id = self.id(system, bus);
                 let facts = Facts::Pci(device_number(element));
                 let node = self.node(element, NodeKind::Pci, id, facts, Some(above))?;
+                todo.push((element, above, Some(node)));
                 let below = element.children.iter().rev().filter(|it| it.name == "pci");
-                todo.extend(below.map(|it| (it, node)));
+                todo.extend(below.map(|it| (it, node, None)));
                 if by_class && let Some(child) = element.children.iter().find(|it| it.name != "pci")
                 {
                     self.text(child, "busid")?;
                 }
-                Some(node)
+                None
             } else {
                 None
             };
             if let Some(node) = node {
-                let width = self.int(element, "link_width")?;
-                if width < 0 && self.graph.negative.is_none() {
-                    self.graph.negative = Some((element.place, width));
-                }
-                let lanes = if width == 0 { 16 } else { width };
-                let speed = self.profile.lane(self.text(element, "link_speed")?);
-                self.join(node, above, LinkKind::Pci, Width(lanes as f32 * speed / 80.0));
+                self.link_up(element, node, above)?;
             }
         }
+        Ok(())
+    }
+
+    fn link_up(
+        &mut self,
+        element: &Element,
+        node: NodeIdx,
+        above: NodeIdx,
+    ) -> Result<(), TopoError> {
+        let width = self.int(element, "link_width")?;
+        if width < 0 && self.graph.negative.is_none() {
+            self.graph.negative = Some((element.place, width));
+        }
+        let lanes = if width == 0 { 16 } else { width };
+        let speed = self.profile.lane(self.text(element, "link_speed")?);
+        self.join(node, above, LinkKind::Pci, Width(lanes as f32 * speed / 80.0));
         Ok(())
     }
 
@@ -536,53 +578,6 @@ impl Builder {
         Err(TopoError::NoCpu { place: element.place, element: element.name.clone() })
     }
 
-    /// Broadcom's switches show as two levels of one switch; the lower level goes.
-    fn flatten(&mut self) {
-        let mut at = 0;
-        while let Some(&upper) = self.graph.kind(NodeKind::Pci).get(at) {
-            at += 1;
-            let Facts::Pci(device) = self.graph.node(upper).facts else { continue };
-            // 2.18 knows generation 4 alone.
-            let known = broadcom(device, 0).filter(|it| self.profile.has_hosts() || *it == 4);
-            let Some(generation) = known else { continue };
-            let lower: Vec<NodeIdx> =
-                self.graph.node(upper).links.iter().map(|it| it.peer).collect();
-            let lower: Vec<NodeIdx> = lower
-                .into_iter()
-                .filter(|it| match self.graph.node(*it).facts {
-                    Facts::Pci(device) => broadcom(device, 1) == Some(generation),
-                    _ => false,
-                })
-                .collect();
-            for sub in lower {
-                self.splice(upper, sub);
-            }
-            // A mark that no switch has, so that it is not flattened again; and from the start,
-            // for the switches have moved.
-            let marked = if self.profile.has_hosts() { device | 0xffff } else { FLATTENED };
-            self.graph.node_mut(upper).facts = Facts::Pci(marked);
-            at = 0;
-        }
-    }
-
-    fn splice(&mut self, upper: NodeIdx, sub: NodeIdx) {
-        for link in self.graph.node(sub).links.clone() {
-            if link.peer == upper {
-                continue;
-            }
-            self.graph.node_mut(upper).links.push(link);
-            for back in &mut self.graph.node_mut(link.peer).links {
-                if back.peer == sub {
-                    back.peer = upper;
-                }
-            }
-            if self.up[link.peer.usize()] == Some(sub) {
-                self.up[link.peer.usize()] = Some(upper);
-            }
-        }
-        self.graph.remove(sub);
-    }
-
     fn join_cpus(&mut self) {
         let cpus = self.graph.kind(NodeKind::Cpu).to_vec();
         for &from in &cpus {
@@ -610,27 +605,6 @@ impl Builder {
             (_, Some(Vendor::Amd)) if self.profile.has_hosts() => Width(16.0),
             (_, Some(Vendor::Zhaoxin)) => Width(if cpu.model == 1 { 9.0 } else { 6.0 }),
             _ => Width::LOCAL,
-        }
-    }
-
-    /// The link upwards goes last, all the way down each PCI tree.
-    fn sort(&mut self) {
-        for cpu in self.graph.kind(NodeKind::Cpu).to_vec() {
-            let mut todo = vec![(cpu, None)];
-            let mut seen = vec![false; self.graph.n_nodes()];
-            while let Some((node, up)) = todo.pop() {
-                if std::mem::replace(&mut seen[node.usize()], true) {
-                    continue;
-                }
-                let links = &mut self.graph.node_mut(node).links;
-                if let Some(at) = up.and_then(|up| links.iter().position(|it| it.peer == up)) {
-                    let link = links.remove(at);
-                    links.push(link);
-                }
-                let below = links.iter().filter(|it| it.kind == LinkKind::Pci);
-                let below = below.map(|it| it.peer).filter(|it| Some(*it) != up);
-                todo.extend(below.map(|it| (it, Some(node))));
-            }
         }
     }
 
@@ -694,9 +668,6 @@ impl Builder {
     }
 }
 
-/// What 2.18 makes of a switch that it has flattened.
-const FLATTENED: u64 = 0x1000_c010_1000_0000;
-
 /// A PCI class's meaning, by its beginning.  Notes §3h.
 fn class(text: &str) -> NodeKind {
     const KINDS: [(&str, NodeKind); 6] = [
@@ -723,15 +694,6 @@ fn device_number(element: &Element) -> u64 {
         .wrapping_add(part("device") << 32)
         .wrapping_add(part("subsystem_vendor") << 16)
         .wrapping_add(part("subsystem_device"))
-}
-
-/// The PCI generation of a Broadcom switch's upper (0) or lower (1) level.
-fn broadcom(device: u64, level: u64) -> Option<u8> {
-    match device & !0xfff {
-        0x1000_c010_1000_a000 => Some(4),
-        it if it == 0x1000_c030_1000_0000 | (level << 12) => Some(5),
-        _ => None,
-    }
 }
 
 fn or(element: &Element, attr: &str, default: i32) -> i32 {

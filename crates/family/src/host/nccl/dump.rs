@@ -4,6 +4,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use crate::host::nccl::build::TopoError;
 use crate::host::nccl::graph::{Facts, Graph, NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
@@ -67,7 +68,9 @@ pub fn refusal(profile: Profile, file: &str, refused: &RefusedView) -> String {
             "ncclTopoComputePaths(s, PATHARG): ncclResult 1".to_owned()
         }
         // And its ncclInternalError.
-        RefusedView::LostBridge { .. } => {
+        RefusedView::LostBridge { .. }
+        | RefusedView::NoProxy { .. }
+        | RefusedView::Topo(TopoError::OneWay { .. } | TopoError::LostUplink { .. }) => {
             "ncclTopoComputePaths(s, PATHARG): ncclResult 3".to_owned()
         }
         other => other.to_string(),

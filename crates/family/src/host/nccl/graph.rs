@@ -250,11 +250,14 @@ pub struct Graph {
     kinds: [Vec<NodeIdx>; N_KINDS],
     /// The first PCI link in the file whose width is negative, with its lanes.
     pub(crate) negative: Option<(Place, i32)>,
+    /// The first switch that lost its link upwards.
+    pub(crate) lost: Option<NodeIdx>,
 }
 
 impl Graph {
     pub(crate) fn new(profile: Profile) -> Graph {
-        Graph { profile, nodes: Vec::new(), kinds: Default::default(), negative: None }
+        let (nodes, kinds) = (Vec::new(), Default::default());
+        Graph { profile, nodes, kinds, negative: None, lost: None }
     }
 
     /// How many nodes there are, removed ones included.

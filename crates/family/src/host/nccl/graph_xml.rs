@@ -5,7 +5,7 @@ use crate::host::nccl::graph::{Facts, NodeIdx};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::budget::{End, overdrawn};
-use crate::host::nccl::search::{Channel, Found, GraphKind, Pattern};
+use crate::host::nccl::search::{Channel, Found, GraphKind, Pattern, RefusedSearch};
 use crate::host::nccl::view::View;
 use crate::host::nccl::width::Width;
 use crate::host::nccl::xml::{Element, Place};
@@ -97,6 +97,37 @@ fn number(profile: Profile, number: u64) -> String {
     }
 }
 
+/// The graph of that kind in a graph file; none where the file leaves it to the search.
+///
+/// `crosses` tells whether channels may begin and end at different ports: where they may not, a
+/// graph that says so is passed over.
+///
+/// # Errors
+/// Names the first place at which NCCL would give up, or communicate wrongly afterwards.
+pub(crate) fn load(
+    view: &View,
+    root: &Element,
+    kind: GraphKind,
+    crosses: bool,
+) -> Result<Option<Found>, RefusedSearch> {
+    let mut check = Check { view, findings: Vec::new() };
+    check.is_graph_file(root);
+    let mut loaded = None;
+    for element in &root.children {
+        let is_this = check.int(element, "id") == Some(kind.id().into());
+        if !is_this || (!crosses && element.attr("crossnic").map(str::trim) == Some("1")) {
+            continue;
+        }
+        // The last one of a kind counts.
+        loaded = check.graph(element).or(loaded);
+    }
+    let error = check.findings.into_iter().find(|it| it.severity == Severity::Error);
+    match error {
+        Some(Finding { place, text, .. }) => Err(RefusedSearch::GraphFile { place, text }),
+        None => Ok(loaded),
+    }
+}
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -121,14 +152,8 @@ pub struct Finding {
 /// if NCCL can communicate by it.
 pub fn check(view: &View, root: &Element) -> Vec<Finding> {
     let mut check = Check { view, findings: Vec::new() };
-    if root.name != "graphs" {
-        let text =
-            format!("<{}> is no graph file; it begins with <graphs version=\"1\">", root.name);
-        check.error(root, text);
+    if !check.is_graph_file(root) {
         return check.findings;
-    }
-    if root.attr("version") != Some("1") {
-        check.error(root, "<graphs> has no version=\"1\"".to_owned());
     }
     let mut seen = Vec::new();
     for graph in &root.children {
@@ -168,6 +193,18 @@ impl Check<'_> {
         self.findings.push(Finding { place: at.place, severity: Severity::Warning, text });
     }
 
+    fn is_graph_file(&mut self, root: &Element) -> bool {
+        let is_one = root.name == "graphs";
+        if !is_one {
+            let name = &root.name;
+            let text = format!("<{name}> is no graph file; it begins with <graphs version=\"1\">");
+            self.error(root, text);
+        } else if root.attr("version") != Some("1") {
+            self.error(root, "<graphs> has no version=\"1\"".to_owned());
+        }
+        is_one
+    }
+
     /// The graph, as far as it can be read; errors are noted.
     fn graph(&mut self, element: &Element) -> Option<Found> {
         if element.name != "graph" {
@@ -199,6 +236,11 @@ impl Check<'_> {
             let text = format!("nchannels is {count}, but there are {channels} channels");
             self.error(element, text);
         }
+        let profile = self.view.ask.profile;
+        if let Some(channel) = element.children.get(profile.channels()) {
+            let room = profile.channels();
+            self.error(channel, format!("NCCL {profile} has room for {room} channels of a graph"));
+        }
         let found = Found {
             kind,
             pattern,
@@ -208,7 +250,7 @@ impl Check<'_> {
             channels_max: element.children.len(),
             intra: self.speed(element, "speedintra")?,
             inter: self.speed(element, "speedinter")?,
-            latency: 0.0,
+            latency: self.latency(element)?,
             kind_intra: self.kind(element, "typeintra")?,
             kind_inter: self.kind(element, "typeinter")?,
             same_channels: self.int(element, "samechannels")? != 0,
@@ -246,6 +288,14 @@ impl Check<'_> {
         speed.map(Width)
     }
 
+    /// From 2.18 on a graph may say it.
+    fn latency(&mut self, element: &Element) -> Option<f32> {
+        if self.view.ask.profile.is_seed() || element.attr("latencyinter").is_none() {
+            return Some(0.0);
+        }
+        self.speed(element, "latencyinter").map(|it| it.0)
+    }
+
     fn kind(&mut self, element: &Element, attr: &str) -> Option<PathKind> {
         let text = self.text(element, attr)?;
         let profile = self.view.ask.profile;
@@ -273,6 +323,10 @@ impl Check<'_> {
             }
         }
         let gpus = self.view.gpus().len();
+        // Of NVLS the head counts alone; NCCL itself writes as many as there are GPUs.
+        if graph.kind == GraphKind::Nvls && (1..=gpus).contains(&ranks.len()) {
+            ranks.truncate(1);
+        }
         let wanted = if graph.kind == GraphKind::Nvls { 1 } else { gpus };
         if ranks.len() != wanted {
             let found = ranks.len();
@@ -280,7 +334,8 @@ impl Check<'_> {
         }
         let mut sorted = ranks.clone();
         sorted.sort_unstable();
-        if let Some(twice) = sorted.windows(2).find(|it| it[0] == it[1]) {
+        let twice = sorted.windows(2).find(|it| it[0] == it[1]);
+        if let Some(twice) = twice.filter(|_| graph.kind != GraphKind::CollnetDirect) {
             self.error(element, format!("rank {} is in the channel twice", twice[0]));
         }
         let ports = if self.view.inter { 2 } else { 0 };

@@ -34,6 +34,7 @@ mod walk;
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::view::View;
 use crate::host::nccl::width::Width;
+use crate::host::nccl::xml::Place;
 
 /// What a graph looks like, with NCCL's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,7 +148,7 @@ pub struct Graphs {
     pub found: Vec<Found>,
     /// Calls of the walk, as NCCL's budget counts them.
     pub calls: u64,
-    /// The walks for the ring, in order.
+    /// The walks for the ring, in order; none where it came from a file.
     pub attempts: Vec<Attempt>,
 }
 
@@ -188,7 +189,7 @@ pub enum End {
 }
 
 /// Why NCCL gives up looking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedSearch {
     /// The job needs the network and no GPU reaches any port.
     #[error(
@@ -196,6 +197,14 @@ pub enum RefusedSearch {
          name one in the file, or ask for one server"
     )]
     NoPort,
+    /// The graph file that is to be taken in place of a search.
+    #[error("the graph file, {place}: {text}")]
+    GraphFile {
+        /// Where in it.
+        place: Place,
+        /// What is wrong, and what would be right.
+        text: String,
+    },
     /// No graph at any speed, and no port to name in the graph that NCCL would then take.
     #[error(
         "no order of the GPUs has any width, and this server has no network port to fall back \

@@ -2,6 +2,7 @@
 
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
+use crate::host::nccl::xml::Element;
 
 /// What the variables say, read as NCCL reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,12 @@ pub struct Settings {
     pub collnet: bool,
     /// `NCCL_NVLS_ENABLE`, off by 0.
     pub nvls: bool,
+    /// `NCCL_IGNORE_CPU_AFFINITY`.
+    pub ignore_affinity: bool,
+    /// `NCCL_TOPO_DUMP_FILE` and `NCCL_GRAPH_DUMP_FILE`, and the rank that writes each.
+    pub dumps: [(Option<String>, i64); 2],
+    /// The outermost element of the file that `NCCL_GRAPH_FILE` names.
+    pub graph_file: Option<Element>,
     /// Variables that were set and that this version does not read, and levels it has no word for.
     pub unread: Vec<String>,
 }
@@ -67,6 +74,14 @@ pub enum SettingError {
     NotReproduced {
         /// Which.
         name: String,
+    },
+    /// The file that it names is not at hand.
+    #[error("{name} names {file:?}, which nobody has read")]
+    Unopened {
+        /// Which.
+        name: String,
+        /// The file.
+        file: String,
     },
     /// The graph code of no version reads it.
     #[error("{name} is no variable of NCCL's graph code; see `selvedge topo dump --help`")]
@@ -109,6 +124,9 @@ impl Settings {
             p2p_channels: (None, None),
             collnet: false,
             nvls: true,
+            ignore_affinity: false,
+            dumps: [(None, 0), (None, 0)],
+            graph_file: None,
             unread: Vec::new(),
         }
     }
@@ -125,6 +143,8 @@ impl Settings {
         let mut settings = Settings::defaults(profile);
         let mut p2p_disabled = false;
         let mut rings = (None, None);
+        // Blocks of threads, one for each channel; what is not positive is passed over.
+        let mut blocks = (0, 0);
         for (name, value) in pairs {
             if !is_read(profile, name)? {
                 settings.unread.push(name.to_owned());
@@ -163,14 +183,24 @@ impl Settings {
                 "NCCL_MAX_NRINGS" => rings.1 = Some(number()?),
                 "NCCL_MIN_NCHANNELS" => settings.channels.0 = Some(number()?),
                 "NCCL_MAX_NCHANNELS" => settings.channels.1 = Some(number()?),
+                "NCCL_IGNORE_CPU_AFFINITY" => settings.ignore_affinity = number()? != 0,
+                "NCCL_TOPO_DUMP_FILE" => settings.dumps[0].0 = Some(value.to_owned()),
+                "NCCL_TOPO_DUMP_FILE_RANK" => settings.dumps[0].1 = number()?,
+                "NCCL_GRAPH_DUMP_FILE" => settings.dumps[1].0 = Some(value.to_owned()),
+                "NCCL_GRAPH_DUMP_FILE_RANK" => settings.dumps[1].1 = number()?,
+                "NCCL_MIN_CTAS" => blocks.0 = number()?,
+                "NCCL_MAX_CTAS" => blocks.1 = number()?,
                 "NCCL_COLLNET_ENABLE" => settings.collnet = value == "1",
                 "NCCL_NVLS_ENABLE" => settings.nvls = number()? != 0,
                 "NCCL_NETDEVS_POLICY" => settings.netdevs = netdevs(name, value)?,
+                GRAPH_FILE | TOPO_FILE => {
+                    let (name, file) = (name.to_owned(), value.to_owned());
+                    return Err(SettingError::Unopened { name, file });
+                }
                 _ => return Err(SettingError::NotReproduced { name: name.to_owned() }),
             }
         }
-        let (least, most) = settings.channels;
-        settings.channels = (least.or(rings.0), most.or(rings.1));
+        settings.channels = channels(settings.channels, rings, blocks);
         if p2p_disabled {
             settings.p2p_level = Some(PathKind::Loc);
         }
@@ -178,11 +208,26 @@ impl Settings {
     }
 }
 
-/// Whether this version's graph code reads the variable; an error where none does.
-fn is_read(profile: Profile, name: &str) -> Result<bool, SettingError> {
+type Bounds = (Option<i64>, Option<i64>);
+
+/// The bounds on channels by their name, or else their older one, and by blocks of threads.
+fn channels((least, most): Bounds, rings: Bounds, blocks: (i64, i64)) -> Bounds {
+    let [least_blocks, most_blocks] = [blocks.0, blocks.1].map(|it| Some(it).filter(|it| 0 < *it));
+    let (least, most) = (least.or(rings.0), most.or(rings.1));
+    let most = most.map_or(most_blocks, |it| Some(it.min(most_blocks.unwrap_or(it))));
+    (least.max(least_blocks), most)
+}
+
+/// What a graph file is named by.
+pub const GRAPH_FILE: &str = "NCCL_GRAPH_FILE";
+
+/// What a topology file is named by.
+pub const TOPO_FILE: &str = "NCCL_TOPO_FILE";
+
+/// Every variable of notes §3g, with the first of our versions that reads it.
+pub const VARIABLES: [(&str, Profile); 40] = {
     use Profile::{V2_7_8, V2_18_5, V2_27_7, V2_29_7, V2_30_7};
-    /// Every variable of notes §3g, with the first of our versions that reads it.
-    const SINCE: [(&str, Profile); 40] = [
+    [
         ("NCCL_P2P_DISABLE", V2_7_8),
         ("NCCL_P2P_LEVEL", V2_7_8),
         ("NCCL_SHM_DISABLE", V2_7_8),
@@ -215,16 +260,20 @@ fn is_read(profile: Profile, name: &str) -> Result<bool, SettingError> {
         ("NCCL_MIN_P2P_NCHANNELS", V2_7_8),
         ("NCCL_MAX_P2P_NCHANNELS", V2_7_8),
         ("NCCL_P2P_PER_CHANNEL_NET_BW", V2_29_7),
-        ("NCCL_TOPO_FILE", V2_7_8),
+        (TOPO_FILE, V2_7_8),
         ("NCCL_TOPO_DUMP_FILE", V2_7_8),
-        ("NCCL_TOPO_DUMP_FILE_RANK", V2_18_5),
-        ("NCCL_GRAPH_FILE", V2_7_8),
+        ("NCCL_TOPO_DUMP_FILE_RANK", V2_7_8),
+        (GRAPH_FILE, V2_7_8),
         ("NCCL_GRAPH_DUMP_FILE", V2_7_8),
-        ("NCCL_GRAPH_DUMP_FILE_RANK", V2_18_5),
+        ("NCCL_GRAPH_DUMP_FILE_RANK", V2_7_8),
         ("NCCL_NVLS_ENABLE", V2_18_5),
         ("NCCL_COLLNET_ENABLE", V2_7_8),
-    ];
-    let since = SINCE.iter().find(|(it, _)| *it == name).map(|(_, since)| *since);
+    ]
+};
+
+/// Whether this version's graph code reads the variable; an error where none does.
+fn is_read(profile: Profile, name: &str) -> Result<bool, SettingError> {
+    let since = VARIABLES.iter().find(|(it, _)| *it == name).map(|(_, since)| *since);
     let since = since.ok_or_else(|| SettingError::Unknown { name: name.to_owned() })?;
     Ok(since <= profile)
 }

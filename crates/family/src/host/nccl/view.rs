@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::host::nccl::build::{TopoError, build};
 use crate::host::nccl::graph::{Facts, Graph, LinkKind, NodeIdx, NodeKind};
-use crate::host::nccl::path::{OneWay, Path, PathKind, Paths, SearchRules};
+use crate::host::nccl::path::{Hop, OneWay, Path, PathKind, Paths, SearchRules};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::RefusedSearch;
 use crate::host::nccl::settings::{NetDevs, Settings};
@@ -67,6 +67,17 @@ pub enum RefusedView {
     )]
     LostBridge {
         /// NVML's number of the trimmed GPU.
+        dev: i32,
+    },
+    /// The way to a port by way of another GPU does not begin with it.
+    #[error(
+        "rank {rank} would send through another GPU to NET{dev}, and the way to that GPU does not \
+         lead over NVLinks and switches alone; this version gives up here: set NCCL_PXN_DISABLE=1"
+    )]
+    NoProxy {
+        /// Of the GPU.
+        rank: i32,
+        /// NCCL's number of the port.
         dev: i32,
     },
     /// There is no graph to communicate by.
@@ -182,6 +193,9 @@ impl View {
 
     fn one_way(&self, found: OneWay) -> RefusedView {
         let (near, far) = (self.graph.node(found.near), self.graph.node(found.far));
+        if self.graph.lost == Some(found.far) {
+            return RefusedView::Topo(TopoError::LostUplink { switch: far.id });
+        }
         RefusedView::Topo(TopoError::OneWay {
             near: near.kind.name(),
             near_id: near.id,
@@ -248,6 +262,7 @@ impl View {
                         continue;
                     }
                 }
+                self.check_proxy(gpu, net)?;
                 if !self.check_gdr(gpu, net, false) {
                     let cpu = self.local_cpu(gpu)?;
                     self.paths.detour(&self.graph, net, cpu, gpu);
@@ -311,6 +326,34 @@ impl View {
             self.paths.detour(&self.graph, gpu, peer, net);
         }
         Ok(())
+    }
+
+    /// Where a GPU sends through another one, NCCL looks for it behind the switches at the path's
+    /// beginning, and behind a device for its GPU.
+    fn check_proxy(&self, gpu: NodeIdx, net: NodeIdx) -> Result<(), RefusedView> {
+        let path = self.path(gpu, net);
+        let asks = self.graph.gpu(gpu).gdr && self.graph.net(net).gdr;
+        if path.kind != PathKind::Pxn || !asks || self.intermediate(path).is_some() {
+            return Ok(());
+        }
+        let (rank, dev) = (self.graph.gpu(gpu).rank, self.graph.net(net).dev);
+        Err(RefusedView::NoProxy { rank, dev })
+    }
+
+    fn intermediate(&self, path: Path) -> Option<NodeIdx> {
+        let peer = |hop: &Hop| self.graph.node(hop.node).links[hop.link as usize].peer;
+        // From 2.30 on the first hop leads to the GPU's own device.
+        let own = usize::from(self.ask.profile.has_devices());
+        let ways = self.paths.hops(path).iter().skip(own).map(peer);
+        let node = ways.clone().find(|it| self.graph.node(*it).kind != NodeKind::Nvs)?;
+        match self.graph.node(node).facts {
+            Facts::Gpu { .. } => Some(node),
+            Facts::Dev { .. } => {
+                let links = self.graph.node(node).links.iter().map(|it| it.peer);
+                links.into_iter().find(|it| self.graph.node(*it).kind == NodeKind::Gpu)
+            }
+            _ => None,
+        }
     }
 
     /// Keeps the GPUs that rank can reach.  One pass, not a transitive union: whether two GPUs

@@ -2,6 +2,7 @@
 //! last faster ones.  Notes §5.7 and §5.8.
 
 use crate::host::nccl::graph::NodeKind;
+use crate::host::nccl::graph_xml;
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::speeds::speeds;
@@ -108,6 +109,9 @@ impl Search<'_> {
             gpus: Vec::new(),
             ports: Vec::new(),
         };
+        if let Some(found) = self.taken_from_file()? {
+            return Ok(found);
+        }
         if goal.pattern == Pattern::Nvls && (!self.switched || self.sm_min < 90) {
             return Ok(self.found());
         }
@@ -123,7 +127,7 @@ impl Search<'_> {
             self.duplicate();
         }
         self.second_pass(&mut limits);
-        if let Some(refused) = self.refused {
+        if let Some(refused) = self.refused.take() {
             return Err(refused);
         }
         if self.best.channels == 0 && !goal.collnet && goal.pattern != Pattern::Nvls {
@@ -133,6 +137,30 @@ impl Search<'_> {
             self.duplicate();
         }
         Ok(self.found())
+    }
+
+    /// What the graph file has in place of the best graph.  A graph without channels there says how
+    /// the search begins.
+    fn taken_from_file(&mut self) -> Result<Option<Found>, RefusedSearch> {
+        let Some(root) = &self.view.ask.settings.graph_file else { return Ok(None) };
+        let crosses = match self.profile.is_seed() {
+            true => self.best.cross_nic != 0,
+            false => self.view.ask.settings.cross_nic != 0,
+        };
+        let Some(mut found) = graph_xml::load(self.view, root, self.best.kind, crosses)? else {
+            return Ok(None);
+        };
+        let best = &mut self.best;
+        (found.channels_min, found.channels_max) = (best.channels_min, best.channels_max);
+        found.collnet = best.collnet;
+        if !found.channels.is_empty() {
+            return Ok(Some(found));
+        }
+        (best.pattern, best.cross_nic, best.same) =
+            (found.pattern, found.cross_nic, found.same_channels);
+        (best.intra, best.inter, best.latency) = (found.intra.0, found.inter.0, found.latency);
+        (best.kind_intra, best.kind_inter) = (found.kind_intra, found.kind_inter);
+        Ok(None)
     }
 
     fn limits(&self, goal: Goal) -> Limits {
