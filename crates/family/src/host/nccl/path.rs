@@ -274,9 +274,10 @@ impl Paths {
         if !better {
             return Ok(false);
         }
-        let seed = graph.profile.is_seed();
+        // Until 2.18 any link back is taken for this one's.
+        let any = !graph.profile.has_hosts();
         let back = graph.node(link.peer).links.iter();
-        let back = back.clone().position(|it| it.peer == node && (seed || it.kind == link.kind));
+        let back = back.clone().position(|it| it.peer == node && (any || it.kind == link.kind));
         let first = match back {
             Some(at) => Hop { node: link.peer, link: at as u32 },
             // NCCL keeps the first hop of the path that it replaces.
