@@ -7,6 +7,8 @@
 
 mod mpi;
 
+mod support;
+
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -184,6 +186,42 @@ fn on_a_slice_marks_are_told_and_a_missing_server_ends_nothing() {
     let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
     let out = command.env("SELVEDGE_SLICE_FILE", &slice).output().unwrap();
     assert!(told(&out).contains("a cluster has task 0, and there are 0 tasks"), "{}", told(&out));
+}
+
+/// Goal: a replica that errs is a case of the machine that it runs on.  Method: a control plane with a
+/// job in replicas runs; a program that sends a wrong byte once has that job's slice, as the plane's
+/// own runner would give it.
+#[test]
+fn a_mark_that_a_program_makes_is_a_case_of_a_control_plane_that_runs() {
+    let Some(mpi) = Mpi::all().into_iter().next() else { return };
+    let dir = support::dir();
+    let plant = "format = 1\nname = \"hs\"\n[[pod]]\nfamily = \"hypersquare\"\ngroups = \"3x4\"\n";
+    fs::write(dir.path().join("hs.toml"), plant).unwrap();
+    let up = support::Up::start_with(dir, &["--plant", "hs.toml"]);
+    let job = "job submit --shape 3x4 --redundancy 3 --duration 1000d --name lu";
+    let job = up.json(job)["id"].as_u64().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (summary, slice) = (folder.path().join("summary.json"), folder.path().join("slice.json"));
+    let tasks = ["board0.1", "board1.1", "board2.1"].map(|it| serde_json::json!({"machine": it}));
+    let text = serde_json::json!({"job": job, "tasks": tasks, "clusters": [[1, 0, 2]]});
+    fs::write(&slice, text.to_string()).unwrap();
+    let program = mpi.compile("differ", folder.path());
+    let words = ["--compare", "full", program.to_str().unwrap(), "one"];
+    let mut command = mpi.tripled(&summary, &words);
+    command.env("SELVEDGE_SLICE_FILE", &slice).env("SELVEDGE_SERVER", &up.url);
+    let out = command.env("SELVEDGE_RUNTIME_DIR", up.dir()).output().unwrap();
+    let said = told(&out);
+    assert!(out.status.success() && !said.contains("nobody could be told"), "{said}");
+    let cases: serde_json::Value = serde_json::from_str(&up.get("/v1/cases")).unwrap();
+    let case = &cases["cases"][0];
+    assert_eq!(
+        (&case["target"], &case["symptom"]),
+        (&"board2.1".into(), &"marked".into()),
+        "{cases}"
+    );
+    let words = case["evidence"][0]["words"].as_str().unwrap();
+    assert!(words.starts_with("replica 2 of rank 1 of job0 differed in call"), "{words}");
+    assert!(words.ends_with("from byte 321 on"), "{words}");
 }
 
 /// Goal: comparing later, or elsewhere, finds the same error, and the output is right.  Method: one

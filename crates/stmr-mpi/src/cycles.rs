@@ -37,6 +37,8 @@ static READ: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
+    /// The trap is off for what this thread is in.
+    static OFF: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What the program wants done at a bad access to memory, as it said it.
@@ -73,10 +75,12 @@ pub(crate) fn begin() {
     // It is on once the call is over that is made.
     let can = set(true) && set(false);
     OWN.with(|it| it.set(can));
+    OFF.set(true);
     WANTED.store(can, Ordering::Relaxed);
 }
 
-/// This thread enters MPI or this library, or leaves it.
+/// This thread enters MPI or this library, or leaves it.  Who enters for something short may say
+/// nothing of it: the trap goes off when it is fallen into.
 pub(crate) fn cross(enters: bool) {
     if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
         let calls = CALLS.get() + u32::from(enters);
@@ -87,7 +91,9 @@ pub(crate) fn cross(enters: bool) {
             set(false);
             return;
         }
-        set(!enters);
+        if OFF.replace(enters) != enters {
+            set(!enters);
+        }
     }
 }
 
@@ -129,6 +135,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     if real::is_inside() || !state::is_ordered() {
         // The instruction is made again, and reads the true counter.
         set(false);
+        OFF.set(true);
         return;
     }
     let error = crate::files::last_error();

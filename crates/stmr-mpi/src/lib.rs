@@ -100,6 +100,9 @@ use state::State;
 /// No call of MPI has more arguments.
 const ARGS_MAX: usize = 13;
 
+/// Calls of this crate's that are over at once, and that programs make often.
+const SHORT: [Call; 4] = [calls::TYPE_FREE, calls::OP_FREE, calls::COMM_RANK, calls::COMM_SIZE];
+
 /// What is done with a call.
 #[derive(Clone, Copy)]
 enum Class {
@@ -125,7 +128,10 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     if !state::is_replica() || real::is_inside() {
         return real::call(call, args);
     }
-    let inside = real::Inside::enter();
+    // What only asks is no part of the way that a program takes, and threads may ask at any time.
+    let asks = matches!(calls::CLASSES[call.0], Class::Pass);
+    let is_short = asks || SHORT.contains(&call);
+    let inside = if is_short { real::Inside::enter_shortly() } else { real::Inside::enter() };
     let mut row = [0; ARGS_MAX];
     let row = &mut row[..args.len()];
     row.copy_from_slice(args);
@@ -134,8 +140,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         *it = abi::cut(*it);
     }
     let answer = state::with(|state| {
-        // What only asks is no part of the way that a program takes: threads may ask at any time.
-        if !matches!(calls::CLASSES[call.0], Class::Pass) {
+        if !asks {
             state.shape = state.shape.after(&[call.0 as u64]);
         }
         state.doing = call.name();
