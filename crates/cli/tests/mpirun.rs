@@ -188,9 +188,8 @@ fn on_a_slice_marks_are_told_and_a_missing_server_ends_nothing() {
     assert!(told(&out).contains("a cluster has task 0, and there are 0 tasks"), "{}", told(&out));
 }
 
-/// Goal: a replica that errs is a case of the machine that it runs on.  Method: a control plane with a
-/// job in replicas runs; a program that sends a wrong byte once has that job's slice, as the plane's
-/// own runner would give it.
+/// Goal: a replica that errs is a case of the machine that it runs on.  Method: a control plane has
+/// a job in replicas, and a program that sends a wrong byte once has a slice of that job.
 #[test]
 fn a_mark_that_a_program_makes_is_a_case_of_a_control_plane_that_runs() {
     let Some(mpi) = Mpi::all().into_iter().next() else { return };
