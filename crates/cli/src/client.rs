@@ -26,6 +26,8 @@ pub(crate) struct Client {
     url: String,
     /// Where it is asked: the same, or the nearest way to it on this machine.
     door: String,
+    /// Its process, where that is known: whoever takes its address after it is told no token.
+    process: Option<Server>,
     /// Sent with every request; found by itself, and only while its server lives.
     token: String,
     /// Who asks, for the audit trail.
@@ -95,13 +97,11 @@ impl Client {
         let is_known = named.is_none() && globals.ca.is_none();
         let url = named.unwrap_or_else(|| server.url());
         let door = if is_known { server.near_url() } else { url.clone() };
-        // Whoever took the port of a dead server is not told its token.
-        if !server.lives() {
-            return Err(Failure::new(format!("the server at {url} has just ended"))
-                .hint("`selvedge up` starts one"));
-        }
         let roots = if is_known { None } else { roots(&url, globals)? };
-        Ok(Self::new(url, door, roots, token, globals))
+        let process = Some(server.clone());
+        let client = Self { process, ..Self::new(url, door, roots, token, globals) };
+        client.check_process()?;
+        Ok(client)
     }
 
     /// A client; without `roots` nobody's certificate is asked for, or it is not looked at.
@@ -129,7 +129,7 @@ impl Client {
             .new_agent();
         let by = std::env::var("USER").ok().filter(|it| is_header_text(it));
         let by = by.unwrap_or_else(|| "operator".to_owned());
-        Self { agent, url, door, token, by, reason: globals.reason.clone() }
+        Self { agent, url, door, process: None, token, by, reason: globals.reason.clone() }
     }
 
     /// What `ask` is answered; where the server goes away, as for an upgrade, whoever is there
@@ -215,7 +215,18 @@ impl Client {
         &self.url
     }
 
+    /// Whoever took the address of a dead server is not told its token.
+    fn check_process(&self) -> Outcome<()> {
+        if self.process.as_ref().is_none_or(Server::lives) {
+            return Ok(());
+        }
+        let gone = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let failure = Failure::from(gone).within(format!("the server at {} has ended", self.url));
+        Err(failure.hint("`selvedge up` starts one"))
+    }
+
     fn get_response(&self, path: &str) -> Outcome<Response<'_>> {
+        self.check_process()?;
         let request = self.agent.get(format!("{}{path}", self.door));
         let answer = request
             .header("Authorization", format!("Bearer {}", self.token))
@@ -225,6 +236,7 @@ impl Client {
     }
 
     fn send(&self, method: &str, path: &str, body: &impl Serialize) -> Outcome<Response<'_>> {
+        self.check_process()?;
         let url = format!("{}{path}", self.door);
         let request = if method == "PUT" { self.agent.put(url) } else { self.agent.post(url) };
         let mut request = request

@@ -8,6 +8,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -267,6 +268,83 @@ fn a_task_whose_heart_stops_has_a_case_and_is_ended() {
     assert!(first.starts_with("hangs\n[selvedge: its heartbeat was not touched"), "{first}");
     let cases = up.json(&["repair", "list"]);
     assert_eq!(cases["cases"][0]["symptom"], "task_hung", "{cases}");
+}
+
+/// One that saves what it has and leaves in order when it is asked to has not done its work.
+#[test]
+fn a_task_that_hung_has_failed_however_well_it_ends() {
+    let up = Up::start();
+    let script = "trap 'exit 0' TERM; echo hangs; sleep 1000 & wait";
+    let options = ["--shape", "2x2x2", "--heartbeat", "2"];
+    let id = up.submit(&options, &["sh", "-c", script]);
+    let job = up.until_state(&id, "failed");
+    assert_eq!((&job["why"], &job["n_failed"]), (&"exit 124".into(), &1.into()), "{job}");
+    assert!(job["tasks"].as_array().unwrap().iter().all(|it| it["exit"] == 0), "{job}");
+}
+
+#[test]
+fn tasks_are_given_time_to_save_when_everything_is_to_end() {
+    let up = Up::start();
+    let id = up.script(
+        "trap 'cat $SELVEDGE_NOTICE_FILE; sleep 1; echo saved > saved; exit 0' TERM; \
+         echo on; while :; do sleep 0.1; done",
+    );
+    up.until_logged(&id, "on");
+    let job = up.until_job(&id, "known", |it| it["tasks"][0]["pid"].is_u64());
+    let dir = up.down();
+    assert_eq!(fs::read_to_string(dir.path().join("saved")).unwrap(), "saved\n");
+    assert!(!lives(job["tasks"][0]["pid"].to_string()));
+}
+
+/// The copy has no processes: what ran is lost there, and begins again as another start.
+#[test]
+fn a_real_job_of_a_backup_begins_again_under_a_number_of_its_own() {
+    let up = Up::start();
+    let id = up.script("echo start $SELVEDGE_ATTEMPT; sleep 1000");
+    up.until_logged(&id, "start 1");
+    up.until_state(&id, "running");
+    up.text(&["backup", "copy"]);
+    let other = support::dir();
+    let copy = up.dir().join("copy");
+    let restored =
+        support::program(other.path()).arg("restore").arg(&copy).args(["--data", "data"]).output();
+    assert!(restored.unwrap().status.success());
+    let again = Up::start_with(other, &[]);
+    again.until_job(&id, "again", |it| it["attempt"] == 2 && it["tasks"][0]["pid"].is_u64());
+    again.until_logged(&id, "start 2");
+    assert_eq!(up.job(&id)["attempt"], 1, "they share nothing");
+}
+
+#[test]
+fn a_task_that_stops_its_supervisor_is_ended_with_it() {
+    let up = Up::start();
+    let id = up.script("echo $PPID; kill -STOP $PPID; exit 0");
+    up.until_logged(&id, "\n");
+    let supervisor = up.logs(&id).trim().to_owned();
+    up.text(&["job", "cancel", &id]);
+    up.until_state(&id, "cancelled");
+    assert!(!lives(&supervisor));
+    assert_eq!(up.json(&["status"])["speed"], 60.0);
+}
+
+/// What whoever started the server had open is not for tasks.
+#[test]
+fn a_task_has_none_of_the_files_that_the_server_was_started_with() {
+    let dir = support::dir();
+    let secret = dir.path().join("secret");
+    fs::write(&secret, "for the server alone").unwrap();
+    let mut shell = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_selvedge");
+    shell
+        .args(["-c", "exec 9<secret; exec \"$@\"", "sh", program])
+        .args(["up", "--json", "--data", "data", "--listen", "127.0.0.1:0"])
+        .current_dir(dir.path())
+        .env("SELVEDGE_RUNTIME_DIR", dir.path());
+    let up = Up::of(shell, dir);
+    let id = up.script("cat <&9; ls -l /proc/self/fd /proc/$PPID/fd");
+    up.until_job(&id, "over", |it| it["state"] == "finished" || it["state"] == "failed");
+    let log = up.logs(&id);
+    assert!(!log.contains("for the server alone") && !log.contains("secret"), "{log}");
 }
 
 #[test]

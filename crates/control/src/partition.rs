@@ -8,8 +8,8 @@
 //! side that stays open to free parts costs a little ([`OPEN_COST`]), so a job that communicates
 //! much gets the squarest box, and one that hardly does the one that fits into a gap.  A set on
 //! which the job would take longer than [`SLOWDOWN_MAX`] of what it would take on the best of its
-//! size is not taken while other jobs hold what would give it a better one: the job waits for them.
-//! Where nobody does, as on a machine with dead parts, it takes the best that there is.
+//! size is not taken: the job waits.  Where the sound parts give no set as good as that, as on a
+//! machine with dead ones, it is held against the best that they give, whoever holds them.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +43,9 @@ pub struct Score {
 }
 
 /// The best of the sets that the rule proposes from what `is_free`, if one is good enough; all but
-/// Hilbert's are connected by the joints of `ground`.  A set is good enough if it is one for
-/// anybody, or if no better one is proposed from all that `is_sound`, whoever holds it.
+/// Hilbert's are connected by the joints of `ground`.  A set is good enough if the job takes no
+/// longer on it than [`SLOWDOWN_MAX`] of what it takes on the best of its size, or on the best that
+/// is proposed from all that `is_sound`, whoever holds it.
 pub(crate) fn choose(
     site: &Site,
     ground: &Ground<AXES>,
@@ -56,11 +57,15 @@ pub(crate) fn choose(
     let found = best(site, &site.room(ground, is_free), wanted, policy)?;
     // Who asks for a box, or for another rule, takes what there is.
     let is_good = !is_picky(wanted, policy) || found.score.slowdown <= SLOWDOWN_MAX;
-    let is_all_there_is = || {
+    let is_good_here = || {
         let on_all = best(site, &site.room(ground, is_sound), wanted, policy);
-        on_all.is_none_or(|it| found.score.slowdown <= it.score.slowdown)
+        on_all.is_none_or(|it| {
+            let best = u64::from(it.score.slowdown.parts());
+            let limit = best * u64::from(SLOWDOWN_MAX.parts()) / 1_000_000;
+            u64::from(found.score.slowdown.parts()) <= limit
+        })
     };
-    (is_good || is_all_there_is()).then_some(found)
+    (is_good || is_good_here()).then_some(found)
 }
 
 fn is_picky(wanted: &Partition, policy: Policy) -> bool {

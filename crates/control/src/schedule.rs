@@ -25,7 +25,8 @@ use selvedge_model::unit::{Moment, Span};
 
 use crate::capacity::{Capacity, Layout};
 use crate::family;
-use crate::limits::BACKFILL_DEPTH;
+use crate::limits::{BACKFILL_DEPTH, SLOWDOWN_MAX};
+use crate::partition::Chosen;
 use crate::planted::{Defect, Planted};
 use crate::schedule::promise::Guard;
 use crate::settings::Means;
@@ -317,8 +318,13 @@ pub(crate) fn release_by(view: &View<'_>, job: &Waiting<'_>) -> Moment {
 
 /// The place that `job` would get now.
 pub(crate) fn place(view: &View<'_>, free: &Capacity<'_>, job: &Waiting<'_>) -> Option<Place> {
-    let mut pools = pools_for(view, free, job).into_iter();
-    pools.find_map(|pool| place_in(view, free, pool, job))
+    let mut pools = pools_for(view, free, job);
+    if let (Need::Partition(wanted), true) = (job.need, 1 < pools.len()) {
+        // What is good for anybody goes before the best that a fuller pool happens to give.
+        let is_good = |it: Chosen| it.score.slowdown <= SLOWDOWN_MAX;
+        pools.sort_by_cached_key(|&pool| !free.partition(pool, wanted).is_some_and(is_good));
+    }
+    pools.into_iter().find_map(|pool| place_in(view, free, pool, job))
 }
 
 /// The pools that serve `job`, the one with the least room first.

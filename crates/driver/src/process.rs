@@ -66,6 +66,12 @@ pub fn own_session() -> io::Result<()> {
     rustix::process::setsid().map(drop).map_err(io::Error::from)
 }
 
+/// Keeps what this process was started with, but for its three streams, from all that it starts:
+/// neither a task under another account nor a plant that outlives it gets what a caller had open.
+pub fn keep_files() {
+    close_fds::set_fds_cloexec(3, &[]);
+}
+
 /// Starts this very program with other arguments, with nothing to read, its words going to
 /// `stderr`.  It is the same program also where the file has been replaced meanwhile.
 ///

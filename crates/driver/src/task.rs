@@ -45,7 +45,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::files::{self, DIR_MODE, FILE_MODE};
-use crate::kin::{kill_descendants, kill_marked, signal_group};
+use crate::kin::{kill_descendants, kill_marked, signal, signal_group};
 use crate::process::Process;
 
 pub use supervise::{become_task, supervise};
@@ -266,7 +266,11 @@ pub fn terminate(dir: &Path) -> Result<(), TaskError> {
 /// [`TaskError`].
 pub fn kill(dir: &Path) -> Result<(), TaskError> {
     match look(dir)? {
-        Look::Running(run) => kill_descendants(run.supervisor.pid),
+        Look::Running(run) => {
+            kill_descendants(run.supervisor.pid);
+            // A task may have stopped its supervisor, which then writes nothing down.
+            signal(run.supervisor, Signal::CONT);
+        }
         // The kernel has killed the task with its supervisor; what it brought forth may live, and
         // is known by the group that it is in, or by what it was given.
         Look::Lost(_) => {

@@ -142,6 +142,9 @@ pub const LOST_SOON: Duration = Duration::from_secs(60);
 /// How long the end of all tasks may take when the server is told to end everything.
 pub const TASKS_END_MAX: Duration = Duration::from_secs(15);
 
+/// How long of that they have from being asked until they are killed.
+pub const TASKS_END_GRACE: Duration = Duration::from_secs(10);
+
 /// Attempts whose output is kept once they are over; the oldest go first.
 pub const ATTEMPTS_KEPT: usize = 1000;
 

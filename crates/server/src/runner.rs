@@ -11,6 +11,7 @@
 
 mod attempt;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use selvedge_control::input::{Answer, Input};
+use selvedge_control::input::{Answer, Exit, Input};
 use selvedge_driver::{task, tree};
 use selvedge_model::id::JobId;
 use selvedge_model::job::Program;
@@ -41,6 +42,9 @@ pub(crate) struct Launch {
     pub(crate) submitted_ns: u64,
     pub(crate) program: Program,
     pub(crate) slice: Slice,
+    /// Whether all its tasks are known to have begun: one of which nothing is left then is lost,
+    /// as in a data directory that was brought back from a backup, and not begun again unasked.
+    pub(crate) has_begun: bool,
 }
 
 #[derive(Debug)]
@@ -219,11 +223,17 @@ impl Watchman {
     }
 
     fn start(&mut self, key: Key, launch: &Launch) -> Result<(), attempt::AttemptError> {
-        if !self.live.contains_key(&key) {
-            let attempt = Attempt::open(attempt_dir(&self.dir, key), key, launch)?;
-            self.live.insert(key, attempt);
+        let dir = attempt_dir(&self.dir, key);
+        if launch.has_begun && !self.live.contains_key(&key) && !Attempt::is_kept(&dir) {
+            let (job, attempt) = key;
+            let exit = Exit::Lost;
+            (self.say)(Input::Answer(Answer::Stopped { job, attempt, exit, kept: 0 }));
+            return Ok(());
         }
-        let Some(attempt) = self.live.get_mut(&key) else { return Ok(()) };
+        let attempt = match self.live.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Attempt::open(dir, key, launch)?),
+        };
         attempt.start(&self.program, launch)
     }
 

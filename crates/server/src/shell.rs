@@ -558,6 +558,7 @@ impl Shell {
                     submitted_ns: known.submitted.as_nanos(),
                     program: program.clone(),
                     slice: slice::of(core, job, place),
+                    has_begun: matches!(known.state, JobState::Running { .. }),
                 };
                 runner.start((job, attempt), launch);
             }

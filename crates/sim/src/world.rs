@@ -192,7 +192,7 @@ pub enum WorldError {
         path: String,
     },
     /// A fault of the scenario that cannot happen.
-    #[error("the scenario's fault at {at} cannot be injected")]
+    #[error("the scenario's fault after {} cannot be injected", at.since(Moment::START))]
     Fault {
         /// When it is to happen.
         at: Moment,

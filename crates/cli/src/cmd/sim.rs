@@ -131,6 +131,10 @@ pub(crate) fn run(args: &Sim, globals: &Globals) -> Outcome {
         );
     }
     let scenario = scenario_of(args)?;
+    if let Some(path) = &args.scenario {
+        // What its events name is looked for before anything runs.
+        scenario::setup(&scenario).within(|| format!("{} cannot be run", path.display()))?;
+    }
     if let Some(file) = &args.svg {
         return draw(&scenario, file);
     }

@@ -83,6 +83,7 @@ const LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
 
 pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
+    selvedge_driver::process::keep_files();
     log::begin()?;
     let config = args.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
     let mut options = UpOptions::of(match args.data.clone().or(config.data) {
@@ -94,7 +95,8 @@ pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
     options.plant = plant.map(|it| plant_file(&it)).transpose()?;
     if let Some(path) = &args.scenario {
         let scenario = read_scenario(path)?;
-        options.scenario = Some(scenario::setup(&scenario)?);
+        let setup = scenario::setup(&scenario);
+        options.scenario = Some(setup.within(|| format!("{} cannot be run", path.display()))?);
     }
     let speed = args.speed.or(config.speed).unwrap_or(Speed::DEFAULT.factor());
     options.speed = Speed::new(speed)?;

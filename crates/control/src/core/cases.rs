@@ -52,8 +52,7 @@ impl Core {
         {
             severity = health::SILENT_SWITCH;
         }
-        let dark = || self.case_of_dark(target).filter(|_| symptom == Symptom::LinkDown);
-        if let Some(case) = self.case_over(target).or_else(dark) {
+        if let Some(case) = self.case_over(target) {
             self.grow(case, severity, symptom, value);
             return;
         }
@@ -95,9 +94,7 @@ impl Core {
                 && may_join(other.state)
                 && (other.n_tests, &other.taken_by) == (0, &None)
                 && since.since(other.opened) <= window
-                && (self.concerns(target, other.target)
-                    || self.is_at(other.target, target)
-                    || self.case_of_dark(other.target) == Some(case))
+                && (self.concerns(target, other.target) || self.is_at(other.target, target))
         };
         let open = self.state.open_cases.values().copied();
         for other in open.filter(is_its).collect::<Vec<_>>() {
@@ -137,20 +134,6 @@ impl Core {
             }
             Target::Part(_) | Target::Port(_) => None,
         }
-    }
-
-    /// The open case of the chip or machine that sends no light any more through the mirrors to an
-    /// end of `target`, if that is what is known of it.
-    fn case_of_dark(&self, target: Target) -> Option<CaseId> {
-        let Target::Link(link) = target else { return None };
-        let link = self.fabric.link(link);
-        let senders = [link.source, link.target].into_iter().filter_map(|it| self.beyond(it));
-        let mut cases = senders.filter_map(|it| self.case_around(self.fabric.node_of_port(it)));
-        cases.find(|it| {
-            let case = &self.state.cases[*it];
-            matches!(case.symptom, Symptom::MachineDown | Symptom::ChipFailed)
-                && self.out_at(case.target) == Some(*it)
-        })
     }
 
     /// The end beyond a circuit switch that light from `end` leaves at, as the switch was last

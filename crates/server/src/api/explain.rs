@@ -82,7 +82,7 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
 fn timely_words(shell: &Shell, after: &[Step], preempts: bool) -> String {
     let fabric = shell.core().fabric();
     let happens = |step: &Step| match *step {
-        Step::End { job } => format!("{job} has left by then, by its limit"),
+        Step::End { job } => format!("{job} has left by then at the latest"),
         Step::Return { target } => {
             format!("{} is tested by then, and in use again", words::path(fabric, target))
         }
@@ -263,8 +263,8 @@ fn need_words(shell: &Shell, demand: &Demand) -> Option<String> {
     let share = f64::from(load.communication.parts()) / 1e4;
     Some(format!(
         "{}: {} need {} of {chips} each{memory}; it communicates for {share} % of its time by {}, \
-         and waits while others hold a better place than one on which it takes a quarter longer \
-         than on the best of its size",
+         and waits rather than take more than a quarter longer than on the best partition of its \
+         size that the sound boards give",
         words::counted(load.boards.unwrap_or(of_chips), "board"),
         words::counted(load.chips, "chip"),
         words::counted(of_chips, "board"),

@@ -109,11 +109,13 @@ pub(crate) async fn order(
         "token" => {
             house.remark(by, format!("new token for user {name}")).await?;
             let (role, token) = users.renew(&name)?;
+            house.shares().end(&name);
             Ok(Answer(UserToken { name, role, token: Some(token) }))
         }
         "remove" => {
             house.remark(by, format!("user {name} removed")).await?;
             users.remove(&name)?;
+            house.shares().end(&name);
             Ok(Answer(UserToken { name, role: known.role, token: None }))
         }
         other => Err(ApiError::no_such("order", other).hint("users take `token` and `remove`")),

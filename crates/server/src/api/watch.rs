@@ -354,7 +354,7 @@ struct Reader {
     backlog: VecDeque<Arc<Event>>,
     live: broadcast::Receiver<Arc<Event>>,
     stop: watch::Receiver<bool>,
-    _share: Share,
+    share: Share,
 }
 
 impl Reader {
@@ -362,7 +362,7 @@ impl Reader {
         let stop = house.stopping();
         let feed = house.look(move |shell| shell.feed().subscribe(after)).await?;
         let ((_, live), backlog) = (broadcast::channel(1), VecDeque::new());
-        let mut reader = Self { house, at: after, gap: None, backlog, live, stop, _share: share };
+        let mut reader = Self { house, at: after, gap: None, backlog, live, stop, share };
         reader.take(feed);
         Ok(reader)
     }
@@ -385,6 +385,7 @@ impl Reader {
             }
             let received = tokio::select! {
                 () = listen::stopped(&mut self.stop) => return None,
+                () = self.share.ended() => return None,
                 received = self.live.recv() => received,
             };
             match received {

@@ -162,7 +162,7 @@ struct Viewer {
     stop: watch::Receiver<bool>,
     /// The number of the frame that it was sent.
     at: u64,
-    _share: Share,
+    share: Share,
 }
 
 impl Viewer {
@@ -171,6 +171,7 @@ impl Viewer {
         let changed = tokio::time::timeout(STILL_EVERY, self.frames.changed());
         tokio::select! {
             () = crate::listen::stopped(&mut self.stop) => return None,
+            () = self.share.ended() => return None,
             changed = changed => match changed {
                 // A line that says nothing finds out whether anybody still listens.
                 Err(_) => return Some(Bytes::from_static(b": still here\n\n")),
@@ -203,7 +204,7 @@ pub(super) async fn live(
     if frames.borrow().number != 0 {
         frames.mark_changed();
     }
-    let viewer = Viewer { frames, stop: house.stopping(), at: 0, _share: share };
+    let viewer = Viewer { frames, stop: house.stopping(), at: 0, share };
     let messages = stream::unfold(viewer, |mut viewer| async move {
         let bytes = viewer.next().await?;
         Some((Ok::<_, Infallible>(bytes), viewer))

@@ -26,6 +26,10 @@ const FILE: &str = "attempt.json";
 const SLICE: &str = "slice.json";
 /// The status of a job that takes its own supervisors down: what a program killed by SIGKILL has.
 const LOST_STATUS: i32 = 137;
+/// What a job has whose tasks hung and ended well when they were asked to: as timeout(1) says it.
+const HUNG_STATUS: i32 = 124;
+/// Written once a task of it has hung.
+const HUNG: &str = "hung";
 /// Written once the tasks have been told to stop: how they end is then not their own doing.
 const TOLD: &str = "told";
 
@@ -66,6 +70,8 @@ pub(super) struct Attempt {
     kill: bool,
     /// When it was seen that a task had failed, and whether the others have been asked to end.
     failing: Option<(Instant, bool)>,
+    /// When those that still run are killed, as all is to end.
+    kill_at: Option<Instant>,
     /// The newest heartbeat of each task, and when it was seen: a clock that is set tells nothing
     /// of how long ago that is.
     beats: BTreeMap<usize, (SystemTime, Instant)>,
@@ -138,9 +144,15 @@ impl Attempt {
             said_started: false,
             told,
             kill: false,
+            kill_at: None,
             failing: None,
             beats: BTreeMap::new(),
         }
+    }
+
+    /// Whether anything is left of the attempt in `dir`.
+    pub(super) fn is_kept(dir: &Path) -> bool {
+        dir.join(FILE).exists()
     }
 
     /// Launches what is not running and has not run; says everything again.
@@ -219,10 +231,16 @@ impl Attempt {
         Ok(())
     }
 
-    /// Ends the tasks because the whole server ends: asked first, killed soon after.
+    /// Ends the tasks because the whole server ends: asked first, killed after a grace.
     pub(super) fn end(&mut self) {
         let why = "the server is told to end everything";
-        if let Err(error) = self.notify(Span::ZERO, why).and_then(|()| self.kill()) {
+        let grace = Span::secs(limits::TASKS_END_GRACE.as_secs());
+        let done = match self.is_live() {
+            true => self.notify(grace, why),
+            false => self.kill(),
+        };
+        self.kill_at = Some(Instant::now() + limits::TASKS_END_GRACE);
+        if let Err(error) = done {
             tracing::warn!(%error, "a task that is to end");
         }
     }
@@ -249,6 +267,9 @@ impl Attempt {
         for child in self.children.values_mut() {
             // Only reaped: what it did is read from its files.
             let _ = child.try_wait();
+        }
+        if self.kill_at.is_some_and(|it| it <= Instant::now()) {
+            self.kill = true;
         }
         let looks = self.looks();
         if self.kill || looks.iter().any(|it| matches!(it, Look::Lost(_))) {
@@ -315,7 +336,10 @@ impl Attempt {
             }
         });
         let first = failed.min_by_key(|it| it.at_ms);
-        first.map_or(Exit::Done, |it| Exit::Failed(task_exit(it).status()))
+        let status = first.map(|it| task_exit(it).status());
+        // A program that hung and ends well when it is asked to has not done its work.
+        let hung = self.dir.join(HUNG).exists().then_some(HUNG_STATUS);
+        status.or(hung).map_or(Exit::Done, Exit::Failed)
     }
 
     /// Whether a task that is lost was so soon after its start.
@@ -359,6 +383,10 @@ impl Attempt {
         let hung: Vec<Input> = looks.iter().enumerate().filter_map(silent).collect();
         self.beats = beats;
         if !hung.is_empty() {
+            // Also for a server that comes up before they have ended.
+            if let Err(error) = files::write_atomically(&self.dir.join(HUNG), b"", FILE_MODE) {
+                tracing::warn!(%error, "that a task hung cannot be kept");
+            }
             self.failing = Some((Instant::now(), true));
             self.each(task::terminate);
         }

@@ -262,38 +262,6 @@ fn at_level_observe_a_dead_machine_is_one_case() {
     );
 }
 
-/// A chip that failed sends no light: what is told of the fibres of those whom it shone on is told
-/// of it, before it and after it, and the job stays where nobody may be moved.
-#[test]
-fn what_a_dead_chip_leaves_dark_beyond_the_mirrors_is_no_case_of_its_own() {
-    check(
-        "level observe
-         submit a 4x4x8 for=9h firm
-         run 1m
-         report cube1/z/in/3 link_down
-         report cube0/chip0.3.3 chip_failed
-         report cube1/z/in/3 link_down
-         report cube1/z/in/4 link_down
-         run 1s
-         show",
-        expect![[r#"
-            5s LevelSet level: Observe by: "ops"
-            5s JobSubmitted job: job0
-            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
-            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
-            6s BlueprintDone plan: plan0 job: job0
-            26s JobStarted job: job0 attempt: 1 waited: 21s
-            65s CaseOpened case: case0 target: cube1/z/in/3 symptom: LinkDown severity: Fatal
-            65s CaseOpened case: case1 target: cube0/chip0.3.3 symptom: ChipFailed severity: Fatal
-            65s CaseMoved case: case0 state: Closed
-            65s CaseOpened case: case2 target: cube1/z/in/4 symptom: LinkDown severity: Fatal
-              a attempt 1 Running since: 26.000s on cube0 cube1
-              case1 cube0/chip0.3.3 ChipFailed Observed
-              case2 cube1/z/in/4 LinkDown Observed
-        "#]],
-    );
-}
-
 #[test]
 fn maintenance_goes_in_waves_within_its_budget() {
     check(
