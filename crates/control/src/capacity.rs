@@ -291,9 +291,19 @@ impl<'a> Capacity<'a> {
 
     /// The best partition of `pool` for what is `wanted`, if one is good enough.
     pub fn partition(&self, pool: PoolId, wanted: &Partition) -> Option<Chosen> {
+        self.partition_of(pool, wanted, |_| true)
+    }
+
+    /// The same, of parts that `may_be` taken.
+    pub fn partition_of(
+        &self,
+        pool: PoolId,
+        wanted: &Partition,
+        may_be: impl Fn(PartId) -> bool,
+    ) -> Option<Chosen> {
         let site = self.layout.sites[pool].as_ref()?;
         let ground = self.ground(pool)?;
-        let is_free = |part: PartId| self.is_free_inside(part);
+        let is_free = |part: PartId| self.is_free_inside(part) && may_be(part);
         let is_sound = |part: PartId| self.parts[part].is_whole_inside();
         partition::choose(site, &ground, is_free, is_sound, wanted, self.layout.policy)
     }
@@ -335,11 +345,24 @@ impl<'a> Capacity<'a> {
     /// The best place for a need within one part: on the part that is fullest already, so that
     /// whole parts stay whole; there, the first mask that fits.
     pub fn within(&self, pool: PoolId, need: &Need) -> Option<Hold> {
+        self.within_those(pool, need, |_| true)
+    }
+
+    /// The same, on parts that `may_be` taken.
+    pub fn within_those(
+        &self,
+        pool: PoolId,
+        need: &Need,
+        may_be: impl Fn(PartId) -> bool,
+    ) -> Option<Hold> {
         let Need::Within { masks } = need else { return None };
         let mut best: Option<(u32, Hold)> = None;
         for &part in &self.layout.pools[pool] {
             let room = self.free_seats(part);
             if room < masks[0].count_ones() || best.is_some_and(|(least, _)| least <= room) {
+                continue;
+            }
+            if !may_be(part) {
                 continue;
             }
             if let Some(seats) = self.first_mask(part, masks) {

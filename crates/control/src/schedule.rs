@@ -15,6 +15,8 @@ pub mod promise;
 mod suppose;
 pub mod swap;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use selvedge_model::fabric::Fabric;
@@ -112,6 +114,9 @@ pub struct View<'a> {
     pub layout: &'a Layout,
     /// What is known of each part.
     pub parts: &'a IdVec<PartId, PartState>,
+    /// Parts with a grave fault about which nothing was done, as at level `observe`: they are taken
+    /// where no others will do.
+    pub doubted: &'a BTreeSet<PartId>,
     /// Jobs that wait and may start, in the order in which they are served.
     pub queue: &'a [Waiting<'a>],
     /// Jobs that hold hardware.
@@ -345,16 +350,28 @@ pub(crate) fn place_in(
 ) -> Option<Place> {
     match job.need {
         Need::Whole { n_parts } => {
-            let parts = free.free_parts(pool, *n_parts as usize);
-            let is_enough = *n_parts as usize <= parts.len();
+            let n_parts = *n_parts as usize;
+            let mut parts = free.free_parts(pool, n_parts);
+            let n_doubted = parts.iter().filter(|it| view.doubted.contains(it)).count();
+            if n_doubted != 0 && n_parts <= parts.len() - n_doubted {
+                parts.retain(|it| !view.doubted.contains(it));
+            }
+            let is_enough = n_parts <= parts.len();
             is_enough.then(|| family::arrange(view.fabric, job.demand, pool, &parts, view.current))
         }
         Need::Within { .. } => {
-            let hold = free.within(pool, job.need)?;
+            let is_trusted = |part| !view.doubted.contains(&part);
+            let hold = free.within_those(pool, job.need, is_trusted);
+            let hold = hold.or_else(|| free.within(pool, job.need))?;
             Some(Place::of(pool, vec![hold]))
         }
         Need::Partition(wanted) => {
-            let chosen = free.partition(pool, wanted)?;
+            let is_trusted = |part| !view.doubted.contains(&part);
+            let chosen = match view.doubted.is_empty() {
+                true => None,
+                false => free.partition_of(pool, wanted, is_trusted),
+            };
+            let chosen = chosen.or_else(|| free.partition(pool, wanted))?;
             let seats = |part| view.layout.seats[part];
             let hold = |part| Hold { part, seats: seats(part) };
             let without = free.cut_within(&chosen.parts);

@@ -1,16 +1,18 @@
 //! The scheduler's passes: swaps first, then the queue, then, where the head still waits, moves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use selvedge_model::fault::Severity;
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{Demand, Need};
 use selvedge_model::unit::{Moment, Span};
 
+use crate::capacity::parts_of;
 use crate::check;
 use crate::core::jobs::Haste;
 use crate::core::{Adopted, Core, count};
 use crate::limits::{ALIKE_DEPTH, BACKFILL_DEPTH};
-use crate::note::{Note, StopWhy};
+use crate::note::{CaseState, Note, StopWhy};
 use crate::planted::Defect;
 use crate::schedule::swap::{Resuming, Swap};
 use crate::schedule::{self, Busy, Plan, View, Waiting};
@@ -206,6 +208,7 @@ impl Core {
             fabric: &self.fabric,
             layout: &self.layout,
             parts: &self.state.parts,
+            doubted: &self.doubted(),
             queue,
             busy,
             means: settings.means,
@@ -216,6 +219,16 @@ impl Core {
             current: &current,
             planted: settings.planted(),
         })
+    }
+
+    /// Parts on which something is gravely at fault and still in use: it is only observed, or the
+    /// breaker holds it back.
+    fn doubted(&self) -> BTreeSet<PartId> {
+        let open = self.state.open_cases.values().map(|it| &self.state.cases[*it]);
+        let grave = open.filter(|it| {
+            Severity::Critical <= it.severity && matches!(it.state, CaseState::Observed)
+        });
+        grave.flat_map(|it| parts_of(&self.fabric, it.target)).collect()
     }
 
     /// Remembers the family's word on the demand of the next job.

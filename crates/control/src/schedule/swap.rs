@@ -61,7 +61,7 @@ fn substituted(view: &View<'_>, free: &Capacity<'_>, job: &Resuming<'_>) -> Opti
     }
     let (kept, mut spares) = free.spares(&place);
     // What another has left joined would have to be taken apart first.
-    spares.sort_by_key(|it| n_joined(view, *it));
+    spares.sort_by_key(|it| (view.doubted.contains(it), n_joined(view, *it)));
     let mut spares = spares.into_iter();
     for hold in place.holds.iter_mut().filter(|it| !kept.contains(&it.part)) {
         let spare: PartId = spares.next()?;

@@ -372,6 +372,7 @@ impl<'a> Machine<'a> {
             fabric: self.fabric,
             layout: self.layout,
             parts: &self.parts,
+            doubted: &BTreeSet::new(),
             queue: &waiting,
             busy: &busy,
             means: Means { backfill: reserves, preempt: false, defragment: false },

@@ -5,7 +5,7 @@
 //! the edge, in any orientation.  Both run the production scheduler in strict order; a slice takes
 //! no time to set up, so that the difference is the placement's alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -246,6 +246,7 @@ impl World<'_> {
             fabric: self.fabric,
             layout: self.layout,
             parts: &self.parts,
+            doubted: &BTreeSet::new(),
             queue: &queue,
             busy: &[],
             means: Means { backfill: false, preempt: false, defragment: false },

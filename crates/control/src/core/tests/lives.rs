@@ -591,32 +591,38 @@ fn a_job_that_starts_nowhere_is_tried_with_back_off_and_given_up() {
             21s JobNotified job: job0 attempt: 3 why: StartFailed stage: Training
             21s JobRequeued job: job0 why: StartFailed stage: Training not_before: 51.000s
             51s JobPlaced job: job0 attempt: 4 n_parts: 1 kept_parts: 0
-            51s BlueprintAdopted plan: plan3 parent: Some(plan2) generation: g4 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            51s BlueprintDone plan: plan3 job: job0
-            56s JobNotified job: job0 attempt: 4 why: StartFailed stage: Training
-            56s JobRequeued job: job0 why: StartFailed stage: Training not_before: 116.000s
-            116s JobPlaced job: job0 attempt: 5 n_parts: 1 kept_parts: 0
-            116s BlueprintAdopted plan: plan4 parent: Some(plan3) generation: g5 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            116s BlueprintDone plan: plan4 job: job0
-            121s JobNotified job: job0 attempt: 5 why: StartFailed stage: Training
-            121s JobRequeued job: job0 why: StartFailed stage: Training not_before: 241.000s
-            241s JobPlaced job: job0 attempt: 6 n_parts: 1 kept_parts: 0
-            241s BlueprintAdopted plan: plan5 parent: Some(plan4) generation: g6 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            241s BlueprintDone plan: plan5 job: job0
-            246s JobNotified job: job0 attempt: 6 why: StartFailed stage: Training
-            246s JobRequeued job: job0 why: StartFailed stage: Training not_before: 486.000s
-            486s JobPlaced job: job0 attempt: 7 n_parts: 1 kept_parts: 0
-            486s BlueprintAdopted plan: plan6 parent: Some(plan5) generation: g7 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            486s BlueprintDone plan: plan6 job: job0
-            491s JobNotified job: job0 attempt: 7 why: StartFailed stage: Training
-            491s JobRequeued job: job0 why: StartFailed stage: Training not_before: 971.000s
-            971s JobPlaced job: job0 attempt: 8 n_parts: 1 kept_parts: 0
-            971s BlueprintAdopted plan: plan7 parent: Some(plan6) generation: g8 job: job0 n_switches: 0 n_removed: 0 n_added: 0
-            971s BlueprintDone plan: plan7 job: job0
-            976s JobNotified job: job0 attempt: 8 why: StartFailed stage: Training
-            976s JobFailed job: job0 why: Starts n: 8
+            51s BlueprintAdopted plan: plan3 parent: Some(plan2) generation: g4 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            52s BlueprintDone plan: plan3 job: job0
+            57s CaseOpened case: case1 target: cube1/x/out/3 symptom: LinkDown severity: Fatal
+            57s JobNotified job: job0 attempt: 4 why: StartFailed stage: Training
+            57s JobRequeued job: job0 why: StartFailed stage: Training not_before: 117.000s
+            117s JobPlaced job: job0 attempt: 5 n_parts: 1 kept_parts: 0
+            117s BlueprintAdopted plan: plan4 parent: Some(plan3) generation: g5 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            118s BlueprintDone plan: plan4 job: job0
+            123s CaseOpened case: case2 target: cube2/x/out/3 symptom: LinkDown severity: Fatal
+            123s JobNotified job: job0 attempt: 5 why: StartFailed stage: Training
+            123s JobRequeued job: job0 why: StartFailed stage: Training not_before: 243.000s
+            243s JobPlaced job: job0 attempt: 6 n_parts: 1 kept_parts: 0
+            243s BlueprintAdopted plan: plan5 parent: Some(plan4) generation: g6 job: job0 n_switches: 48 n_removed: 0 n_added: 48
+            244s BlueprintDone plan: plan5 job: job0
+            249s CaseOpened case: case3 target: cube3/x/out/3 symptom: LinkDown severity: Fatal
+            249s JobNotified job: job0 attempt: 6 why: StartFailed stage: Training
+            249s JobRequeued job: job0 why: StartFailed stage: Training not_before: 489.000s
+            489s JobPlaced job: job0 attempt: 7 n_parts: 1 kept_parts: 0
+            489s BlueprintAdopted plan: plan6 parent: Some(plan5) generation: g7 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            489s BlueprintDone plan: plan6 job: job0
+            494s JobNotified job: job0 attempt: 7 why: StartFailed stage: Training
+            494s JobRequeued job: job0 why: StartFailed stage: Training not_before: 974.000s
+            974s JobPlaced job: job0 attempt: 8 n_parts: 1 kept_parts: 0
+            974s BlueprintAdopted plan: plan7 parent: Some(plan6) generation: g8 job: job0 n_switches: 0 n_removed: 0 n_added: 0
+            974s BlueprintDone plan: plan7 job: job0
+            979s JobNotified job: job0 attempt: 8 why: StartFailed stage: Training
+            979s JobFailed job: job0 why: Starts n: 8
               a attempt 8 Failed why: Starts n: 8
               case0 cube0/x/out/3 LinkDown Observed
+              case1 cube1/x/out/3 LinkDown Observed
+              case2 cube2/x/out/3 LinkDown Observed
+              case3 cube3/x/out/3 LinkDown Observed
         "#]],
     );
 }

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::world::check;
+use super::world::{check, check_on, pods};
 
 #[test]
 fn a_drained_link_holds_while_its_machine_serves_shapes_that_do_not_use_it() {
@@ -225,6 +225,44 @@ fn a_symptom_that_passes_closes_by_itself_and_rises_by_repetition() {
             965s CaseOpened case: case1 target: cube0/x/out/3 symptom: LinkFlapped severity: Degraded
             965s CaseGrew case: case1 severity: Critical n_seen: 3
               case1 cube0/x/out/3 LinkFlapped Observed
+        "#]],
+    );
+}
+
+/// A fault that is only observed stays in use; a job that fails to start on it is not put there
+/// again and again while others are free.
+#[test]
+fn at_level_observe_a_job_goes_where_nothing_is_at_fault() {
+    check_on(
+        &pods(&[5]),
+        "level observe
+         report cube0/chip1.1.1 chip_failed
+         submit a 4x4x8 for=1h
+         submit b 2x2x1 for=1h
+         run 1m
+         submit c 4x4x8 for=1h
+         run 1m
+         show",
+        expect![[r#"
+            5s LevelSet level: Observe by: "ops"
+            5s CaseOpened case: case0 target: cube0/chip1.1.1 symptom: ChipFailed severity: Fatal
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 2 kept_parts: 0
+            5s BlueprintAdopted plan: plan0 parent: None generation: g1 job: job0 n_switches: 48 n_removed: 0 n_added: 96
+            5s JobSubmitted job: job1
+            5s JobPlaced job: job1 attempt: 1 n_parts: 1 kept_parts: 0
+            6s BlueprintDone plan: plan0 job: job0
+            20s JobStarted job: job1 attempt: 1 waited: 15s
+            26s JobStarted job: job0 attempt: 1 waited: 21s
+            65s JobSubmitted job: job2
+            65s JobPlaced job: job2 attempt: 1 n_parts: 2 kept_parts: 0
+            65s BlueprintAdopted plan: plan1 parent: None generation: g4 job: job2 n_switches: 48 n_removed: 0 n_added: 96
+            66s BlueprintDone plan: plan1 job: job2
+            86s JobStarted job: job2 attempt: 1 waited: 21s
+              a attempt 1 Running since: 26.000s on cube1 cube2
+              b attempt 1 Running since: 20.000s on cube3:33
+              c attempt 1 Running since: 86.000s on cube0 cube4
+              case0 cube0/chip1.1.1 ChipFailed Observed
         "#]],
     );
 }

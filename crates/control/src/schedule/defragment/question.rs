@@ -1,7 +1,7 @@
 //! A question about moves as it leaves the core: all that its planner reads, so that it can be
 //! worked out elsewhere, and worked out again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use selvedge_model::fabric::Fabric;
@@ -95,6 +95,7 @@ impl Question {
             fabric,
             layout,
             parts,
+            doubted: &BTreeSet::new(),
             queue: &[],
             busy: &[],
             means: settings.means,

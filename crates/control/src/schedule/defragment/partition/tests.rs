@@ -1,6 +1,6 @@
 //! Moves on a small grid against a search through all boxes and all ways to move aside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::JobId;
@@ -142,6 +142,7 @@ fn proposed(fabric: &Fabric, jobs: &Boxes, sides: [usize; 2], worth: u64) -> Opt
         fabric,
         layout: &layout,
         parts: &parts,
+        doubted: &BTreeSet::new(),
         queue: &[head],
         busy: &[],
         means: Means { backfill: true, preempt: true, defragment: true },
