@@ -11,10 +11,6 @@ pub const TASKS_MAX: u32 = 256;
 /// How far behind the head a pass looks for jobs to backfill.
 pub const BACKFILL_DEPTH: usize = 256;
 
-/// Waiting jobs that ask for the same which a pass looks at: who stands behind an array of ten
-/// thousand is seen all the same.
-pub const ALIKE_DEPTH: usize = 128;
-
 /// Evidence kept with a case; what comes later is counted only.
 pub const EVIDENCE_MAX: usize = 16;
 

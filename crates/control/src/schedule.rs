@@ -323,21 +323,22 @@ pub(crate) fn release_by(view: &View<'_>, job: &Waiting<'_>) -> Moment {
 
 /// The place that `job` would get now.
 pub(crate) fn place(view: &View<'_>, free: &Capacity<'_>, job: &Waiting<'_>) -> Option<Place> {
-    let mut pools = pools_for(view, free, job);
-    if let (Need::Partition(wanted), true) = (job.need, 1 < pools.len()) {
-        // What is good for anybody goes before the best that a fuller pool happens to give.
-        let is_good = |it: Chosen| it.score.slowdown <= SLOWDOWN_MAX;
-        pools.sort_by_cached_key(|&pool| !free.partition(pool, wanted).is_some_and(is_good));
-    }
-    pools.into_iter().find_map(|pool| place_in(view, free, pool, job))
+    let mut pools = pools_for(view, free, job).into_iter();
+    pools.find_map(|pool| place_in(view, free, pool, job))
 }
 
-/// The pools that serve `job`, the one with the least room first.
+/// The pools that serve `job`: the one with the least room first, on grids of those in which it is
+/// given a partition that is good for anybody.
 fn pools_for(view: &View<'_>, free: &Capacity<'_>, job: &Waiting<'_>) -> Vec<PoolId> {
     let pools = view.layout.pools.ids();
     let mut order: Vec<PoolId> =
         pools.filter(|&pool| family::serves(view.fabric, view.layout, pool, job.demand)).collect();
     order.sort_by_key(|&pool| spare_room(view, free, pool, job.need));
+    if let (Need::Partition(wanted), true) = (job.need, 1 < order.len()) {
+        // What is good for anybody goes before the best that a fuller pool happens to give.
+        let is_good = |it: Chosen| it.score.slowdown <= SLOWDOWN_MAX;
+        order.sort_by_cached_key(|&pool| !free.partition(pool, wanted).is_some_and(is_good));
+    }
     order
 }
 

@@ -1,17 +1,17 @@
 //! The scheduler's passes: swaps first, then the queue, then, where the head still waits, moves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use selvedge_model::fault::Severity;
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{Demand, Need};
-use selvedge_model::unit::{Moment, Span};
+use selvedge_model::unit::Moment;
 
 use crate::capacity::parts_of;
 use crate::check;
 use crate::core::jobs::Haste;
 use crate::core::{Adopted, Core, count};
-use crate::limits::{ALIKE_DEPTH, BACKFILL_DEPTH};
+use crate::limits::BACKFILL_DEPTH;
 use crate::note::{CaseState, Note, StopWhy};
 use crate::planted::Defect;
 use crate::schedule::swap::{Resuming, Swap};
@@ -118,23 +118,10 @@ impl Core {
 
     /// The waiting, as far as a pass looks, and the busy.
     pub(super) fn rows(&self) -> Rows<'_> {
-        let queue = self.looked_at().map(|job| self.waiting(job)).collect();
+        let queue = self.state.queue.iter().take(4 * BACKFILL_DEPTH);
+        let queue = queue.map(|(_, job)| self.waiting(*job)).collect();
         let busy = self.state.active.iter().filter_map(|&job| self.busy(job)).collect();
         Rows { queue, busy }
-    }
-
-    /// The waiting that a pass looks at, in their order: a few of each kind, so that nobody stands
-    /// unseen behind ten thousand that ask for the same and cannot start either.
-    fn looked_at(&self) -> impl Iterator<Item = JobId> + '_ {
-        let mut n_alike: BTreeMap<(&Demand, Option<Span>), usize> = BTreeMap::new();
-        let is_seen = move |job: &JobId| {
-            let spec = &self.state.jobs[*job].spec;
-            let n = n_alike.entry((&spec.demand, spec.limit)).or_default();
-            *n += 1;
-            *n <= ALIKE_DEPTH
-        };
-        let queue = self.state.queue.iter().map(|(_, job)| *job);
-        queue.filter(is_seen).take(4 * BACKFILL_DEPTH)
     }
 
     pub(super) fn waiting(&self, job: JobId) -> Waiting<'_> {

@@ -264,7 +264,7 @@ fn need_words(shell: &Shell, demand: &Demand) -> Option<String> {
     Some(format!(
         "{}: {} need {} of {chips} each{memory}; it communicates for {share} % of its time by {}, \
          and waits rather than take more than a quarter longer than on the best partition of its \
-         size that the sound boards give",
+         size that the sound boards of its pod give",
         words::counted(load.boards.unwrap_or(of_chips), "board"),
         words::counted(load.chips, "chip"),
         words::counted(of_chips, "board"),

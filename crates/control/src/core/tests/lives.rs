@@ -678,17 +678,3 @@ fn a_full_queue_refuses_another_job() {
     let told = world.core.handle(world.now, Input::Ask { by: "me".to_owned(), what });
     assert!(matches!(told, Err(Refused::QueueFull { n: limits::QUEUE_MAX })), "{told:?}");
 }
-
-/// Goal: who could start is not hidden behind an array that cannot.  Method: 1,100 jobs that wait
-/// for a drained cube, and a small one behind them.
-#[test]
-fn a_job_behind_a_long_array_that_cannot_start_is_seen() {
-    let mut world = World::new(&pods(&[4]), Settings::simulated());
-    world.play("drain ann cube3\n run 1s");
-    for nth in 0..1100 {
-        world.play(&format!("submit a{nth} 4x4x16 for=1h firm"));
-    }
-    world.play("submit small 2x2x1 for=1h\n run 1m");
-    let small = JobId::new(1100);
-    assert!(world.core.state().jobs[small].place.is_some());
-}
