@@ -103,6 +103,7 @@ fn what_comes_to_a_collective_after_it_was_left_reaches_no_memory_of_the_program
             assert_eq!(count(&summary, name), 0, "{name}: {said}");
         }
         if said.contains("it came") {
+            assert_eq!(count(&summary, "deaths"), 1, "{said}");
             return;
         }
         all_said.push(said);
