@@ -318,9 +318,11 @@ fn a_real_job_of_a_backup_begins_again_under_a_number_of_its_own() {
 #[test]
 fn a_task_that_stops_its_supervisor_is_ended_with_it() {
     let up = Up::start();
-    let id = up.script("echo $PPID; kill -STOP $PPID; exit 0");
-    up.until_logged(&id, "\n");
-    let supervisor = up.logs(&id).trim().to_owned();
+    // Not by its output: a supervisor that stands still copies none.
+    let told = up.dir().join("supervisor");
+    let id = up.script(&format!("echo $PPID > {}; kill -STOP $PPID; exit 0", told.display()));
+    up.until_job(&id, "told", |_| fs::read_to_string(&told).is_ok_and(|it| it.ends_with('\n')));
+    let supervisor = fs::read_to_string(&told).unwrap().trim().to_owned();
     up.text(&["job", "cancel", &id]);
     up.until_state(&id, "cancelled");
     assert!(!lives(&supervisor));
