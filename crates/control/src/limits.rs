@@ -8,8 +8,13 @@ pub const QUEUE_MAX: usize = 100_000;
 /// Real tasks of all jobs that are not over; a submit beyond is refused.
 pub const TASKS_MAX: u32 = 256;
 
-/// How far behind the head a pass looks for jobs to backfill.
+/// How many jobs behind the head a pass tries to backfill; those that ask for no less than one that
+/// did not fit are not counted.
 pub const BACKFILL_DEPTH: usize = 256;
+
+/// Of so many jobs from the front of the queue on it is worked out what each of them does, so that
+/// one of them, or one behind them, learns why it waits and until when.
+pub const EXPLAINED_MAX: usize = 2048;
 
 /// Evidence kept with a case; what comes later is counted only.
 pub const EVIDENCE_MAX: usize = 16;

@@ -64,13 +64,17 @@ pub enum Defect {
     OldPlanTaken,
     /// Jobs that run through a switch leave it because it does not answer.
     SilenceEvicts,
+    /// A pass sees only the first few of those who wait.
+    ShortSighted,
+    /// Behind a head a pass begins with whoever came last.
+    LastFirst,
     /// Jobs leave a part when any cable of it is out of use, whether they use it or not.
     NeighbourEvicts,
 }
 
 impl Defect {
     /// All defects.
-    pub const ALL: [Defect; 28] = [
+    pub const ALL: [Defect; 30] = [
         Defect::AcknowledgedBeforeSync,
         Defect::GenerationIgnored,
         Defect::StaleTakenForDone,
@@ -98,6 +102,8 @@ impl Defect {
         Defect::ShareIgnored,
         Defect::OldPlanTaken,
         Defect::SilenceEvicts,
+        Defect::ShortSighted,
+        Defect::LastFirst,
         Defect::NeighbourEvicts,
     ];
 
@@ -131,6 +137,8 @@ impl Defect {
             Defect::ShareIgnored => "share_ignored",
             Defect::OldPlanTaken => "old_plan_taken",
             Defect::SilenceEvicts => "silence_evicts",
+            Defect::ShortSighted => "short_sighted",
+            Defect::LastFirst => "last_first",
             Defect::NeighbourEvicts => "neighbour_evicts",
         }
     }

@@ -6,10 +6,15 @@
 //! that promise holds.  A running job without a limit may end at any moment, so nothing passes a
 //! head that waits for its parts.  True durations are never read.
 //!
-//! Complexity of a pass: O(queue depth × parts) to place, O(busy × parts) for the promise.
+//! A pass goes through the whole queue, however long: of what has not fitted it asks no second
+//! time (`line`), and behind the head it asks for at most [`BACKFILL_DEPTH`].
+//!
+//! Complexity of a pass: O(jobs that are asked for × parts) to place, O(busy × parts) for the
+//! promise, O(queue) to see who need not be asked for.
 
 pub mod defragment;
 pub mod explain;
+pub mod line;
 pub mod preempt;
 pub mod promise;
 mod suppose;
@@ -30,6 +35,7 @@ use crate::family;
 use crate::limits::{BACKFILL_DEPTH, SLOWDOWN_MAX};
 use crate::partition::Chosen;
 use crate::planted::{Defect, Planted};
+use crate::schedule::line::{Misfits, Row};
 use crate::schedule::promise::Guard;
 use crate::settings::Means;
 use crate::state::PartState;
@@ -117,8 +123,6 @@ pub struct View<'a> {
     /// Parts with a grave fault about which nothing was done, as at level `observe`: they are taken
     /// where no others will do.
     pub doubted: &'a BTreeSet<PartId>,
-    /// Jobs that wait and may start, in the order in which they are served.
-    pub queue: &'a [Waiting<'a>],
     /// Jobs that hold hardware.
     pub busy: &'a [Busy<'a>],
     /// Which means are in use.
@@ -194,25 +198,32 @@ pub struct Report {
     pub n_looked: u32,
 }
 
-/// Decides who starts and who is preempted.
-pub fn plan(view: &View<'_>) -> (Plan, Report) {
+/// Decides who of those who wait, in the order in which they are served, starts, and who is
+/// preempted.
+pub fn plan<'a, R: Row<'a>>(
+    view: &View<'_>,
+    waiting: impl IntoIterator<Item = R>,
+) -> (Plan, Report) {
     if let Some(window) = view.window {
-        return in_window(view, window);
+        return in_window(view, window, waiting);
     }
     let (mut plan, mut report) = (Plan::default(), Report::default());
     let mut free = Capacity::now(view.layout, view.parts);
-    let mut waiting = view.queue.iter();
+    let mut waiting = waiting.into_iter();
+    let mut misfits = Misfits::default();
     // Jobs started by this pass count as busy for the promise.
     let mut started: Vec<(PoolId, Vec<Hold>, Moment)> = Vec::new();
     let sound = Capacity::idle(view.layout, view.parts);
     let mut stranded: Option<JobId> = None;
     let head = loop {
-        let Some(job) = waiting.next() else {
+        let Some(row) = waiting.find(|it| !misfits.has(it.need())) else {
             report.head = stranded.map(|job| Head { job, promise: None });
             return (plan, report);
         };
-        let Some(place) = place(view, &free, job) else {
-            if view.means.backfill && !has_room(view, &sound, job) {
+        let job = row.read();
+        let Some(place) = place(view, &free, &job) else {
+            misfits.add(job.need);
+            if view.means.backfill && !has_room(view, &sound, &job) {
                 // Not even an idle plant could hold it: it waits for a repair, and whoever
                 // starts meanwhile delays nothing that limits could promise.
                 stranded = stranded.or(Some(job.job));
@@ -224,12 +235,12 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
             break job;
         };
         free.take(&place.holds);
-        started.push((place.pool, place.holds.clone(), release_by(view, job)));
+        started.push((place.pool, place.holds.clone(), release_by(view, &job)));
         plan.starts.push(Start { job: job.job, place, backfilled: stranded.is_some() });
     };
     let mut promise = promise::earliest(view, &free, &started, head.need, head.demand);
     if view.means.preempt && plan.starts.is_empty() {
-        let victims = preempt::victims(view, &free, head);
+        let victims = preempt::victims(view, &free, &head);
         if !victims.is_empty() {
             plan.preempts = victims.into_iter().map(|victim| (victim, head.job)).collect();
             // What is about to be freed is the head's: nobody passes it meanwhile.
@@ -237,9 +248,15 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
         }
     }
     if let (Some(promise), true) = (&promise, view.means.backfill && !head.claims) {
-        let guard = Guard::new(view, &free, &started, promise, head);
-        let passing = waiting.take(BACKFILL_DEPTH);
-        report.n_looked = backfill(view, free, guard, passing, &mut plan.starts);
+        let guard = Guard::new(view, &free, &started, promise, &head);
+        let starts = &mut plan.starts;
+        report.n_looked = if view.planted.has(Defect::LastFirst) {
+            let mut all: Vec<R> = waiting.collect();
+            all.reverse();
+            backfill(view, free, guard, all.into_iter(), misfits, starts)
+        } else {
+            backfill(view, free, guard, waiting, misfits, starts)
+        };
     }
     if head.claims && !head.is_awaited && plan.preempts.is_empty() {
         // What was freed for it has been lost since, and others must not wait with it.
@@ -251,16 +268,21 @@ pub fn plan(view: &View<'_>) -> (Plan, Report) {
 
 /// Starts whoever fits among the first `window` jobs that wait, again and again from the front;
 /// nothing is kept for anybody.
-fn in_window(view: &View<'_>, window: usize) -> (Plan, Report) {
+fn in_window<'a, R: Row<'a>>(
+    view: &View<'_>,
+    window: usize,
+    waiting: impl IntoIterator<Item = R>,
+) -> (Plan, Report) {
     let (mut plan, mut report) = (Plan::default(), Report::default());
     let mut free = Capacity::now(view.layout, view.parts);
     let mut n_passed = 0;
-    for job in view.queue {
+    for row in waiting {
         if window <= n_passed {
             break;
         }
         report.n_looked += 1;
-        let Some(place) = place(view, &free, job) else {
+        let job = row.read();
+        let Some(place) = place(view, &free, &job) else {
             report.head.get_or_insert(Head { job: job.job, promise: None });
             n_passed += 1;
             continue;
@@ -272,37 +294,52 @@ fn in_window(view: &View<'_>, window: usize) -> (Plan, Report) {
 }
 
 /// Starts those of `passing` that do not break the promise to the head; returns how many were
-/// looked at.
-fn backfill<'a>(
+/// asked for.
+fn backfill<'a, R: Row<'a>>(
     view: &View<'_>,
     mut free: Capacity<'_>,
     mut guard: Guard<'_>,
-    passing: impl Iterator<Item = &'a Waiting<'a>>,
+    passing: impl Iterator<Item = R>,
+    mut misfits: Misfits<'a>,
     starts: &mut Vec<Start>,
 ) -> u32 {
-    let mut n_looked = 0;
-    for job in passing {
-        n_looked += 1;
-        let ends = release_by(view, job);
+    let mut n_asked = 0;
+    for row in passing {
+        if misfits.has(row.need()) {
+            continue;
+        }
+        let job = row.read();
+        if misfits.outlast(&job) {
+            continue;
+        }
+        if BACKFILL_DEPTH <= n_asked as usize {
+            break;
+        }
+        n_asked += 1;
+        let ends = release_by(view, &job);
         // The pool that was promised comes last.
-        let mut pools = pools_for(view, &free, job);
+        let mut pools = pools_for(view, &free, &job);
         pools.sort_by_key(|&pool| pool == guard.pool());
-        let place = pools.into_iter().find_map(|pool| {
-            let is_kept = !view.planted.has(Defect::HeadDelayed);
-            if is_kept && pool == guard.pool() && guard.is_outlived_by(ends) {
-                guard.place(view, &free, job)
-            } else {
-                place_in(view, &free, pool, job)
-            }
+        let is_kept = |pool| pool == guard.pool() && guard.is_outlived_by(ends);
+        let is_kept = |pool| !view.planted.has(Defect::HeadDelayed) && is_kept(pool);
+        let place = pools.iter().find_map(|&pool| match is_kept(pool) {
+            true => guard.place(view, &free, &job),
+            false => place_in(view, &free, pool, &job),
         });
-        let Some(place) = place else { continue };
+        let Some(place) = place else {
+            match pools.into_iter().any(is_kept) {
+                true => misfits.add_from(&job),
+                false => misfits.add(job.need),
+            }
+            continue;
+        };
         if !view.planted.has(Defect::DoubleBackfill) {
             free.take(&place.holds);
             guard.take(&place, ends);
         }
         starts.push(Start { job: job.job, place, backfilled: true });
     }
-    n_looked
+    n_asked
 }
 
 /// Whether some pool has room for `job`.

@@ -43,6 +43,8 @@ unit! {
 const NANOS: u64 = 1_000_000_000;
 
 impl Span {
+    /// Longer than anything lasts.
+    pub const MAX: Self = Self(u64::MAX);
     /// No time at all.
     pub const ZERO: Self = Self(0);
     /// `n` nanoseconds.

@@ -117,6 +117,10 @@ pub enum Violation {
     NotAJob { number: u64, made: String },
     #[error("{job} passed {head}, which by the limits fits from {before} on, and now from {after}")]
     HeadDelayed { job: JobId, head: JobId, before: Moment, after: Moment },
+    #[error("{job} passed {stood}, which asks for the same, for no longer, and still waits")]
+    PassedByEqual { job: JobId, stood: JobId },
+    #[error("{job} is the first that may start, fits, and still waits")]
+    LeftStanding { job: JobId },
     #[error("{owner} loses {lost} of chip time to moves, where its share is {may}")]
     ShareOverdrawn { owner: String, lost: Span, may: Span },
     #[error("the state breaks a rule: {rule}")]

@@ -14,10 +14,11 @@ use selvedge_model::unit::{Moment, Span};
 
 use crate::core::{Core, Refused, fabric_of};
 use crate::family;
+use crate::limits;
 use crate::note::{CaseState, Owner};
+use crate::schedule::Waiting;
 use crate::schedule::explain::{self, Forecast, Never, Outages, Step};
 use crate::schedule::promise::Promise;
-use crate::schedule::{Busy, Waiting};
 use crate::state::{Drain, Job, JobState, State, Timer};
 
 /// Why a job is where it is.
@@ -31,12 +32,14 @@ pub struct Explanation {
     pub n_ahead: usize,
     /// What it needs, in parts or seats.
     pub need: Need,
+    /// How many of those were not looked at, as they stand too far behind the front.
+    pub n_unseen: usize,
     /// For each pool that could serve it, how many whole parts are free and sound (on a grid
     /// also beside a dead cable), and how many
     /// there are.
     pub room: Vec<(String, usize, usize)>,
-    /// What all together would let it start now; each is needed.  None if it does not wait, or
-    /// if nothing of this would be enough.
+    /// What all together would let it start now; each is needed.  None if it does not wait, if
+    /// nothing of this would be enough, or if some before it were not looked at.
     pub steps: Option<Vec<Step>>,
     /// When it starts by the limits if nothing is done.
     pub forecast: Option<Forecast>,
@@ -62,7 +65,8 @@ impl Core {
         let mut explanation = Explanation {
             job,
             state: known.state.word().to_owned(),
-            n_ahead: self.state.queue.iter().take_while(|(_, it)| *it != job).count(),
+            n_ahead: self.n_ahead(job),
+            n_unseen: 0,
             need,
             room,
             steps: None,
@@ -74,6 +78,7 @@ impl Core {
                 .and_then(|it| it.promise.clone()),
         };
         if let JobState::Queued { .. } = known.state {
+            explanation.n_unseen = self.n_unseen(job);
             explanation.steps = self.steps_for(job);
             explanation.forecast = Some(self.forecast_of(job));
         } else {
@@ -198,7 +203,7 @@ impl Core {
         // Nobody knows when it is released, and what then would be is no more than a guess.
         let release = Step::Release { job };
         match self.forecast_of_free(job) {
-            Forecast::Now { .. } | Forecast::At { .. } => {
+            Forecast::Now { .. } | Forecast::At { .. } | Forecast::After { .. } => {
                 Forecast::Unknown { steps: vec![release] }
             }
             Forecast::Unknown { mut steps } => {
@@ -211,15 +216,30 @@ impl Core {
 
     /// The same, were it not held.
     fn forecast_of_free(&self, job: JobId) -> Forecast {
-        let rows = self.rows();
         let coming = self.coming(job);
         let comes = coming.iter().any(|it| it.1.job == job);
-        let (queue, busy) = match comes {
-            true => (rows.queue, rows.busy),
-            false => self.with_job(job, rows.queue, rows.busy),
-        };
+        let queue = self.queue_with((!comes).then_some(job));
         let outages = self.outages();
-        self.with_view(&queue, &busy, |view| explain::forecast(view, job, &outages, &coming))
+        let busy = self.busy_rows();
+        let forecast =
+            self.with_view(&busy, |view| explain::forecast(view, &queue, job, &outages, &coming));
+        match (forecast, self.n_unseen(job)) {
+            (forecast, 0) => forecast,
+            (Forecast::Now { .. }, n_unseen) => Forecast::After { at: self.state.now, n_unseen },
+            (Forecast::At { at, .. }, n_unseen) => Forecast::After { at, n_unseen },
+            (forecast, _) => forecast,
+        }
+    }
+
+    /// How many of those who stand before `job` are too far behind to be looked at.
+    fn n_unseen(&self, job: JobId) -> usize {
+        self.n_ahead(job).saturating_sub(limits::EXPLAINED_MAX)
+    }
+
+    /// How many stand, or would stand, before `job`.
+    fn n_ahead(&self, job: JobId) -> usize {
+        let key = (self.queue_key(job), job);
+        self.state.queue.iter().take_while(|it| **it < key).count()
     }
 
     /// Jobs that failed lately, each with the moment from which it is tried again.  One that waits
@@ -249,20 +269,18 @@ impl Core {
         Outages { returning, ..Outages::of(&self.fabric, targets.iter()) }
     }
 
-    /// The rows with `job` in its place in the queue, also if it is held, or waits for a spare on
-    /// its parts.
-    fn with_job<'a>(
-        &'a self,
-        job: JobId,
-        mut queue: Vec<Waiting<'a>>,
-        busy: Vec<Busy<'a>>,
-    ) -> (Vec<Waiting<'a>>, Vec<Busy<'a>>) {
-        if !queue.iter().any(|it| it.job == job) {
-            let key = (self.queue_key(job), job);
-            let at = self.state.queue.iter().take_while(|it| **it < key).count();
-            queue.insert(at.min(queue.len()), self.waiting(job));
+    /// The first that wait, with `job` in its place in the queue, also if it is held, or waits for a
+    /// spare on its parts; behind them if it stands further back.
+    fn queue_with(&self, job: Option<JobId>) -> Vec<Waiting<'_>> {
+        let first = self.state.queue.iter().take(limits::EXPLAINED_MAX);
+        let mut queue: Vec<Waiting<'_>> = first.map(|(_, job)| self.waiting(*job)).collect();
+        if let Some(job) = job
+            && !queue.iter().any(|it| it.job == job)
+        {
+            let at = self.n_ahead(job).min(queue.len());
+            queue.insert(at, self.waiting(job));
         }
-        (queue, busy)
+        queue
     }
 
     fn steps_for(&self, job: JobId) -> Option<Vec<Step>> {
@@ -276,8 +294,11 @@ impl Core {
         if self.state.now < not_before {
             itself.push(Step::Wait { until: not_before });
         }
-        let rows = self.rows();
-        let (queue, busy) = self.with_job(job, rows.queue, rows.busy);
+        if self.n_unseen(job) != 0 {
+            return None;
+        }
+        let queue = self.queue_with(Some(job));
+        let busy = self.busy_rows();
         let ahead: Vec<JobId> = queue.iter().map(|it| it.job).take_while(|it| *it != job).collect();
         let mut running: Vec<(u32, JobId)> = busy
             .iter()
@@ -294,7 +315,7 @@ impl Core {
             outages.out.keys().partition(|it| returning.contains_key(it));
         candidates.extend(others.iter().chain(&alone).map(|&target| Step::Return { target }));
         let steps =
-            self.with_view(&queue, &busy, |view| explain::steps(view, job, &outages, &candidates))?;
+            self.with_view(&busy, |view| explain::steps(view, &queue, job, &outages, &candidates))?;
         let waits = |step: &Step| match step {
             Step::Return { target } => returning.get(target).copied(),
             _ => None,

@@ -145,7 +145,7 @@ impl Core {
     /// Whether the head finds a place once everybody has moved.
     fn makes_room(&self, planned: &Proposed) -> bool {
         let head = self.waiting(planned.job);
-        self.with_view(&[], &[], |view| {
+        self.with_view(&[], |view| {
             let mut free = Capacity::now(view.layout, view.parts);
             for (job, _) in &planned.moves {
                 let place = self.state.jobs[*job].place.as_ref();

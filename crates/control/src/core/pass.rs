@@ -11,18 +11,31 @@ use crate::capacity::parts_of;
 use crate::check;
 use crate::core::jobs::Haste;
 use crate::core::{Adopted, Core, count};
-use crate::limits::BACKFILL_DEPTH;
 use crate::note::{CaseState, Note, StopWhy};
 use crate::planted::Defect;
+use crate::schedule::line::Row;
 use crate::schedule::swap::{Resuming, Swap};
 use crate::schedule::{self, Busy, Plan, View, Waiting};
 use crate::state::{Job, JobState};
 
-/// What the scheduler reads of the waiting and the busy, borrowed from the state.
-pub(super) struct Rows<'a> {
-    pub(super) queue: Vec<Waiting<'a>>,
-    pub(super) busy: Vec<Busy<'a>>,
+/// A job in the queue.
+struct Queued<'a> {
+    core: &'a Core,
+    job: JobId,
 }
+
+impl<'a> Row<'a> for Queued<'a> {
+    fn need(&self) -> &'a Need {
+        self.core.need_of(self.job)
+    }
+
+    fn read(&self) -> Waiting<'a> {
+        self.core.waiting(self.job)
+    }
+}
+
+/// How many of those who wait a pass sees where that defect is built in.
+const SHORT_SIGHT: usize = 2;
 
 impl Core {
     /// Runs passes until nothing more changes.
@@ -56,7 +69,7 @@ impl Core {
                 swaps: matches!(**self.need_of(job), Need::Whole { .. }),
             })
             .collect();
-        let swaps = self.with_view(&[], &[], |view| schedule::swap::plan(view, &resuming));
+        let swaps = self.with_view(&[], |view| schedule::swap::plan(view, &resuming));
         let violations = check::swaps(&self.fabric, &self.state, &swaps);
         let adopted = self.checked(Adopted::Swaps(swaps), violations.is_empty());
         let Some(Adopted::Swaps(swaps)) = adopted else {
@@ -79,9 +92,14 @@ impl Core {
             self.forget_plan();
             return;
         }
-        let rows = self.rows();
-        let (planned, report) = self.with_view(&rows.queue, &rows.busy, schedule::plan);
-        drop(rows);
+        let sight = match self.state.settings.has(Defect::ShortSighted) {
+            true => SHORT_SIGHT,
+            false => usize::MAX,
+        };
+        let queue = self.state.queue.iter().take(sight);
+        let queue = queue.map(|(_, job)| Queued { core: self, job: *job });
+        let (planned, report) =
+            self.with_view(&self.busy_rows(), |view| schedule::plan(view, queue));
         self.head = report.head;
         let mut violations = check::starts(&self.fabric, &self.state, &planned);
         violations.retain(|_| !self.state.settings.has(Defect::DoubleBackfill));
@@ -116,12 +134,9 @@ impl Core {
         }
     }
 
-    /// The waiting, as far as a pass looks, and the busy.
-    pub(super) fn rows(&self) -> Rows<'_> {
-        let queue = self.state.queue.iter().take(4 * BACKFILL_DEPTH);
-        let queue = queue.map(|(_, job)| self.waiting(*job)).collect();
-        let busy = self.state.active.iter().filter_map(|&job| self.busy(job)).collect();
-        Rows { queue, busy }
+    /// Whoever holds hardware, as the scheduler reads it.
+    pub(super) fn busy_rows(&self) -> Vec<Busy<'_>> {
+        self.state.active.iter().filter_map(|&job| self.busy(job)).collect()
     }
 
     pub(super) fn waiting(&self, job: JobId) -> Waiting<'_> {
@@ -182,7 +197,6 @@ impl Core {
     /// Shows a pure planner the present state.
     pub(super) fn with_view<T>(
         &self,
-        queue: &[Waiting<'_>],
         busy: &[Busy<'_>],
         planner: impl FnOnce(&View<'_>) -> T,
     ) -> T {
@@ -196,7 +210,6 @@ impl Core {
             layout: &self.layout,
             parts: &self.state.parts,
             doubted: &self.doubted(),
-            queue,
             busy,
             means: settings.means,
             aging: settings.aging,

@@ -6,6 +6,7 @@
 
 mod world;
 
+mod arrays;
 mod breaker;
 mod cables;
 mod faults;

@@ -68,7 +68,7 @@ impl Outages {
     }
 }
 
-/// The steps that together let `job`, which stands in the view's queue, start, in the order in
+/// The steps that together let `job`, which stands in the `queue`, start, in the order in
 /// which they are done; none of them can be left out.  `None` if not even all of them are enough:
 /// then the plant itself must change.
 ///
@@ -78,23 +78,24 @@ impl Outages {
 /// Complexity: O(n log n) passes of the planner for n candidates.
 pub fn steps(
     view: &View<'_>,
+    queue: &[Waiting<'_>],
     job: JobId,
     outages: &Outages,
     candidates: &[Step],
 ) -> Option<Vec<Step>> {
-    let case = Case { view, job, outages };
+    let case = Case { view, queue, job, outages };
     let mut needed = fewest(candidates.to_vec(), |done| case.starts_by(done).is_ok())?;
-    sort(&mut needed, view.queue);
+    sort(&mut needed, queue);
     // What is freed first may be taken by others before the last step is done: they are held.
     for round in 0.. {
         let Err(others) = case.starts_in_order(&needed) else { break };
-        let everybody = || view.queue.iter().map(|it| it.job).filter(|it| *it != job).collect();
+        let everybody = || queue.iter().map(|it| it.job).filter(|it| *it != job).collect();
         let others: BTreeSet<JobId> = if round < ROUNDS_MAX { others } else { everybody() };
         let more = others.into_iter().map(|job| Step::Hold { job });
         let n_before = needed.len();
         let all: BTreeSet<Step> = needed.into_iter().chain(more).collect();
         needed = all.into_iter().collect();
-        sort(&mut needed, view.queue);
+        sort(&mut needed, queue);
         if needed.len() == n_before {
             return None;
         }
@@ -123,13 +124,16 @@ fn fewest(all: Vec<Step>, is_enough: impl Fn(&[Step]) -> bool) -> Option<Vec<Ste
     }
     // Leave out ever smaller runs of steps, until no single one can be spared.
     let mut n_run = needed.len().max(1);
+    let mut is_settled;
     loop {
+        is_settled = true;
         let mut at = 0;
         while at < needed.len() {
             let mut fewer = needed.clone();
             fewer.drain(at..(at + n_run).min(needed.len()));
             if is_enough(&fewer) {
                 needed = fewer;
+                is_settled = false;
             } else {
                 at += n_run;
             }
@@ -140,7 +144,7 @@ fn fewest(all: Vec<Step>, is_enough: impl Fn(&[Step]) -> bool) -> Option<Vec<Ste
         n_run = n_run.div_ceil(2);
     }
     // Sparing one step may have made another needless; one more round settles it.
-    let mut at = 0;
+    let mut at = if is_settled { needed.len() } else { 0 };
     while at < needed.len() {
         let mut fewer = needed.clone();
         fewer.remove(at);
@@ -157,6 +161,7 @@ fn fewest(all: Vec<Step>, is_enough: impl Fn(&[Step]) -> bool) -> Option<Vec<Ste
 /// One question: what would let this job start.
 struct Case<'a, 'v> {
     view: &'a View<'v>,
+    queue: &'a [Waiting<'v>],
     job: JobId,
     outages: &'a Outages,
 }
@@ -164,7 +169,7 @@ struct Case<'a, 'v> {
 impl Case<'_, '_> {
     /// Whether the job starts once all of `done` is done; else who started instead.
     fn starts_by(&self, done: &[Step]) -> Result<(), BTreeSet<JobId>> {
-        let mut then = Supposed::new(self.view, self.outages);
+        let mut then = Supposed::new(self.view, self.queue, self.outages);
         let mut back = Vec::new();
         for step in done {
             match step {
@@ -181,7 +186,7 @@ impl Case<'_, '_> {
     /// Whether the job starts if the steps are done one after the other, each with all that
     /// follows from it; else who started instead.
     fn starts_in_order(&self, steps: &[Step]) -> Result<(), BTreeSet<JobId>> {
-        let mut then = Supposed::new(self.view, self.outages);
+        let mut then = Supposed::new(self.view, self.queue, self.outages);
         if then.settle(self.job) {
             return Ok(());
         }
@@ -227,6 +232,13 @@ pub enum Forecast {
         /// Whether others are then stopped for it.
         preempts: bool,
     },
+    /// Some time later than that: of those who stand before it only the first were looked at.
+    After {
+        /// When it would start without the others.
+        at: Moment,
+        /// How many others there are.
+        n_unseen: usize,
+    },
     /// When this has happened, for which there is no time: jobs without a limit end, what is out of
     /// use is brought back, and those who stand before it and cannot start themselves are held.
     Unknown {
@@ -255,29 +267,30 @@ pub enum Never {
 }
 
 /// Plays the queue forward until `job` starts: jobs run to their limits, what comes back by itself
-/// comes back, and those of `coming` join the queue at their moments.  `job` stands in the view's
-/// queue or among those.
+/// comes back, and those of `coming` join the queue at their moments.  `job` stands in the `queue`
+/// or among those.
 pub fn forecast(
     view: &View<'_>,
+    queue: &[Waiting<'_>],
     job: JobId,
     outages: &Outages,
     coming: &[(Moment, Waiting<'_>)],
 ) -> Forecast {
-    let (plan, _) = schedule::plan(view);
+    let (plan, _) = schedule::plan(view, queue);
     if let Some(start) = plan.starts.into_iter().find(|it| it.job == job) {
         return Forecast::Now { place: start.place };
     }
-    if let Some(played) = play(view, job, outages, coming, &[]) {
+    if let Some(played) = play(view, queue, job, outages, coming, &[]) {
         return Forecast::At { at: played.at, after: played.after, preempts: played.preempts };
     }
-    let played = |done: &[Step]| play(view, job, outages, coming, done);
-    let mut steps = endless(view, job, coming);
+    let played = |done: &[Step]| play(view, queue, job, outages, coming, done);
+    let mut steps = endless(view, queue, job, coming);
     let stays_out = |it: &&Target| !outages.returning.contains_key(*it);
     let out = outages.out.keys().filter(stays_out);
     steps.extend(out.map(|&target| Step::Return { target }));
     let mut found = played(&steps);
     if found.is_none() {
-        let others = view.queue.iter().chain(coming.iter().map(|it| &it.1)).map(|it| it.job);
+        let others = queue.iter().chain(coming.iter().map(|it| &it.1)).map(|it| it.job);
         let holds = others.filter(|it| *it != job).map(|job| Step::Hold { job });
         // Others are held last: who is to leave the queue is asked only where nothing else helps.
         steps.splice(0..0, holds);
@@ -298,9 +311,14 @@ pub fn forecast(
 }
 
 /// Jobs before which nobody knows when they end.
-fn endless(view: &View<'_>, job: JobId, coming: &[(Moment, Waiting<'_>)]) -> Vec<Step> {
+fn endless(
+    view: &View<'_>,
+    queue: &[Waiting<'_>],
+    job: JobId,
+    coming: &[(Moment, Waiting<'_>)],
+) -> Vec<Step> {
     let busy = view.busy.iter().filter(|it| it.release_by == Moment::NEVER).map(|it| it.job);
-    let waiting = view.queue.iter().chain(coming.iter().map(|it| &it.1));
+    let waiting = queue.iter().chain(coming.iter().map(|it| &it.1));
     let waiting = waiting.filter(|it| it.limit.is_none()).map(|it| it.job);
     let all: BTreeSet<JobId> = busy.chain(waiting).filter(|it| *it != job).collect();
     all.into_iter().map(|job| Step::End { job }).collect()
@@ -321,12 +339,13 @@ struct Played {
 /// who is to be held at once, who is to end when nothing else is left to come.
 fn play(
     view: &View<'_>,
+    queue: &[Waiting<'_>],
     job: JobId,
     outages: &Outages,
     coming: &[(Moment, Waiting<'_>)],
     done: &[Step],
 ) -> Option<Played> {
-    let mut then = Supposed::at_latest(view, outages, coming);
+    let mut then = Supposed::at_latest(view, queue, outages, coming);
     // One that waits for a spare goes on with the parts that it has.
     then.end(job);
     let mut ends = BTreeSet::new();

@@ -11,8 +11,9 @@ use selvedge_model::job::{Hold, Place};
 use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Moment, Span};
 
+use crate::limits::BACKFILL_DEPTH;
 use crate::schedule::explain::{Outages, Step};
-use crate::schedule::{self, Busy, Plan, View, Waiting};
+use crate::schedule::{self, Busy, Plan, Report, View, Waiting};
 use crate::state::PartState;
 
 /// A plant, its queue and its jobs, as they might stand.
@@ -27,6 +28,10 @@ pub(super) struct Supposed<'a> {
     /// What of that has come back.
     back: BTreeSet<Target>,
     queue: Vec<Waiting<'a>>,
+    /// Those of the queue that are held, as long as no pass has to know.
+    held: BTreeSet<JobId>,
+    /// What the last pass said, if it had nothing to do and all is as it was, but for `held`.
+    quiet: Option<Report>,
     busy: Vec<Held<'a>>,
     /// Jobs that come into the queue by themselves, soonest last.
     coming: Vec<(Moment, Waiting<'a>)>,
@@ -52,7 +57,7 @@ struct Held<'a> {
 
 impl<'a> Supposed<'a> {
     /// As it stands, where a job runs as soon as it is placed.
-    pub(super) fn new(view: &View<'a>, outages: &'a Outages) -> Self {
+    pub(super) fn new(view: &View<'a>, queue: &[Waiting<'a>], outages: &'a Outages) -> Self {
         let held = |it: &Busy<'a>| Held {
             row: Waiting {
                 job: it.job,
@@ -77,7 +82,9 @@ impl<'a> Supposed<'a> {
             parts: view.parts.clone(),
             outages,
             back: BTreeSet::new(),
-            queue: view.queue.to_vec(),
+            queue: queue.to_vec(),
+            held: BTreeSet::new(),
+            quiet: None,
             busy: view.busy.iter().map(held).collect(),
             coming: Vec::new(),
             preempts: true,
@@ -92,12 +99,13 @@ impl<'a> Supposed<'a> {
     /// join the queue at their moments.
     pub(super) fn at_latest(
         view: &View<'a>,
+        queue: &[Waiting<'a>],
         outages: &'a Outages,
         coming: &[(Moment, Waiting<'a>)],
     ) -> Self {
         let mut coming = coming.to_vec();
         coming.sort_by_key(|(at, row)| std::cmp::Reverse((*at, row.job)));
-        Self { preempts: false, setup: view.setup_max, coming, ..Self::new(view, outages) }
+        Self { preempts: false, setup: view.setup_max, coming, ..Self::new(view, queue, outages) }
     }
 
     /// What was out of use is in use again.
@@ -108,6 +116,7 @@ impl<'a> Supposed<'a> {
 
     /// Takes out of use what has not come back.
     fn leave_out(&mut self) {
+        self.quiet = None;
         for part in self.parts.iter_mut() {
             part.out = 0;
             part.links_out.clear();
@@ -125,7 +134,7 @@ impl<'a> Supposed<'a> {
 
     /// A job that waits is held back.
     pub(super) fn hold(&mut self, job: JobId) {
-        self.queue.retain(|it| it.job != job);
+        self.held.insert(job);
         self.coming.retain(|it| it.1.job != job);
     }
 
@@ -139,6 +148,7 @@ impl<'a> Supposed<'a> {
     pub(super) fn end(&mut self, job: JobId) {
         let Some(at) = self.busy.iter().position(|it| it.row.job == job) else { return };
         let gone = self.busy.swap_remove(at);
+        self.quiet = None;
         self.mark(&gone.place.holds, false);
     }
 
@@ -177,17 +187,19 @@ impl<'a> Supposed<'a> {
         let is_before = |it: &Waiting<'_>| it.claims || (it.rank, it.job) <= (row.rank, row.job);
         let at = self.queue.iter().take_while(|it| is_before(it)).count();
         self.queue.insert(at, row);
+        self.quiet = None;
     }
 
     /// Whether others would be preempted for `job`.
     pub(super) fn stops_others_for(&self, job: JobId) -> bool {
-        let may = Self { preempts: true, ..self.clone() };
-        may.plan().preempts.iter().any(|it| it.1 == job)
+        let mut may = Self { preempts: true, ..self.clone() };
+        may.plan().0.preempts.iter().any(|it| it.1 == job)
     }
 
     /// Time passes, and whoever has left by its limit is gone; returns who.
     pub(super) fn pass(&mut self, to: Moment) -> Vec<JobId> {
         self.now = self.now.max(to);
+        self.quiet = None;
         let gone: Vec<JobId> =
             self.busy.iter().filter(|it| it.release_by <= to).map(|it| it.row.job).collect();
         gone.iter().for_each(|&job| self.end(job));
@@ -196,9 +208,14 @@ impl<'a> Supposed<'a> {
 
     /// Runs passes until nothing more changes, or until `job` gets hardware; whether it did.
     pub(super) fn settle(&mut self, job: JobId) -> bool {
+        if self.quiet.as_ref().is_some_and(|it| self.says_the_same(it)) {
+            return false;
+        }
+        self.quiet = None;
         loop {
-            let plan = self.plan();
+            let (plan, report) = self.plan();
             if plan.is_empty() {
+                self.quiet = Some(report);
                 return false;
             }
             let stops_for_it = plan.preempts.iter().any(|it| it.1 == job);
@@ -209,7 +226,18 @@ impl<'a> Supposed<'a> {
         }
     }
 
-    fn plan(&self) -> Plan {
+    /// Whether a pass would say what the last one did, though some are held since: whoever waits
+    /// behind the head and did not fit stood in nobody's way, unless only so many were looked at.
+    fn says_the_same(&self, report: &Report) -> bool {
+        let is_head_held = report.head.as_ref().is_some_and(|it| self.held.contains(&it.job));
+        !is_head_held && (report.n_looked as usize) < BACKFILL_DEPTH
+    }
+
+    fn plan(&mut self) -> (Plan, Report) {
+        if !self.held.is_empty() {
+            let held = std::mem::take(&mut self.held);
+            self.queue.retain(|it| !held.contains(&it.job));
+        }
         let busy: Vec<Busy<'_>> = self
             .busy
             .iter()
@@ -228,14 +256,8 @@ impl<'a> Supposed<'a> {
                 since: it.since,
             })
             .collect();
-        let view = View {
-            now: self.now,
-            parts: &self.parts,
-            queue: &self.queue,
-            busy: &busy,
-            ..self.view
-        };
-        schedule::plan(&view).0
+        let view = View { now: self.now, parts: &self.parts, busy: &busy, ..self.view };
+        schedule::plan(&view, &self.queue)
     }
 
     fn adopt(&mut self, plan: Plan) {
@@ -256,6 +278,7 @@ impl<'a> Supposed<'a> {
         }
         for job in plan.unclaims {
             self.queue.iter_mut().filter(|it| it.job == job).for_each(|it| it.claims = false);
+            self.quiet = None;
         }
         for (victim, by) in plan.preempts {
             let row = self.busy.iter().find(|it| it.row.job == victim).map(|it| it.row);

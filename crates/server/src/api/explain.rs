@@ -63,6 +63,12 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
         Forecast::At { at, after, preempts } => {
             ("at", Some(*at), Vec::new(), timely_words(shell, after, *preempts))
         }
+        Forecast::After { at, n_unseen } => {
+            let others = words::counted(*n_unseen as u64, "other job");
+            let at = words::clock(*at);
+            let why = format!("not before {at}; {others} before it are too many to look at");
+            ("unknown", None, Vec::new(), why)
+        }
         Forecast::Unknown { steps } => ("unknown", None, Vec::new(), awaited_words(shell, steps)),
         Forecast::Never { why: Never::TooLarge { n_parts } } => {
             let parts = words::counted(*n_parts as u64, "part");
@@ -143,6 +149,7 @@ pub(crate) fn explain(
         largest_set: largest(shell, pod).map(|it| it.connected),
     });
     let steps = explained.as_ref().and_then(|it| it.steps.as_ref());
+    let n_unseen = explained.as_ref().map_or(0, |it| it.n_unseen);
     ExplanationView {
         id: id.number(),
         state: job.state.word().to_owned(),
@@ -151,6 +158,7 @@ pub(crate) fn explain(
             None => summary(shell, id, job),
         },
         n_ahead: explained.as_ref().map_or(0, |it| it.n_ahead),
+        n_unseen,
         room: room.collect(),
         bounds: partition(shell, id, job).and_then(|it| bounds_words(&it, AT_ONCE_CHIPS_MAX)),
         need: need_words(shell, &job.spec.demand),

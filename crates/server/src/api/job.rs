@@ -260,10 +260,14 @@ pub struct ExplanationView {
     pub summary: String,
     /// How many jobs stand before it in the queue.
     pub n_ahead: usize,
+    /// How many of those stand so far behind the front that they were not looked at: then there are
+    /// no steps, and the forecast is no more than a bound.
+    #[serde(default)]
+    pub n_unseen: usize,
     /// What is free in each pod that could serve it.
     pub room: Vec<RoomView>,
-    /// What all together would let it start now, each needed; none if nothing of this would, or
-    /// if it does not wait.
+    /// What all together would let it start now, each needed; none if nothing of this would, if it
+    /// does not wait, or if some before it were not looked at.
     pub steps: Option<Vec<StepView>>,
     /// What its collectives cannot beat on the partition that it has; only on a grid of boards.
     pub bounds: Option<String>,

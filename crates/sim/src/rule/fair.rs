@@ -1,5 +1,6 @@
-//! What those who wait and those who are moved are promised: nobody who passes a head makes its
-//! start later, as it follows from the limits, and nobody loses more to moves than their share.
+//! What those who wait and those who are moved are promised: whoever is first and fits starts,
+//! nobody who passes a head makes its start later, as it follows from the limits, nobody passes one
+//! who asks for no more, and nobody loses more to moves than their share.
 //!
 //! Held where it happens, at the input whose plan starts or moves somebody.  As each start past a
 //! head leaves the head's moment where it was, so do all of them together.
@@ -11,7 +12,7 @@ use selvedge_control::family;
 use selvedge_control::schedule::Start;
 use selvedge_control::state::{Job, JobState, QueueKey};
 use selvedge_model::id::{JobId, PoolId};
-use selvedge_model::job::{Hold, Need};
+use selvedge_model::job::{Demand, Hold, Need};
 use selvedge_model::unit::{Moment, Span};
 
 use super::Violation;
@@ -55,6 +56,8 @@ impl Fair {
         plans: &[Adopted],
     ) -> Vec<Violation> {
         let mut found = self.passed(core, plans);
+        found.extend(self.passed_by_equals(core, plans));
+        found.extend(left_standing(core));
         found.extend(self.moved(core, number));
         found
     }
@@ -81,8 +84,7 @@ impl Fair {
                 waiting.iter().map(|(key, job)| (*job, *key)).collect();
             waiting.retain(|it| !plan.starts.iter().any(|start| start.job == it.1));
             // One that started by a later plan of the same input has not waited.
-            let Some((key, head)) = waiting.iter().find(|it| self.is_head(core, it.1)).copied()
-            else {
+            let Some((key, head)) = waiting.iter().find(|it| is_head(core, it.1)).copied() else {
                 continue;
             };
             // Nor is it known since when one has waited that is back in the queue by this input.
@@ -108,10 +110,34 @@ impl Fair {
         found
     }
 
-    /// Whether others may only pass `job` if that does not delay it: not if it waits for a repair.
-    fn is_head(&self, core: &Core, job: JobId) -> bool {
-        let backfills = core.state().settings.means.backfill;
-        !backfills || Room::idle(core).holds(core, job).unwrap_or(true)
+    /// Who starts while one waits that stood before it and asks for the same for no longer.
+    fn passed_by_equals(&self, core: &Core, plans: &[Adopted]) -> Vec<Violation> {
+        let plans = plans.iter().filter_map(|it| match it {
+            Adopted::Schedule(plan) => Some(plan),
+            _ => None,
+        });
+        let started: BTreeSet<JobId> = plans.flat_map(|it| &it.starts).map(|it| it.job).collect();
+        if started.is_empty() {
+            return Vec::new();
+        }
+        let (jobs, queue) = (&core.state().jobs, &core.state().queue);
+        let new = started.iter().filter_map(|it| Some((submitted(core, *it)?, *it)));
+        let stood: BTreeSet<(QueueKey, JobId)> = self.stood.iter().copied().chain(new).collect();
+        let longest = |job: JobId| jobs[job].spec.limit.unwrap_or(Span::MAX);
+        // Of each demand who of those that still wait may run for the shortest time.
+        let mut shortest: BTreeMap<&Demand, JobId> = BTreeMap::new();
+        let mut found = Vec::new();
+        for (key, job) in stood {
+            let known = shortest.get(&jobs[job].spec.demand).copied();
+            let is_shorter = known.is_none_or(|it| longest(job) < longest(it));
+            if started.contains(&job) {
+                let passed = known.filter(|it| longest(*it) <= longest(job));
+                found.extend(passed.map(|stood| Violation::PassedByEqual { job, stood }));
+            } else if is_shorter && queue.contains(&(key, job)) {
+                shortest.insert(&jobs[job].spec.demand, job);
+            }
+        }
+        found
     }
 
     /// Whoever is being moved loses what a move takes at most, and no owner more than its share.
@@ -154,6 +180,23 @@ impl Fair {
         }
         found
     }
+}
+
+/// Whether others may only pass `job` if that does not delay it: not if it waits for a repair.
+fn is_head(core: &Core, job: JobId) -> bool {
+    let backfills = core.state().settings.means.backfill;
+    !backfills || Room::idle(core).holds(core, job).unwrap_or(true)
+}
+
+/// The first that waits, but for those that wait for a repair, fits nowhere now.
+fn left_standing(core: &Core) -> Option<Violation> {
+    let (_, head) = core.state().queue.iter().find(|it| is_head(core, it.1)).copied()?;
+    let mut room = Room::idle(core);
+    for &active in &core.state().active {
+        let known = &core.state().jobs[active];
+        known.place.iter().chain(&known.next).for_each(|it| room.take(&it.holds));
+    }
+    room.holds(core, head)?.then_some(Violation::LeftStanding { job: head })
 }
 
 /// Where a job stood in the queue that was submitted by the input that is being handled.

@@ -373,7 +373,6 @@ impl<'a> Machine<'a> {
             layout: self.layout,
             parts: &self.parts,
             doubted: &BTreeSet::new(),
-            queue: &waiting,
             busy: &busy,
             means: Means { backfill: reserves, preempt: false, defragment: false },
             aging: Span::ZERO,
@@ -387,7 +386,7 @@ impl<'a> Machine<'a> {
             planted: Planted::NONE,
         };
         let before = clock();
-        let (plan, report) = schedule::plan(&view);
+        let (plan, report) = schedule::plan(&view, &waiting);
         let spent = clock().minus(before);
         let n_failed = u64::from(report.head.is_some());
         let n_starts = plan.starts.len() as u64;

@@ -247,7 +247,6 @@ impl World<'_> {
             layout: self.layout,
             parts: &self.parts,
             doubted: &BTreeSet::new(),
-            queue: &queue,
             busy: &[],
             means: Means { backfill: false, preempt: false, defragment: false },
             aging: Span::ZERO,
@@ -257,7 +256,7 @@ impl World<'_> {
             current: &|_, _| None,
             planted: Planted::NONE,
         };
-        let (plan, _report) = schedule::plan(&view);
+        let (plan, _report) = schedule::plan(&view, &queue);
         let starts: Vec<(usize, Place)> =
             plan.starts.into_iter().map(|it| (it.job.idx(), it.place)).collect();
         // In strict order, those that start are the first.

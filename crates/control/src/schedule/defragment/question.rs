@@ -96,7 +96,6 @@ impl Question {
             layout,
             parts,
             doubted: &BTreeSet::new(),
-            queue: &[],
             busy: &[],
             means: settings.means,
             aging: settings.aging,

@@ -143,7 +143,6 @@ fn proposed(fabric: &Fabric, jobs: &Boxes, sides: [usize; 2], worth: u64) -> Opt
         layout: &layout,
         parts: &parts,
         doubted: &BTreeSet::new(),
-        queue: &[head],
         busy: &[],
         means: Means { backfill: true, preempt: true, defragment: true },
         aging: Span::ZERO,
