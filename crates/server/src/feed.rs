@@ -1,11 +1,13 @@
 //! What has happened, for whoever watches: a ring of the newest events and a live channel.
 //!
-//! Events are numbered by the notes that the core has told since its first input.  A replay tells
-//! the same notes, so an event has the same number after a restart.
+//! Events are numbered by the notes that the core has told since its first input.  A snapshot holds
+//! the ring, and a replay tells the same notes, so after a restart there are the same events under
+//! the same numbers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use selvedge_control::note::Note;
@@ -16,7 +18,7 @@ use crate::limits;
 use crate::words;
 
 /// One event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
     /// Its place among all notes, from 1 on.
     pub(crate) number: u64,
@@ -48,10 +50,10 @@ pub(crate) struct Subscription {
 }
 
 impl Feed {
-    /// A feed that goes on after `newest` events.
-    pub(crate) fn after(newest: u64) -> Self {
+    /// A feed that goes on after `newest` events, of which these are kept, oldest first.
+    pub(crate) fn after(newest: u64, kept: Vec<Event>) -> Self {
         let (live, _) = broadcast::channel(limits::EVENTS_BEHIND_MAX);
-        Self { newest, ring: VecDeque::new(), live }
+        Self { newest, ring: kept.into_iter().map(Arc::new).collect(), live }
     }
 
     /// The number of the newest event.
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
 
     fn feed(n: u64) -> Feed {
-        let (mut feed, fabric) = (Feed::after(0), Fabric::new());
+        let (mut feed, fabric) = (Feed::after(0, vec![]), Fabric::new());
         for number in 0..n {
             let note = Note::JobFinished { job: JobId::new(number as u32) };
             feed.push(Moment::from_nanos(number), note, &fabric);
@@ -127,8 +129,8 @@ mod tests {
         assert_eq!(back.backlog.len(), limits::EVENTS_KEPT);
         let stranger = feed.subscribe(Some(1 << 40));
         assert_eq!(stranger.backlog.len(), limits::EVENTS_KEPT);
-        // After a restart the ring is empty but the numbers go on.
-        let fresh = Feed::after(40);
+        // Where a snapshot held none, the numbers go on.
+        let fresh = Feed::after(40, vec![]);
         assert_eq!(fresh.subscribe(Some(30)).lost_to, Some(41));
         assert_eq!(fresh.subscribe(Some(40)).lost_to, None);
     }

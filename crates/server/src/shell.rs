@@ -35,7 +35,7 @@ use selvedge_sim::fault::FaultSpec;
 use selvedge_sim::world::Happening;
 
 use crate::clock::{Clock, Speed};
-use crate::feed::Feed;
+use crate::feed::{Event, Feed};
 use crate::journal::Journal;
 use crate::limits;
 use crate::meter::Meter;
@@ -723,7 +723,12 @@ impl Shell {
     }
 
     fn take_snapshot(&mut self) {
-        let kept = Kept { n_notes: self.feed.newest(), core: self.commit.core().snapshot() };
+        let events = self.feed.recent(limits::EVENTS_KEPT);
+        let kept = Kept {
+            n_notes: self.feed.newest(),
+            events: events.iter().map(|it| Event::clone(it)).collect(),
+            core: self.commit.core().snapshot(),
+        };
         let snapshot = Snapshot {
             number: self.saved,
             at_ns: self.last.as_nanos(),

@@ -1,7 +1,8 @@
 //! From a data directory to a core that stands where the last one stopped.
 //!
 //! The newest good snapshot, then every row after it: a replay applies the recorded plans, so the
-//! state is the same byte for byte.  The replay tells the same notes again; they fill the feed.
+//! state is the same byte for byte.  The snapshot holds the newest events, and the replay tells those
+//! that came after it.
 
 use std::path::PathBuf;
 
@@ -9,13 +10,15 @@ use selvedge_control::commit::Record;
 use selvedge_control::core::{Core, ReplayError, VERSION};
 use selvedge_driver::store::{Opened, Store, StoreError};
 
-use crate::feed::Feed;
+use crate::feed::{Event, Feed};
 
 /// What a snapshot holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// The notes told so far, so that events keep their numbers.
     pub(crate) n_notes: u64,
+    /// The newest of them, oldest first, as they were told.
+    pub(crate) events: Vec<Event>,
     /// The core's own snapshot.
     pub(crate) core: Vec<u8>,
 }
@@ -74,21 +77,20 @@ pub(crate) fn start(
     for fault in &opened.set_aside {
         tracing::warn!(%fault, "a snapshot was passed over");
     }
-    let (mut core, mut n_notes, mut after) = (Core::new(), 0, 0);
+    let (mut core, mut feed, mut after) = (Core::new(), Feed::after(0, Vec::new()), 0);
     // A snapshot of another version, or of another layout, is passed over: the rows say the same.
     let usable = opened.snapshot.as_ref().filter(|it| it.version == VERSION);
     if let Some((snapshot, kept)) = usable.and_then(|it| Some((it, decode(&it.body)?))) {
         match Core::restore(&kept.core) {
             Ok(restored) => {
                 core = restored;
-                (n_notes, after) = (kept.n_notes, snapshot.number);
+                (feed, after) = (Feed::after(kept.n_notes, kept.events), snapshot.number);
             }
             Err(fault) => {
                 tracing::warn!(row = snapshot.number, %fault, "a snapshot was passed over");
             }
         }
     }
-    let mut feed = Feed::after(n_notes);
     let trouble = |source| StartError::Store { data: data.to_owned(), source: Box::new(source) };
     for row in store.rows_after(after).map_err(trouble)? {
         let row = row.map_err(trouble)?;
@@ -103,26 +105,52 @@ pub(crate) fn start(
     Ok(Start { core, feed, last: store.last(), snapshot_at: after })
 }
 
-/// A snapshot's body.
+/// What a snapshot's body begins with: that it is one, and of which layout.
+const LAYOUT: [u8; 8] = *b"selvedg2";
+
+/// A snapshot's body: the layout, the number of notes, how many bytes of events there are, the
+/// events as JSON, the core.
 pub(crate) fn encode(kept: &Kept) -> Vec<u8> {
-    let mut body = kept.n_notes.to_le_bytes().to_vec();
+    let events = serde_json::to_vec(&kept.events).expect("an event's keys are text");
+    let mut body = LAYOUT.to_vec();
+    body.extend_from_slice(&kept.n_notes.to_le_bytes());
+    body.extend_from_slice(&(events.len() as u64).to_le_bytes());
+    body.extend_from_slice(&events);
     body.extend_from_slice(&kept.core);
     body
 }
 
 fn decode(body: &[u8]) -> Option<Kept> {
-    let (n_notes, core) = body.split_first_chunk()?;
-    Some(Kept { n_notes: u64::from_le_bytes(*n_notes), core: core.to_vec() })
+    let rest = body.strip_prefix(&LAYOUT)?;
+    let (n_notes, rest) = rest.split_first_chunk()?;
+    let (n_bytes, rest) = rest.split_first_chunk()?;
+    let n_bytes = usize::try_from(u64::from_le_bytes(*n_bytes)).ok()?;
+    let (events, core) = rest.split_at_checked(n_bytes)?;
+    let events = serde_json::from_slice(events).ok()?;
+    Some(Kept { n_notes: u64::from_le_bytes(*n_notes), events, core: core.to_vec() })
 }
 
 #[cfg(test)]
 mod tests {
+    use selvedge_control::note::Note;
+    use selvedge_model::id::JobId;
+    use selvedge_model::unit::Moment;
+
     use super::*;
 
     #[test]
     fn a_snapshot_reads_back() {
-        let kept = Kept { n_notes: 7, core: vec![1, 2, 3] };
-        assert_eq!(decode(&encode(&kept)), Some(kept));
-        assert_eq!(decode(&[0; 7]), None);
+        let event = Event {
+            number: 7,
+            at: Moment::START,
+            note: Note::JobFinished { job: JobId::new(3) },
+            text: "job3 has finished".to_owned(),
+        };
+        let kept = Kept { n_notes: 7, events: vec![event], core: vec![1, 2, 3] };
+        let body = encode(&kept);
+        assert_eq!(decode(&body), Some(kept));
+        // Neither what is cut short nor what an earlier version wrote.
+        assert!((0..body.len() - 3).all(|it| decode(&body[..it]).is_none()));
+        assert_eq!(decode(&[7, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]), None);
     }
 }

@@ -20,7 +20,7 @@ pub fn first_page(core: Core, journal: Store) -> String {
         clock: Clock::from(core.state().now, Speed::REAL),
         core,
         journal: Box::new(journal),
-        feed: Feed::after(0),
+        feed: Feed::after(0, Vec::new()),
         meter: Meter::new(),
         data: PathBuf::new(),
         saved: 0,
