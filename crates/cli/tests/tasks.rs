@@ -278,7 +278,9 @@ fn a_task_that_hung_has_failed_however_well_it_ends() {
     let options = ["--shape", "2x2x2", "--heartbeat", "2"];
     let id = up.submit(&options, &["sh", "-c", script]);
     let job = up.until_state(&id, "failed");
-    assert_eq!((&job["why"], &job["n_failed"]), (&"exit 124".into(), &1.into()), "{job}");
+    let why = job["why"].as_str().unwrap();
+    assert!(why.starts_with("task ") && why.contains(" hung: "), "{job}");
+    assert_eq!(job["n_failed"], 1, "{job}");
     assert!(job["tasks"].as_array().unwrap().iter().all(|it| it["exit"] == 0), "{job}");
 }
 

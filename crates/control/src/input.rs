@@ -382,6 +382,11 @@ pub enum Exit {
     Failed(i32),
     /// The hardware under them failed.
     Lost,
+    /// One of them did not touch its heartbeat for too long, and all were ended.
+    Hung {
+        /// Which, counted from zero.
+        task: u32,
+    },
 }
 
 /// What the health daemons of one part measured; an empty list was not asked for.

@@ -53,6 +53,11 @@ pub enum StopWhy {
         /// Their status.
         status: i32,
     },
+    /// One of its tasks did not touch its heartbeat for too long, and all were ended.
+    Hung {
+        /// Which, counted from zero.
+        task: u32,
+    },
 }
 
 /// Why a job ended as failed.
@@ -70,6 +75,11 @@ pub enum FailWhy {
     Starts {
         /// How often it was tried.
         n: u32,
+    },
+    /// A task of it hung, more often than its retries allow.
+    Hung {
+        /// Which, counted from zero.
+        task: u32,
     },
 }
 

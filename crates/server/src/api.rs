@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{Method, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware;
 use axum::response::IntoResponse;
 use tower_http::compression::CompressionLayer;
@@ -59,7 +59,12 @@ pub(crate) fn router(house: House) -> Router {
     routes
         .route("/openapi.json", open)
         .merge(page::routes())
-        .fallback(|| async { ApiError::no_such("route", "of this name").hint("see docs/api.md") })
+        .fallback(|headers: HeaderMap, uri: Uri| async move {
+            if guard::wants_html(&headers) {
+                return page::cannot(&ApiError::no_such("page", uri.path()));
+            }
+            ApiError::no_such("route", uri.path()).hint("see docs/api.md").into_response()
+        })
         .method_not_allowed_fallback(|State(_): State<House>, method: Method| async move {
             let status = axum::http::StatusCode::METHOD_NOT_ALLOWED;
             ApiError::new(status, format!("the route does not take {method}"))

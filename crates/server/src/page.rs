@@ -317,12 +317,15 @@ async fn find(State(house): State<House>, Path(path): Path<String>) -> Response 
     });
     match found.await.and_then(|it| it) {
         Ok(to) => Redirect::to(&to).into_response(),
-        Err(error) => {
-            let parts = trouble_parts(&error);
-            let sheet = Sheet { title: "not found".to_owned(), layout: "one", parts };
-            page_of(error.status, framed(&sheet, ""))
-        }
+        Err(error) => cannot(&error),
     }
+}
+
+/// A page that says why there is no other.
+pub(crate) fn cannot(error: &ApiError) -> Response {
+    let parts = trouble_parts(error);
+    let sheet = Sheet { title: "not found".to_owned(), layout: "one", parts };
+    page_of(error.status, framed(&sheet, ""))
 }
 
 /// A whole page: the frame that all have, and its parts.

@@ -1,8 +1,8 @@
 //! From a data directory to a core that stands where the last one stopped.
 //!
 //! The newest good snapshot, then every row after it: a replay applies the recorded plans, so the
-//! state is the same byte for byte.  The snapshot holds the newest events, and the replay tells those
-//! that came after it.
+//! state is the same byte for byte.  The snapshot holds the newest events, and the replay tells
+//! those that came after it.
 
 use std::path::PathBuf;
 

@@ -133,6 +133,7 @@ pub(crate) fn stop_why(why: StopWhy, fabric: &Fabric) -> String {
         StopWhy::StartFailed { stage: at } => format!("its start failed at {}", stage(at)),
         StopWhy::Lost => "its tasks were lost".into(),
         StopWhy::Failed { status } => format!("its tasks ended with status {status}"),
+        StopWhy::Hung { task } => format!("its {}", hung(task)),
     }
 }
 
@@ -142,6 +143,7 @@ pub(crate) fn fail_why(why: FailWhy) -> String {
         FailWhy::Limit => "limit".into(),
         FailWhy::Exit { status } => format!("exit {status}"),
         FailWhy::Starts { n } => format!("{n} failed starts"),
+        FailWhy::Hung { task } => hung(task),
     }
 }
 
@@ -179,7 +181,12 @@ fn exit(exit: Exit) -> String {
         Exit::Told => "as told".into(),
         Exit::Failed(status) => format!("status {status}"),
         Exit::Lost => "its tasks were lost".into(),
+        Exit::Hung { task } => hung(task),
     }
+}
+
+fn hung(task: u32) -> String {
+    format!("task {task} hung: it did not touch its heartbeat in time")
 }
 
 /// What people call `target`; its id where the fabric does not have it.

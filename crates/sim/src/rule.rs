@@ -480,6 +480,9 @@ impl Rules {
             JobState::Failed { why: FailWhy::Exit { .. } } => {
                 ended_as(|it| matches!(it, Exit::Failed(_)))
             }
+            JobState::Failed { why: FailWhy::Hung { .. } } => {
+                ended_as(|it| matches!(it, Exit::Hung { .. }))
+            }
             JobState::Failed { why: FailWhy::Starts { n } } => *n <= known.attempt,
             JobState::Cancelled => self.book.has_cancelled(job),
             JobState::Queued { .. }

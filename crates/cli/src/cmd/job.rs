@@ -551,7 +551,7 @@ fn job_page(job: &JobRow) -> String {
     facts.add(
         "starts",
         format!(
-            "{}; {} of {} failures, {} by faults, {} preempted or moved",
+            "{}; {} failed ({} may), {} ended by faults, {} preempted or moved",
             job.attempt, job.n_failed, job.retries, job.n_interrupted, job.n_preempted
         ),
     );

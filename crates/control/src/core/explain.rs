@@ -269,8 +269,8 @@ impl Core {
         Outages { returning, ..Outages::of(&self.fabric, targets.iter()) }
     }
 
-    /// The first that wait, with `job` in its place in the queue, also if it is held, or waits for a
-    /// spare on its parts; behind them if it stands further back.
+    /// The first that wait, with `job` in its place, also if it is held or waits for a spare on
+    /// its parts; behind them if it stands further back.
     fn queue_with(&self, job: Option<JobId>) -> Vec<Waiting<'_>> {
         let first = self.state.queue.iter().take(limits::EXPLAINED_MAX);
         let mut queue: Vec<Waiting<'_>> = first.map(|(_, job)| self.waiting(*job)).collect();

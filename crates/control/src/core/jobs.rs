@@ -191,9 +191,21 @@ impl Core {
             }
             (_, Some(why)) => why,
             (Exit::Failed(status), None) => StopWhy::Failed { status },
+            (Exit::Hung { task }, None) => StopWhy::Hung { task },
             (Exit::Lost | Exit::Told, None) => StopWhy::Lost,
         };
         self.outcome(job, why);
+    }
+
+    /// A job failed by its own doing: it is tried again, or given up.
+    fn failed(&mut self, job: JobId, stopped: StopWhy, failed: FailWhy) {
+        self.state.jobs[job].n_failed += 1;
+        let n_failed = self.state.jobs[job].n_failed;
+        if self.state.jobs[job].spec.retries < n_failed {
+            self.end(job, JobState::Failed { why: failed });
+        } else {
+            self.requeue(job, stopped, self.state.now + self.backoff(n_failed));
+        }
     }
 
     /// What becomes of a job whose tasks are dead, or never began.
@@ -202,15 +214,8 @@ impl Core {
         match why {
             StopWhy::Limit => self.end(job, JobState::Failed { why: FailWhy::Limit }),
             StopWhy::Cancelled => self.end(job, JobState::Cancelled),
-            StopWhy::Failed { status } => {
-                self.state.jobs[job].n_failed += 1;
-                let n_failed = self.state.jobs[job].n_failed;
-                if self.state.jobs[job].spec.retries < n_failed {
-                    self.end(job, JobState::Failed { why: FailWhy::Exit { status } });
-                } else {
-                    self.requeue(job, why, now + self.backoff(n_failed));
-                }
-            }
+            StopWhy::Failed { status } => self.failed(job, why, FailWhy::Exit { status }),
+            StopWhy::Hung { task } => self.failed(job, why, FailWhy::Hung { task }),
             StopWhy::StartFailed { .. } => {
                 self.state.jobs[job].n_bad_starts += 1;
                 let n = self.state.jobs[job].n_bad_starts;
@@ -402,7 +407,8 @@ fn stronger(before: StopWhy, after: StopWhy) -> StopWhy {
         | StopWhy::Moved { .. }
         | StopWhy::StartFailed { .. }
         | StopWhy::Lost
-        | StopWhy::Failed { .. } => 0,
+        | StopWhy::Failed { .. }
+        | StopWhy::Hung { .. } => 0,
     };
     if rank(&before) < rank(&after) { after } else { before }
 }

@@ -306,7 +306,8 @@ fn takes_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-fn wants_html(headers: &HeaderMap) -> bool {
+/// Whether a page is asked for, as browsers do, and no data.
+pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
     headers
         .get(header::ACCEPT)
         .is_some_and(|it| it.to_str().is_ok_and(|it| it.contains("text/html")))

@@ -26,9 +26,7 @@ const FILE: &str = "attempt.json";
 const SLICE: &str = "slice.json";
 /// The status of a job that takes its own supervisors down: what a program killed by SIGKILL has.
 const LOST_STATUS: i32 = 137;
-/// What a job has whose tasks hung and ended well when they were asked to: as timeout(1) says it.
-const HUNG_STATUS: i32 = 124;
-/// Written once a task of it has hung.
+/// Written once a task of it has hung: which.
 const HUNG: &str = "hung";
 /// Written once the tasks have been told to stop: how they end is then not their own doing.
 const TOLD: &str = "told";
@@ -329,6 +327,10 @@ impl Attempt {
             let is_own_doing = limits::LOST_STARTS_MAX <= self.key.1 && self.was_short();
             return if is_own_doing { Exit::Failed(LOST_STATUS) } else { Exit::Lost };
         }
+        if let Some(task) = self.hung() {
+            // However well it ended when it was asked to, it has not done its work.
+            return Exit::Hung { task };
+        }
         let failed = looks.iter().filter_map(|it| match it {
             Look::Ended(_, exit) if task_exit(*exit) != TaskExit::Code(0) => Some(*exit),
             Look::Ended(..) | Look::Absent | Look::Starting | Look::Running(_) | Look::Lost(_) => {
@@ -336,10 +338,13 @@ impl Attempt {
             }
         });
         let first = failed.min_by_key(|it| it.at_ms);
-        let status = first.map(|it| task_exit(it).status());
-        // A program that hung and ends well when it is asked to has not done its work.
-        let hung = self.dir.join(HUNG).exists().then_some(HUNG_STATUS);
-        status.or(hung).map_or(Exit::Done, Exit::Failed)
+        first.map_or(Exit::Done, |it| Exit::Failed(task_exit(it).status()))
+    }
+
+    /// Which task was found to hang, if one was.
+    fn hung(&self) -> Option<u32> {
+        let told = std::fs::read_to_string(self.dir.join(HUNG)).ok()?;
+        Some(told.trim().parse().unwrap_or(0))
     }
 
     /// Whether a task that is lost was so soon after its start.
@@ -378,19 +383,21 @@ impl Attempt {
             }
             let value = Some(u32::try_from(silence.as_secs()).unwrap_or(u32::MAX));
             let (target, symptom) = (machines[idx], Symptom::TaskHung);
-            is_hung.then_some(Input::Report { target, symptom, value })
+            is_hung.then_some((idx, Input::Report { target, symptom, value }))
         };
-        let hung: Vec<Input> = looks.iter().enumerate().filter_map(silent).collect();
+        let hung: Vec<(usize, Input)> = looks.iter().enumerate().filter_map(silent).collect();
         self.beats = beats;
-        if !hung.is_empty() {
+        if let Some((first, _)) = hung.first() {
             // Also for a server that comes up before they have ended.
-            if let Err(error) = files::write_atomically(&self.dir.join(HUNG), b"", FILE_MODE) {
+            let which = first.to_string();
+            let path = self.dir.join(HUNG);
+            if let Err(error) = files::write_atomically(&path, which.as_bytes(), FILE_MODE) {
                 tracing::warn!(%error, "that a task hung cannot be kept");
             }
             self.failing = Some((Instant::now(), true));
             self.each(task::terminate);
         }
-        hung
+        hung.into_iter().map(|it| it.1).collect()
     }
 
     /// Once a task has failed, the others are given a moment to find out, then asked to end, then

@@ -114,6 +114,25 @@ async fn page(stand: &Stand, path: &str) -> (u16, HeaderMap, String) {
 }
 
 #[tokio::test]
+async fn an_address_of_nothing_is_a_page_for_people_and_data_for_programs() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let asked = |accept: &str| {
+        stand.request("GET", "/nope").header("accept", accept).body(Body::empty()).unwrap()
+    };
+    let (status, headers, text) = stand.send(asked("text/html,*/*;q=0.8")).await;
+    assert_eq!(
+        (status.as_u16(), &headers["content-type"]),
+        (404, &"text/html; charset=utf-8".parse().unwrap())
+    );
+    assert!(text.contains("/nope") && text.contains("to the pod"), "{text}");
+    let (status, _, text) = stand.send(asked("application/json")).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status.as_u16(), answer["error"].as_str().is_some()), (404, true), "{text}");
+    stand.down();
+}
+
+#[tokio::test]
 async fn hostile_texts_are_inert_on_every_page() {
     let dir = tempdir();
     let stand = Stand::up(dir.path());

@@ -96,7 +96,8 @@ impl Needless {
             | StopWhy::Limit
             | StopWhy::Cancelled
             | StopWhy::Lost
-            | StopWhy::Failed { .. } => None,
+            | StopWhy::Failed { .. }
+            | StopWhy::Hung { .. } => None,
         }
     }
 }
