@@ -24,24 +24,10 @@ pub(crate) fn init_thread(state: &mut State, call: Call, args: &[usize]) -> usiz
 }
 
 fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
-    let code = init();
-    if code != abi::SUCCESS {
-        return code;
-    }
-    let handles = Handles::find();
-    state.handles = Some(handles);
-    // Errors come back to this library, which does what the program asked for.
-    for comm in [handles.world, handles.own] {
-        real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
-    }
-    let mut world = 0_usize;
     let told = state.told;
-    if told.replicas == 1 || told.is_whole_job {
-        world = handles.world;
-    } else {
-        let args = [handles.world, told.set, told.rank, &raw mut world as usize];
-        real::call(calls::COMM_SPLIT, &args);
-    }
+    let (code, world) = state.while_telling(|| enter_mpi(told, init));
+    let Some((handles, world)) = world else { return code };
+    state.handles = Some(handles);
     let (rank, size) = crate::comm::rank_and_size(world);
     if (rank, size) != (told.rank as i32, told.ranks as i32) {
         real::fail(&format!(
@@ -54,6 +40,27 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     virtual_variables(told);
     state.say("running");
     code
+}
+
+/// Begins MPI and makes the communicator of this replica's set: calls that wait for all processes.
+fn enter_mpi(told: &state::Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, usize)>) {
+    let code = init();
+    if code != abi::SUCCESS {
+        return (code, None);
+    }
+    let handles = Handles::find();
+    // Errors come back to this library, which does what the program asked for.
+    for comm in [handles.world, handles.own] {
+        real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
+    }
+    let mut world = 0_usize;
+    if told.replicas == 1 || told.is_whole_job {
+        world = handles.world;
+    } else {
+        let args = [handles.world, told.set, told.rank, &raw mut world as usize];
+        real::call(calls::COMM_SPLIT, &args);
+    }
+    (code, Some((handles, world)))
 }
 
 /// What the launcher told the program of itself, as it would without replicas.

@@ -88,7 +88,8 @@ pub(crate) struct Memory {
     set: usize,
 }
 
-const PAGE: usize = 4096;
+/// What the kernel maps at the least, in bytes.
+pub(crate) const PAGE: usize = 4096;
 
 impl Memory {
     /// Maps what the launcher made.

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::message::{EventKind, Message};
@@ -31,6 +32,10 @@ const TRUST_AFTER: u32 = 16;
 
 /// What is kept for siblings before an empty compare lets go of it, in bytes.
 const LOG_MAX: usize = 32 << 20;
+
+/// How long who tells siblings something beside a call of MPI's waits for them to read, in
+/// microseconds.
+const TELL_US: u32 = 500;
 
 /// What the launcher told this process in its environment.
 pub(crate) struct Told {
@@ -555,6 +560,32 @@ impl State {
         let call = self.replica.n_calls().saturating_sub(1);
         let byte = byte.map_or(String::new(), |it| format!(" {it}"));
         self.say(&format!("mark {} {call}{byte}", set.idx()));
+    }
+
+    /// Makes a call that waits for all processes in MPI, and looks at no sibling: one that still
+    /// waits for what this replica settled would never come to it.  So what has not been read yet
+    /// is told on a thread beside the call.
+    pub(crate) fn while_telling<R>(&mut self, call: impl FnOnce() -> R) -> R {
+        self.send_out();
+        let mut unsent: Vec<&mut Sibling> =
+            self.siblings.iter_mut().flatten().filter(|it| !it.unsent.is_empty()).collect();
+        if unsent.is_empty() {
+            return call();
+        }
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _inside = real::Inside::enter();
+                while !is_over.load(Ordering::Relaxed) && !unsent.is_empty() {
+                    unsent.iter_mut().for_each(|it| it.flush());
+                    unsent.retain(|it| !it.unsent.is_empty());
+                    unsafe { libc::usleep(TELL_US) };
+                }
+            });
+            let answer = call();
+            is_over.store(true, Ordering::Relaxed);
+            answer
+        })
     }
 
     /// All processes are at the end of the program.
