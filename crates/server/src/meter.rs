@@ -42,6 +42,8 @@ pub(crate) struct Writes {
     pub(crate) n_done: u64,
     pub(crate) n_refused: u64,
     pub(crate) n_stale: u64,
+    /// How often each port could not be connected, by its place on the switch.
+    pub(crate) port_errors: BTreeMap<u16, u64>,
     /// Plant time from telling to done, summed.
     pub(crate) took: Span,
     /// The newest of them.
@@ -117,7 +119,12 @@ impl Meter {
                     writes.took += writes.took_last;
                 }
             }
-            SetOutcome::Refused { .. } => writes.n_refused += 1,
+            SetOutcome::Refused { ports } => {
+                writes.n_refused += 1;
+                for &port in ports {
+                    *writes.port_errors.entry(port).or_default() += 1;
+                }
+            }
             SetOutcome::Stale { .. } => writes.n_stale += 1,
         }
     }
@@ -143,6 +150,7 @@ mod tests {
         let writes = &meter.writes[&switch];
         assert_eq!((writes.n_done, writes.n_refused, writes.n_stale), (1, 1, 0));
         assert_eq!(writes.took_last, Span::millis(30));
+        assert_eq!(writes.port_errors, BTreeMap::from([(1, 1)]));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) async fn metrics(State(house): State<House>) -> Result<impl IntoRespo
 }
 
 /// Name, type and meaning of each metric, in the order in which they are printed.
-const METRICS: [(&str, &str, &str); 39] = [
+const METRICS: [(&str, &str, &str); 40] = [
     ("selvedge_up_seconds", "gauge", "Real time since the server was started"),
     ("selvedge_plant_seconds", "gauge", "Plant time"),
     ("selvedge_plant_version", "gauge", "Version of the plant file"),
@@ -68,6 +68,11 @@ const METRICS: [(&str, &str, &str); 39] = [
     ),
     ("selvedge_ocs_write_last_seconds", "gauge", "The same, of the newest write"),
     ("selvedge_ocs_port_loss_db", "gauge", "Loss at each cabled port: expected, and as measured"),
+    (
+        "selvedge_ocs_port_errors_total",
+        "counter",
+        "Times that a port could not be connected; of ports of which there were any",
+    ),
     ("selvedge_journal_row", "gauge", "Newest row of the journal"),
     ("selvedge_journal_rows_total", "counter", "Rows written by this run"),
     ("selvedge_journal_bytes_total", "counter", "Bytes of rows written by this run"),
@@ -236,6 +241,13 @@ fn switches(page: &mut Page, shell: &Shell) {
         for (outcome, n) in outcomes {
             let labels = [("ocs", name.as_str()), ("outcome", outcome)];
             page.sample("selvedge_ocs_writes_total", &labels, n);
+        }
+        let ports = shell.core().fabric().template_of(*part).ports();
+        for (&port, &n) in &writes.port_errors {
+            // A device may name a port that it does not have.
+            let Some(port) = ports.get(usize::from(port)) else { continue };
+            let labels = [("ocs", name.as_str()), ("port", &port.name)];
+            page.sample("selvedge_ocs_port_errors_total", &labels, n);
         }
         let labels = [("ocs", name.as_str())];
         page.sample("selvedge_ocs_write_seconds_total", &labels, writes.took.as_secs_f64());
