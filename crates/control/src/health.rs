@@ -69,19 +69,30 @@ pub fn rule_of(symptom: Symptom) -> &'static Rule {
     found.expect("every symptom has a rule: a test holds it")
 }
 
+/// The rule of a symptom on a plant with these thresholds.
+pub fn rule_on(symptom: Symptom, thresholds: &Thresholds) -> Rule {
+    let rule = *rule_of(symptom);
+    match symptom {
+        Symptom::LinkFlapped => Rule {
+            n_repeats: u32::from(thresholds.flaps_max) + 1,
+            window: thresholds.flap_window,
+            ..rule
+        },
+        _ => rule,
+    }
+}
+
 /// How bad `symptom` is, seen at these moments (the newest last).
 pub fn grade(symptom: Symptom, sightings: &[Moment], thresholds: &Thresholds) -> Severity {
-    let rule = rule_of(symptom);
-    let (n_repeats, window) = match symptom {
-        Symptom::LinkFlapped => (u32::from(thresholds.flaps_max) + 1, thresholds.flap_window),
-        _ => (rule.n_repeats, rule.window),
-    };
+    let rule = rule_on(symptom, thresholds);
+    let Rule { n_repeats, window, .. } = rule;
     let Some(&newest) = sightings.last() else { return rule.severity };
     let n_seen = sightings.iter().filter(|&&at| newest.since(at) <= window).count();
     if n_repeats as usize <= n_seen { worse(rule.severity) } else { rule.severity }
 }
 
-fn worse(severity: Severity) -> Severity {
+/// One step worse.
+pub fn worse(severity: Severity) -> Severity {
     match severity {
         Severity::Transient => Severity::Degraded,
         Severity::Degraded => Severity::Critical,

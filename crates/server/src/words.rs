@@ -1,5 +1,6 @@
 //! What the core's enums are called in answers and what its notes say in one line.
 
+use selvedge_control::health::{self, Rule};
 use selvedge_control::input::Exit;
 use selvedge_control::note::{About, CaseState, FailWhy, Note, Owner, Stage, StopWhy};
 use selvedge_control::settings::Level;
@@ -44,6 +45,17 @@ pub(crate) fn stage(stage: Stage) -> &'static str {
         Stage::Programming => "programming",
         Stage::Dispatching => "dispatching",
     }
+}
+
+/// How bad a symptom is, and how many within which time are worse.
+pub(crate) fn rule(rule: &Rule) -> String {
+    let Rule { symptom, severity: one, n_repeats, window, .. } = *rule;
+    let (name, word) = (self::symptom(symptom).replace('_', " "), severity(one));
+    let more = severity(health::worse(one));
+    if n_repeats <= 1 || n_repeats == u32::MAX || more == word {
+        return format!("{name} is {word}");
+    }
+    format!("{name} is {word}; {n_repeats} within {window} are {more}")
 }
 
 /// A severity's word.
@@ -405,4 +417,17 @@ fn wiring_note(note: &Note, fabric: &Fabric) -> String {
 /// The job called `text`: a number, or `job7`.
 pub(crate) fn job_named(text: &str) -> Option<JobId> {
     text.strip_prefix("job").unwrap_or(text).parse().ok().map(JobId::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_says_what_one_is_and_how_many_are_worse() {
+        let said = |symptom| rule(health::rule_of(symptom));
+        assert_eq!(said(Symptom::MachineDown), "machine down is fatal");
+        assert_eq!(said(Symptom::TaskHung), "task hung is degraded; 2 within 1d are critical");
+        assert_eq!(said(Symptom::TopologyDoubtful), "topology doubtful is transient");
+    }
 }

@@ -77,6 +77,8 @@ struct CaseRow {
     held_back_s: Option<f64>,
     weighed_again_s: Option<f64>,
     n_seen: u32,
+    #[serde(default)]
+    rule: String,
     n_repairs: u32,
     taken_by: Option<String>,
     closed: Option<String>,
@@ -221,6 +223,9 @@ fn tell(text: &str, client: &Client, globals: &Globals) -> Outcome {
     facts.add("repairs", case.n_repairs.to_string());
     facts.add("taken by", case.taken_by.as_deref().unwrap_or("nobody"));
     facts.add("seen", number::counted(u64::from(case.n_seen), "time"));
+    if case.severity().is_some() {
+        facts.add("rule", case.rule.clone());
+    }
     let evidence = case.evidence.iter().map(|it| {
         let value = match (&it.words, &it.value) {
             (Some(words), _) => format!(": {words}"),

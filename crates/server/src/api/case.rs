@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use selvedge_control::health;
 use selvedge_control::input::Ask;
 use selvedge_control::note::CaseState;
 use selvedge_control::preflight;
@@ -32,6 +33,9 @@ pub struct CaseView {
     pub symptom: String,
     /// `transient`, `degraded`, `critical` or `fatal`.
     pub severity: String,
+    /// By which rule: how bad one such symptom is, and how many within which time are worse.
+    #[serde(default)]
+    pub rule: String,
     /// `observed`, `draining`, `waiting`, `under_repair`, `verifying`, `probation` or `closed`.
     pub state: String,
     /// Since when it stands there.
@@ -378,6 +382,7 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
         target: shell.core().fabric().path(case.target),
         symptom: words::symptom(case.symptom).to_owned(),
         severity: words::severity(case.severity).to_owned(),
+        rule: words::rule(&health::rule_on(case.symptom, &shell.core().fabric().thresholds)),
         state: words::case_state(case.state).to_owned(),
         since_s: case.since.as_secs_f64(),
         opened_s: case.opened.as_secs_f64(),

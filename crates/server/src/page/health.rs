@@ -330,6 +330,9 @@ impl CasePage {
                     (tile("target", target_link(&case.target)))
                     (tile("seen first", html! { (spaced(&case.symptom)) }))
                     (tile("seen", html! { "×" (case.n_seen) }))
+                    @if !matches!(&*case.symptom, "planned" | "returned") {
+                        (tile("rule", html! { (case.rule) }))
+                    }
                     (tile("opened", html! { (clock(case.opened_s)) }))
                     (tile("in this state", html! { (lasting(self.now_s - case.since_s)) }))
                     @if let Some(until) = case.until_s {
