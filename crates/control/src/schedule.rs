@@ -19,6 +19,8 @@ pub mod preempt;
 pub mod promise;
 mod suppose;
 pub mod swap;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
