@@ -122,8 +122,8 @@ pub struct View<'a> {
     pub layout: &'a Layout,
     /// What is known of each part.
     pub parts: &'a IdVec<PartId, PartState>,
-    /// Parts with a grave fault about which nothing was done, as at level `observe`: they are taken
-    /// where no others will do.
+    /// Parts with a grave fault about which nothing was done, as at level `observe`, and parts that
+    /// a maintenance will come to: they are taken where no others will do.
     pub doubted: &'a BTreeSet<PartId>,
     /// Jobs that hold hardware.
     pub busy: &'a [Busy<'a>],

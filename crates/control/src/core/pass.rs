@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use selvedge_model::fault::Severity;
+use selvedge_model::fabric::Role;
+use selvedge_model::fault::{Severity, Target};
 use selvedge_model::id::{JobId, PartId};
 use selvedge_model::job::{Demand, Need};
 use selvedge_model::unit::Moment;
@@ -221,14 +222,22 @@ impl Core {
         })
     }
 
-    /// Parts on which something is gravely at fault and still in use: it is only observed, or the
-    /// breaker holds it back.
+    /// Parts that are in use and are better left alone: something on them is gravely at fault, and
+    /// only observed or held back by the breaker, or a maintenance will come to them.
     fn doubted(&self) -> BTreeSet<PartId> {
         let open = self.state.open_cases.values().map(|it| &self.state.cases[*it]);
         let grave = open.filter(|it| {
             Severity::Critical <= it.severity && matches!(it.state, CaseState::Observed)
         });
-        grave.flat_map(|it| parts_of(&self.fabric, it.target)).collect()
+        // All parts are on each switch: of those none is better than another.
+        let is_switch = |it: &Target| match *it {
+            Target::Part(part) => self.fabric.template_of(part).role == Role::CircuitSwitch,
+            Target::Node(_) | Target::Port(_) | Target::Link(_) => false,
+        };
+        let planned = self.state.maintenances.iter().flat_map(|it| &it.waiting).copied();
+        let planned = planned.filter(|it| !is_switch(it));
+        let targets = grave.map(|it| it.target).chain(planned);
+        targets.flat_map(|it| parts_of(&self.fabric, it)).collect()
     }
 
     /// Remembers the family's word on the demand of the next job.

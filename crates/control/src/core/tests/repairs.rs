@@ -332,7 +332,7 @@ fn maintenance_goes_in_waves_within_its_budget() {
             70s BlueprintAdopted plan: plan1 parent: Some(plan0) generation: g3 job: job0 n_switches: 48 n_removed: 0 n_added: 48
             71s BlueprintDone plan: plan1 job: job0
             91s JobStarted job: job0 attempt: 2 waited: 86s
-              a attempt 2 Running since: 91.000s on cube2
+              a attempt 2 Running since: 91.000s on cube3
               out cube0 by Case(case0)
               out cube1 by Case(case1)
               case0 cube0 Planned UnderRepair
