@@ -11,7 +11,7 @@ use crate::host::nccl::path::PathKind;
 use crate::host::nccl::search::{Channel, Found, GraphKind, graphs};
 use crate::host::nccl::view::{RefusedView, View};
 use crate::host::nccl::width::Width;
-use crate::host::place::{label, short};
+use crate::host::place::{counted, label, short};
 
 /// What a decision is about.  GPUs by rank, ports by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -416,8 +416,8 @@ fn ports_of(view: &View, gpu: NodeIdx, ports: &[(NodeIdx, PortKey)]) -> Option<S
 fn graph_line(view: &View, found: &Found, ports: &[(NodeIdx, PortKey)]) -> String {
     let kind = |it: PathKind| it.name();
     let mut line = format!(
-        "{} channels of {}GB/s over {}",
-        found.channels.len(),
+        "{} of {}GB/s over {}",
+        counted(found.channels.len(), "channel"),
         short(found.intra.0),
         kind(found.kind_intra)
     );

@@ -265,6 +265,12 @@ impl PlaceError {
     }
 }
 
+/// A number of things: `1 ring`, `2 rings`.
+pub(crate) fn counted(n: usize, what: &str) -> String {
+    let end = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{end}")
+}
+
 /// GB/s for people: three decimals at most.
 pub fn short(gb_per_s: f32) -> String {
     let text = format!("{gb_per_s:.3}");

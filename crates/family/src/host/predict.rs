@@ -3,12 +3,14 @@
 //!
 //! NCCL chooses by a model of its own: for each algorithm and protocol a latency and a bandwidth,
 //! worked out once from the rings and trees that it found, and a time for each size from the two.
-//! `model` is that model in the three forms which it had, [`measured`] reads what nccl-tests
-//! wrote, to be put beside it.  The constants are NCCL's, measured by its authors on machines of
-//! their own; no file of ours holds the model against a machine, so a forecast is what NCCL
-//! believes and not a promise.
+//! `model` is that model as each version has it, `constants` its numbers, [`measured`] reads what
+//! nccl-tests wrote, to be put beside it.  The constants are NCCL's, measured by its authors on
+//! machines of their own; no file of ours holds the model against a machine, so a forecast is what
+//! NCCL believes and not a promise.
 
 pub mod measured;
+
+mod constants;
 
 mod model;
 
@@ -21,6 +23,7 @@ use serde::Serialize;
 
 use crate::host::change::{NoAnswer, Question};
 use crate::host::nccl::connect::{RefusedConnect, connect};
+use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::{RefusedSearch, graphs};
 use crate::host::nccl::view::RefusedView;
 use crate::host::predict::model::Model;
@@ -94,6 +97,15 @@ pub enum Algorithm {
     Tree,
     /// Rings.
     Ring,
+    /// Chains to a network that reduces, as 2.7 has them.
+    #[serde(rename = "CollNet")]
+    Collnet,
+    /// All GPUs of a server to each port of a network that reduces.
+    #[serde(rename = "CollNetDirect")]
+    CollnetDirect,
+    /// Chains to a network that reduces.
+    #[serde(rename = "CollNetChain")]
+    CollnetChain,
     /// NVSwitches reduce; over servers only with a network that reduces.
     #[serde(rename = "NVLS")]
     Nvls,
@@ -120,14 +132,38 @@ pub enum Protocol {
 
 impl Algorithm {
     /// All of them, in the order in which NCCL looks.
-    pub const ALL: [Algorithm; 5] =
-        [Algorithm::Tree, Algorithm::Ring, Algorithm::Nvls, Algorithm::NvlsTree, Algorithm::Pat];
+    pub const ALL: [Algorithm; 8] = [
+        Algorithm::Tree,
+        Algorithm::Ring,
+        Algorithm::Collnet,
+        Algorithm::CollnetDirect,
+        Algorithm::CollnetChain,
+        Algorithm::Nvls,
+        Algorithm::NvlsTree,
+        Algorithm::Pat,
+    ];
+
+    /// Whether a version has it.
+    pub fn exists_in(self, profile: Profile) -> bool {
+        match self {
+            Algorithm::Tree | Algorithm::Ring => true,
+            Algorithm::Collnet => profile.is_seed(),
+            Algorithm::CollnetDirect
+            | Algorithm::CollnetChain
+            | Algorithm::Nvls
+            | Algorithm::NvlsTree => !profile.is_seed(),
+            Algorithm::Pat => profile.has_c2c(),
+        }
+    }
 
     /// NCCL's word.
     pub const fn name(self) -> &'static str {
         match self {
             Algorithm::Tree => "Tree",
             Algorithm::Ring => "Ring",
+            Algorithm::Collnet => "CollNet",
+            Algorithm::CollnetDirect => "CollNetDirect",
+            Algorithm::CollnetChain => "CollNetChain",
             Algorithm::Nvls => "NVLS",
             Algorithm::NvlsTree => "NVLSTree",
             Algorithm::Pat => "PAT",
@@ -205,7 +241,7 @@ pub struct Prediction {
     /// By size.
     pub forecasts: Vec<Forecast>,
     /// Where the forecast is not NCCL's own, in words.
-    pub doubts: Vec<&'static str>,
+    pub doubts: Vec<String>,
 }
 
 /// Why there is no prediction.
@@ -239,14 +275,14 @@ impl From<RefusedSearch> for NoPrediction {
 
 /// How NCCL would do `op` on the servers of `question` at these sizes, in bytes.
 ///
-/// `NCCL_ALGO` and `NCCL_PROTO` among its variables are obeyed; they belong to the tuning model and
-/// not to the graph.
+/// Of its variables, [`Wishes::VARIABLES`] belong to the tuning model and not to the graph; they
+/// are obeyed.
 ///
 /// # Errors
 /// [`NoPrediction`].
 pub fn predict(question: &Question, op: Op, sizes: &[u64]) -> Result<Prediction, NoPrediction> {
     let mut graph_question = question.clone();
-    graph_question.env.retain(|(name, _)| !Wishes::NAMES.contains(&name.as_str()));
+    graph_question.env.retain(|(name, _)| !Wishes::names(name));
     let wishes = Wishes::read(question.profile, &question.env)?;
     let view = graph_question.view()?;
     if view.n_ranks < 2 {
@@ -254,14 +290,16 @@ pub fn predict(question: &Question, op: Op, sizes: &[u64]) -> Result<Prediction,
     }
     let found = graphs(&view)?.found;
     let n_channels = connect(&view, &found)?.rings.len();
-    let model = Model::of(&view, &found, n_channels);
-    let table = model.table(op, &wishes);
+    let model = Model::of(&view, &found, n_channels, &wishes);
+    let table = model.table(op);
     let mut forecasts = Vec::with_capacity(sizes.len());
     for &bytes in sizes {
         let forecast = forecast(&model, &table, op, bytes).ok_or(NoPrediction::Nothing { op })?;
         forecasts.push(forecast);
     }
-    let doubts = model.doubts(op);
+    let mut doubts: Vec<_> = model.doubts(op).into_iter().map(str::to_owned).collect();
+    let profile = question.profile;
+    doubts.extend(wishes.unread.iter().map(|it| format!("NCCL {profile} does not read {it}")));
     Ok(Prediction { op, n_ranks: view.n_ranks, n_channels, table, forecasts, doubts })
 }
 

@@ -12,13 +12,16 @@ use crate::Globals;
 use crate::cmd::topo::{Server, name, read, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
+use crate::render::number::counted;
 use crate::render::table::{Cell, Table};
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "NCCL's own tuning model and constants, worked out from the rings, trees and \
                         NVLS that it finds: what it believes, held by no measurement of this \
-                        program.  NCCL_ALGO and NCCL_PROTO count: --env NCCL_ALGO=Ring.\n\
+                        program.  NCCL_ALGO and NCCL_PROTO count: --env NCCL_ALGO=Ring; so do \
+                        NCCL_COLLNET_ENABLE and _NODE_THRESHOLD, NCCL_NVLS_ENABLE, NCCL_PAT_ENABLE, \
+                        NCCL_NET_OVERHEAD and NCCL_LL128_C2C.\n\
                         Sizes are bytes as nccl-tests counts them; K, M and G are powers of 1024.\n\
                         Exit status: 0 done, 1 NCCL would refuse the file or has nothing to choose \
                         from, 2 error."
@@ -89,7 +92,7 @@ struct Shown<'a> {
     sizes: Vec<Line>,
     /// What there is to choose from: latency and bandwidth, as NCCL's log has them.
     table: &'a [Entry],
-    notes: &'a [&'static str],
+    notes: &'a [String],
 }
 
 #[derive(Debug, Serialize)]
@@ -168,10 +171,10 @@ fn line(forecast: &Forecast, measured: Option<&Measured>) -> Line {
 
 fn page(found: &Prediction, lines: &[Line], is_compared: bool) -> String {
     let mut page = format!(
-        "{} over {} ranks, {} channels\n",
+        "{} over {} ranks, {}\n",
         found.op.name(),
         found.n_ranks,
-        found.n_channels
+        counted(found.n_channels as u64, "channel")
     );
     let mut heads = vec![">bytes", "algorithm", "protocol", ">us", ">algbw GB/s", ">busbw GB/s"];
     if is_compared {

@@ -13,7 +13,7 @@ use crate::host::nccl::graph::{LinkKind, NodeIdx, NodeKind};
 use crate::host::nccl::path::Hop;
 use crate::host::nccl::search::{Attempt, End, Found, Graphs, graphs};
 use crate::host::nccl::view::{RefusedView, View};
-use crate::host::place::{PlaceName, bus_text, label};
+use crate::host::place::{PlaceName, bus_text, counted, label};
 
 /// Changes that are tried.
 const TRIES: usize = 16;
@@ -191,7 +191,7 @@ fn stopped_by(view: &View, ring: &Found, attempts: &[Attempt], loads: &Loads) ->
     let spent = at_next.clone().filter(|it| it.end == End::Budget).count();
     let tried = at_next.count();
     let share = next / accepted.max(f32::MIN_POSITIVE);
-    let mut text = format!("at {next}GB/s {tried} walks found no more in all");
+    let mut text = format!("at {next}GB/s {} found no more in all", counted(tried, "walk"));
     if let Some(full) = loads.first_beyond(share) {
         let named = full.named(view);
         text += &format!(
@@ -388,22 +388,30 @@ impl fmt::Display for RingExplanation {
         let total = self.channels as f32 * self.gb_per_s;
         writeln!(
             f,
-            "{} rings of {}GB/s each, {total}GB/s in all  NCCL {}, {} nodes",
-            self.channels, self.gb_per_s, self.nccl, self.nodes
+            "{} of {}GB/s each, {total}GB/s in all  NCCL {}, {}",
+            counted(self.channels, "ring"),
+            self.gb_per_s,
+            self.nccl,
+            counted(self.nodes as usize, "node")
         )?;
         writeln!(f, "  found by   {}", self.found_by)?;
         writeln!(f, "  stopped by {}", self.stopped_by)?;
         if let Some(it) = &self.fullest {
             writeln!(
                 f,
-                "  fullest    {} to {} ({}): {:.1} of {:.1}GB/s, {} rings",
-                it.from, it.to, it.link, it.taken_gb_per_s, it.gb_per_s, it.channels
+                "  fullest    {} to {} ({}): {:.1} of {:.1}GB/s, {}",
+                it.from,
+                it.to,
+                it.link,
+                it.taken_gb_per_s,
+                it.gb_per_s,
+                counted(it.channels, "ring")
             )?;
         }
         for it in &self.flips {
             let way = if it.faster { "faster" } else { "slower" };
-            let (change, channels, each) = (&it.change, it.channels, it.gb_per_s);
-            writeln!(f, "  {way}     {change}: {channels} rings of {each}GB/s")?;
+            let (change, rings, each) = (&it.change, counted(it.channels, "ring"), it.gb_per_s);
+            writeln!(f, "  {way}     {change}: {rings} of {each}GB/s")?;
         }
         if self.flips.is_empty() {
             writeln!(f, "  no single change that was tried makes them carry another amount")?;

@@ -1,119 +1,26 @@
-//! NCCL's tuning model in its three forms: of 2.7, of 2.18 to 2.23, and from 2.24 on.
+//! NCCL's tuning model as its versions have it: 2.7, 2.18 and 2.21, 2.27, and from 2.28 on.
 //!
 //! Where C mixes `float` and `double`, so does this: a product with a constant is worked out in
 //! `f64` and rounded to `f32` when it is stored.
 
 use crate::host::nccl::graph::{Arch, NodeKind, Vendor};
 use crate::host::nccl::path::PathKind;
+use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::{Found, GraphKind, Pattern};
 use crate::host::nccl::view::View;
+use crate::host::predict::constants::{
+    Caps, Constants, LL128_FIRST, NET, NVLINK, NVLS_EFFICIENCY, PCI, bend,
+};
 use crate::host::predict::{Algorithm, Entry, Op, Protocol, Wishes};
 
-use Algorithm::{Nvls, NvlsTree, Pat, Ring, Tree};
+use Algorithm::{Collnet, CollnetChain, CollnetDirect, Nvls, NvlsTree, Pat, Ring, Tree};
 use Protocol::{Ll, Ll128, Simple};
 
-/// Which form of the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Era {
-    /// One table for all GPUs but the A100.
-    First,
-    /// Tables by generation, up to Hopper.
-    Middle,
-    /// NVLS by what its switches do; Blackwell.
-    Late,
-}
+/// GPUs of one server that a network's reduction may take together.
+const COLLNET_GPUS: usize = 8;
 
-/// LL, LL128 and Simple, in us.
-type Latencies = [f32; 3];
-
-/// Latencies of the hardware by algorithm, of NVLink, PCI and network each.
-struct Table {
-    base: [Latencies; 5],
-    hardware: [[Latencies; 5]; 3],
-}
-
-const NVLINK: usize = 0;
-const PCI: usize = 1;
-const NET: usize = 2;
-
-/// By algorithm: Tree, Ring, NVLS, NVLSTree, PAT.
-const FIRST: Table = Table {
-    base: [[4.4, 4.4, 0.0], [3.6, 10.0, 8.4], [0.0; 3], [0.0; 3], [0.0; 3]],
-    hardware: [
-        [[0.52, 1.2, 28.0], [0.47, 1.9, 3.4], [0.0; 3], [0.0; 3], [0.0; 3]],
-        [[1.0, 1.9, 28.0], [1.0, 2.5, 5.7], [0.0; 3], [0.0; 3], [0.0; 3]],
-        [[5.0, 8.5, 50.0], [2.7, 4.0, 9.6], [0.0; 3], [0.0; 3], [0.0; 3]],
-    ],
-};
-
-const MIDDLE: Table = Table {
-    base: [[6.8, 14.0, 0.0], [6.6, 14.0, 8.4], [0.0; 3], [0.0; 3], [0.0; 3]],
-    hardware: [
-        [[0.6, 1.25, 28.0], [0.6, 1.9, 3.4], [0.0, 0.0, 23.0], [0.0, 0.0, 23.0], [0.0; 3]],
-        [[1.0, 1.9, 28.0], [1.0, 2.5, 5.7], [0.0; 3], [0.0; 3], [0.0; 3]],
-        [[5.0, 8.5, 28.0], [2.7, 4.0, 14.0], [0.0, 0.0, 18.0], [0.0, 0.0, 14.0], [0.0; 3]],
-    ],
-};
-
-const LATE: Table = Table {
-    base: [[6.8, 14.0, 8.4], [6.6, 14.0, 8.4], [0.0; 3], [0.0; 3], [8.0; 3]],
-    hardware: [
-        [[0.6, 1.25, 4.0], [0.6, 1.9, 3.4], [0.0, 0.0, 25.0], [0.0, 0.0, 25.0], [0.0, 0.0, 4.0]],
-        [[1.0, 1.9, 4.0], [1.0, 2.5, 5.7], [0.0; 3], [0.0; 3], [0.0, 0.0, 4.0]],
-        [[5.0, 8.5, 14.0], [2.7, 4.0, 14.0], [0.0, 0.0, 18.0], [0.0, 0.0, 20.9], [0.0, 0.0, 14.0]],
-    ],
-};
-
-/// By generation (Volta, Ampere, Hopper, Blackwell) and servers (1, 2, more), GB/s.
-type Caps = [[f64; 3]; 4];
-
-/// LL in all; over servers by CPU: the first row of Intel's, the second of AMD's.
-const LL_MIDDLE: Caps =
-    [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [87.7, 22.5, 19.0], [87.7, 22.5, 19.0]];
-const LL_LATE: Caps =
-    [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [141.0, 45.0, 35.0], [282.0, 90.0, 70.0]];
-/// Of a channel.
-const RING_LL128: Caps = [[20.0; 3], [20.0; 3], [36.7; 3], [40.0; 3]];
-const TREE_LL128: Caps = [[20.0; 3], [20.0; 3], [36.7, 36.7, 29.0], [55.6, 31.67, 20.0]];
-const TREE: Caps = [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [38.7, 41.4, 36.0], [70.0, 42.8, 24.0]];
-const NVLS_TREE: Caps =
-    [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [0.0, 57.7, 45.5], [0.0, 96.0, 80.0]];
-
-/// What NVLS reaches of its graph's width, by generation.
-const NVLS_EFFICIENCY: [f32; 4] = [0.0, 0.0, 0.85, 0.74];
-
-/// LL128 of a channel in 2.7, by operation.
-const LL128_FIRST: [f64; 5] = [18.8, 12.0, 18.3, 15.2, 16.7];
-
-/// What a tree loses at middle sizes: by protocol and power of two from 64 B on.
-const TREE_FIRST: [[f32; 22]; 3] = [
-    [
-        1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8,
-        0.9, 1.0, 1.0, 1.0,
-    ],
-    [
-        1.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.5, 0.6, 0.6, 0.7, 0.7,
-        0.8, 0.9, 0.9, 1.0,
-    ],
-    [
-        0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.6,
-        0.6, 0.7, 0.8, 0.9,
-    ],
-];
-const TREE_LATER: [[f32; 23]; 3] = [
-    [
-        1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8,
-        0.9, 1.0, 1.0, 1.0, 1.0,
-    ],
-    [
-        1.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9,
-        0.9, 0.9, 0.9, 1.0, 1.0,
-    ],
-    [
-        0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8,
-        0.7, 0.7, 0.8, 0.9, 0.9,
-    ],
-];
+/// GPUs of one server whose pieces NVLS may gather, from 2.22 on.
+const NVLS_GPUS: usize = 32;
 
 /// One graph's figures.
 #[derive(Clone, Copy, Debug)]
@@ -128,9 +35,49 @@ struct Graph {
     pattern: Pattern,
 }
 
+impl Graph {
+    fn of(found: &Found) -> Graph {
+        Graph {
+            channels: found.channels.len() as f32,
+            intra: found.intra.0,
+            inter: found.inter.0,
+            latency: found.latency,
+            kind_intra: found.kind_intra,
+            kind_inter: found.kind_inter,
+            same_channels: found.same_channels,
+            pattern: found.pattern,
+        }
+    }
+}
+
+/// What a network that reduces gives.
+#[derive(Clone, Copy, Debug)]
+struct Reducing {
+    chain: Graph,
+    direct: Graph,
+    /// GPUs that the direct channels begin at.
+    n_heads: usize,
+}
+
+impl Reducing {
+    /// None where no channel was found to such a network.
+    fn of(found: &[Found]) -> Option<Reducing> {
+        let kind = |kind| found.iter().find(|it| it.kind == kind && !it.channels.is_empty());
+        let chain = kind(GraphKind::CollnetChain)?;
+        // Until 2.21 the chains are the direct channels' graph too.
+        let direct = kind(GraphKind::CollnetDirect).unwrap_or(chain);
+        let mut heads: Vec<_> = direct.channels.iter().filter_map(|it| it.ranks.first()).collect();
+        heads.sort_unstable();
+        heads.dedup();
+        Some(Reducing { chain: Graph::of(chain), direct: Graph::of(direct), n_heads: heads.len() })
+    }
+}
+
 /// All that the model needs of a job.
-pub(super) struct Model {
-    era: Era,
+pub(super) struct Model<'a> {
+    profile: Profile,
+    constants: &'static Constants,
+    wishes: &'a Wishes,
     n_ranks: usize,
     n_nodes: usize,
     n_channels: usize,
@@ -138,53 +85,80 @@ pub(super) struct Model {
     sm: (i32, i32),
     arch: Option<Arch>,
     vendor: Option<Vendor>,
+    has_switches: bool,
     ring: Graph,
     tree: Graph,
     nvls: Option<Graph>,
+    /// None where the network only carries.
+    reducing: Option<Reducing>,
 }
 
-impl Model {
+impl<'a> Model<'a> {
     /// The graphs must have a ring and a tree.
-    pub(super) fn of(view: &View, found: &[Found], n_channels: usize) -> Model {
-        let graph = |kind: GraphKind| {
+    pub(super) fn of(
+        view: &View,
+        found: &[Found],
+        n_channels: usize,
+        wishes: &'a Wishes,
+    ) -> Model<'a> {
+        let profile = view.ask.profile;
+        let graph = |kind| {
             let found = found.iter().find(|it| it.kind == kind && !it.channels.is_empty())?;
-            Some(Graph {
-                channels: found.channels.len() as f32,
-                intra: found.intra.0,
-                inter: found.inter.0,
-                latency: found.latency,
-                kind_intra: found.kind_intra,
-                kind_inter: found.kind_inter,
-                same_channels: found.same_channels,
-                pattern: found.pattern,
-            })
+            Some(Graph::of(found))
         };
         let sms = view.gpus().iter().map(|it| view.graph.gpu(*it).sm);
         let sm = (sms.clone().min().unwrap_or(0), sms.max().unwrap_or(0));
         let cpu = view.graph.kind(NodeKind::Cpu).first().map(|it| view.graph.cpu(*it));
-        let era = match view.ask.profile.code() {
-            ..20800 => Era::First,
-            20800..22400 => Era::Middle,
-            _ => Era::Late,
-        };
-        let ring = graph(GraphKind::Ring).expect("servers were connected by a ring");
-        let tree = graph(GraphKind::Tree).expect("servers were connected by a tree");
+        let mut ring = graph(GraphKind::Ring).expect("servers were connected by a ring");
+        let mut tree = graph(GraphKind::Tree).expect("servers were connected by a tree");
+        // What one has more of than the other is given up.
+        ring.channels = ring.channels.min(tree.channels);
+        tree.channels = ring.channels;
+        let n_nodes = view.ask.nodes as usize;
+        let n_local = view.n_ranks / n_nodes;
+        let reduces = view.ask.settings.collnet
+            && wishes.collnet_nodes.max(2) <= n_nodes
+            && (profile.is_seed() || profile.has_c2c() || n_local <= COLLNET_GPUS);
         Model {
-            era,
+            profile,
+            constants: Constants::of(profile),
+            wishes,
             n_ranks: view.n_ranks,
-            n_nodes: view.ask.nodes as usize,
+            n_nodes,
             n_channels,
             sm,
             arch: cpu.and_then(|it| it.arch),
             vendor: cpu.and_then(|it| it.vendor),
+            has_switches: !view.graph.kind(NodeKind::Nvs).is_empty(),
             ring,
             tree,
             nvls: graph(GraphKind::Nvls).filter(|_| 90 <= sm.0),
+            reducing: Reducing::of(found).filter(|_| reduces),
         }
     }
 
     pub(super) fn n_ranks(&self) -> usize {
         self.n_ranks
+    }
+
+    /// Ranks of one server.
+    fn n_local(&self) -> usize {
+        self.n_ranks / self.n_nodes
+    }
+
+    /// The same where NCCL divides it out.
+    fn per_node(&self) -> f32 {
+        self.n_ranks as f32 / self.n_nodes as f32
+    }
+
+    /// Whether operations are asked for one by one, and trees of NVSwitches have a model.
+    fn is_late(&self) -> bool {
+        self.profile.has_c2c()
+    }
+
+    /// Whether NVLS is held to what its switches do, from 2.28 on.
+    fn knows_switches(&self) -> bool {
+        self.profile.keeps_ports()
     }
 
     /// Where the forecast is more than NCCL's own words.
@@ -193,15 +167,17 @@ impl Model {
             "the model and its constants are NCCL's own; no measurement that came with them is held \
              against them here",
         ];
-        if self.era == Era::Middle {
-            doubts.push(
-                "2.18 to 2.23 share one form of the model here; they differ in constants of single \
-                 algorithms",
-            );
+        if self.profile == Profile::V2_18_5 {
+            doubts.push("the constants are 2.18.3's, of which a library is there");
         }
         if self.nvls.is_some() && op == Op::AllReduce {
             doubts.push(
                 "NVLS is taken to be there; driver, fabric manager or a container can say no",
+            );
+        }
+        if self.reducing.is_some() {
+            doubts.push(
+                "the network is taken to reduce, gather and scatter, as its CollNet code may",
             );
         }
         if 1 < self.n_nodes {
@@ -213,16 +189,17 @@ impl Model {
     }
 
     /// All that NCCL chooses from, in its order.
-    pub(super) fn table(&self, op: Op, wishes: &Wishes) -> Vec<Entry> {
+    pub(super) fn table(&self, op: Op) -> Vec<Entry> {
         let mut table = Vec::new();
         for algorithm in Algorithm::ALL {
             let Some(graph) = self.graph(op, algorithm) else { continue };
             for protocol in Protocol::ALL {
-                if protocol != Simple && matches!(algorithm, Nvls | NvlsTree | Pat) {
+                let has_others = matches!(algorithm, Tree | Ring | Collnet);
+                if protocol != Simple && !has_others {
                     continue;
                 }
-                let (is_wanted, is_named) = wishes.protocol(op, protocol);
-                let is_used = wishes.has_algorithm(op, algorithm)
+                let (is_wanted, is_named) = self.wishes.protocol(op, protocol);
+                let is_used = self.has_algorithm(op, algorithm)
                     && is_wanted
                     && (protocol != Ll128 || is_named || self.has_ll128(&graph));
                 let bandwidth_gbps =
@@ -231,30 +208,85 @@ impl Model {
                 table.push(Entry { algorithm, protocol, latency_us, bandwidth_gbps });
             }
         }
+        // 2.19 to 2.23 take rings, whatever their protocol, where the variables leave nothing.
+        let has_backup = self.profile == Profile::V2_21_5;
+        if has_backup && table.iter().all(|it| it.bandwidth_gbps == 0.0) {
+            for it in table.iter_mut().filter(|it| it.algorithm == Ring) {
+                it.bandwidth_gbps = self.bandwidth(op, Ring, it.protocol, &self.ring);
+            }
+        }
         table
+    }
+
+    /// Whether the variables let an algorithm be used.
+    fn has_algorithm(&self, op: Op, algorithm: Algorithm) -> bool {
+        let wanted = |it| self.wishes.has_algorithm(op, it);
+        // Until 2.23 a wish for a network's reduction alone, where there is none, is passed over.
+        let is_vain = !self.profile.is_seed()
+            && !self.is_late()
+            && self.reducing.is_none()
+            && ![Ring, Tree, Nvls, NvlsTree].into_iter().any(|it| wanted(it) && self.may(it));
+        wanted(algorithm) || is_vain && matches!(algorithm, Ring | Tree)
+    }
+
+    /// Whether a server's NVSwitches and the number of servers let an algorithm be used at all.
+    fn may(&self, algorithm: Algorithm) -> bool {
+        let many = self.n_nodes > 1;
+        match algorithm {
+            Nvls => !many || self.reducing.is_some(),
+            NvlsTree => many,
+            _ => true,
+        }
     }
 
     /// The graph by which an algorithm does `op`; none where it cannot.
     fn graph(&self, op: Op, algorithm: Algorithm) -> Option<Graph> {
         let many = self.n_nodes > 1;
+        let is_piecewise = matches!(op, Op::AllGather | Op::ReduceScatter);
         match algorithm {
             Ring => Some(self.ring),
             Tree => (op == Op::AllReduce).then_some(self.tree),
-            // Over servers it takes a network that reduces.
-            Nvls if many => None,
-            Nvls => {
-                let can = !matches!(op, Op::Broadcast | Op::Reduce);
-                self.nvls.filter(|it| can && (self.era < Era::Late || 2.0 <= it.channels))
+            Collnet => {
+                let can = self.profile.is_seed() && op == Op::AllReduce;
+                self.reducing.filter(|_| can).map(|it| it.chain)
             }
-            NvlsTree => self.nvls.filter(|it| {
-                many && op == Op::AllReduce && (self.era < Era::Late || 2.0 <= it.channels)
-            }),
+            CollnetDirect => {
+                let pieces = is_piecewise && self.profile > Profile::V2_18_5;
+                let can = self.has_switches
+                    && (op == Op::AllReduce || pieces && self.has_heads())
+                    && self.n_local() <= COLLNET_GPUS;
+                self.reducing.filter(|_| can && !self.profile.is_seed()).map(|it| it.direct)
+            }
+            CollnetChain => {
+                let can = op == Op::AllReduce && self.n_local() <= COLLNET_GPUS;
+                self.reducing.filter(|_| can && !self.profile.is_seed()).map(|it| it.chain)
+            }
+            // Over servers it takes a network that reduces.
+            Nvls if many && self.reducing.is_none() => None,
+            Nvls => {
+                let pieces = !many || !self.is_late() || self.has_heads();
+                let near = !self.is_late() || self.n_local() <= NVLS_GPUS;
+                let gathers = self.profile > Profile::V2_18_5 && pieces && near;
+                let can = op == Op::AllReduce || is_piecewise && gathers;
+                self.nvls.filter(|it| can && self.has_channels(it))
+            }
+            NvlsTree => self.nvls.filter(|it| many && op == Op::AllReduce && self.has_channels(it)),
             Pat => {
-                let can = matches!(op, Op::AllGather | Op::ReduceScatter);
-                let alone = self.n_nodes == self.n_ranks && 60 <= self.sm.0;
-                (self.era == Era::Late && can && alone).then_some(self.tree)
+                let can = is_piecewise && self.is_late() && 60 <= self.sm.0;
+                let alone = self.n_nodes == self.n_ranks;
+                (can && self.wishes.pat.unwrap_or(alone)).then_some(self.tree)
             }
         }
+    }
+
+    /// Whether NVLS has the two channels that its model takes.
+    fn has_channels(&self, nvls: &Graph) -> bool {
+        !self.knows_switches() || 2.0 <= nvls.channels
+    }
+
+    /// Whether each GPU has a port of its own that reduces: pieces need one.
+    fn has_heads(&self) -> bool {
+        self.reducing.is_some_and(|it| self.n_local() <= it.n_heads)
     }
 
     /// Whether LL128 is used without being asked for: elsewhere it was not tried, and loses data
@@ -262,23 +294,24 @@ impl Model {
     fn has_ll128(&self, graph: &Graph) -> bool {
         let (least, most) = self.sm;
         let near = |farthest| graph.kind_inter <= farthest;
-        match self.era {
-            Era::First => {
+        match self.profile {
+            Profile::V2_7_8 => {
                 near(PathKind::Pxb)
                     && graph.kind_intra <= PathKind::Nvl
                     && least == most
                     && matches!(least, 70 | 80)
             }
-            Era::Middle => {
+            Profile::V2_18_5 | Profile::V2_21_5 => {
                 (near(PathKind::Pxb) || 90 <= least && near(PathKind::Pxn))
                     && graph.kind_intra <= PathKind::Nvb
                     && least == most
                     && matches!(least, 70 | 80 | 90)
             }
-            Era::Late => {
-                near(if 90 <= least { PathKind::Pxn } else { PathKind::Pxb })
+            Profile::V2_27_7 | Profile::V2_29_7 | Profile::V2_30_7 => {
+                let over_c2c = 90 <= least && self.wishes.ll128_c2c;
+                near(if over_c2c { PathKind::Pxn } else { PathKind::Pxb })
                     && graph.kind_intra <= PathKind::Nvb
-                    && (least == most || 90 <= least)
+                    && (least == most || self.profile.has_devices() && 90 <= least)
                     && 70 <= least
             }
         }
@@ -300,7 +333,7 @@ impl Model {
 
     fn generation(&self) -> usize {
         match self.sm.0 {
-            100.. if self.era == Era::Late => 3,
+            100.. => 3,
             90.. => 2,
             80.. => 1,
             _ => 0,
@@ -308,40 +341,60 @@ impl Model {
     }
 
     fn ll_cap(&self) -> f64 {
-        let caps = if self.era == Era::Late { &LL_LATE } else { &LL_MIDDLE };
         let row = match self.n_nodes {
             1 => self.generation(),
             _ => usize::from(self.vendor == Some(Vendor::Amd)),
         };
-        caps[row][self.scale()]
+        self.constants.ll[row][self.scale()]
     }
 
     fn bandwidth(&self, op: Op, algorithm: Algorithm, protocol: Protocol, graph: &Graph) -> f32 {
-        let bus = match (algorithm, self.era) {
-            (Nvls | NvlsTree, Era::Late) => graph.channels * self.nvls_width(op, algorithm, graph),
-            (Nvls, _) => graph.channels * graph.intra.min(graph.inter),
-            (NvlsTree, _) => {
-                let inter = if self.n_nodes <= 2 { graph.inter } else { graph.inter / 2.0 };
-                graph.channels * graph.intra.min(inter)
-            }
-            _ if self.n_nodes <= 2 => graph.channels * graph.intra,
-            _ => graph.channels * graph.inter,
-        };
-        let bus = match self.era {
-            Era::First => self.refined_first(op, algorithm, protocol, bus, graph.channels),
-            Era::Middle | Era::Late => self.refined(op, algorithm, protocol, bus, graph),
-        };
-        let ring = (self.n_ranks as f64 / self.n_steps(op) as f64) as f32;
         let is_piecewise = matches!(op, Op::AllGather | Op::ReduceScatter);
-        let ratio = match (algorithm, self.era) {
-            (Ring, _) => ring,
-            (Nvls | NvlsTree, Era::Late) if is_piecewise => 1.0,
-            (Nvls | NvlsTree, Era::Late) => ring,
-            (Nvls | NvlsTree, _) => (5.0_f64 / 6.0) as f32,
-            (Pat, _) => 1.0,
-            (Tree, _) => 0.5,
+        let width = match algorithm {
+            Nvls | NvlsTree if self.knows_switches() => self.nvls_width(op, algorithm, graph),
+            // 2.18 has no rule of its own for them.
+            Nvls | NvlsTree if self.profile == Profile::V2_18_5 => self.width(graph),
+            Nvls if is_piecewise && self.is_late() => {
+                let share = (self.per_node() - 1.0) / self.per_node();
+                (graph.intra * share).min(graph.inter * 0.9)
+            }
+            Nvls => graph.intra.min(graph.inter),
+            NvlsTree => {
+                let inter = if self.n_nodes <= 2 { graph.inter } else { graph.inter / 2.0 };
+                graph.intra.min(inter)
+            }
+            Collnet | CollnetDirect | CollnetChain => graph.intra,
+            Tree | Ring | Pat => self.width(graph),
         };
-        bus * ratio
+        let bus = graph.channels * width;
+        let bus = match self.profile {
+            Profile::V2_7_8 => self.refined_first(op, algorithm, protocol, bus, graph.channels),
+            _ => self.refined(op, algorithm, protocol, bus, graph),
+        };
+        bus * self.ratio(op, algorithm)
+    }
+
+    /// What a channel carries: that of more than two servers what its ports carry.
+    fn width(&self, graph: &Graph) -> f32 {
+        if self.n_nodes <= 2 { graph.intra } else { graph.inter }
+    }
+
+    /// What of a bus's width an operation's bytes have.
+    fn ratio(&self, op: Op, algorithm: Algorithm) -> f32 {
+        let is_piecewise = matches!(op, Op::AllGather | Op::ReduceScatter);
+        let ring = (self.n_ranks as f64 / self.n_steps(op) as f64) as f32;
+        match algorithm {
+            Ring => ring,
+            CollnetDirect if is_piecewise => 1.0,
+            _ if is_piecewise && self.is_late() => 1.0,
+            Nvls | NvlsTree if self.knows_switches() => ring,
+            NvlsTree if self.profile == Profile::V2_18_5 => {
+                let steps = 2.0 * (self.n_nodes - 1) as f64;
+                (0.7 * self.n_nodes as f64 / steps) as f32
+            }
+            Nvls | NvlsTree => (5.0_f64 / 6.0) as f32,
+            _ => 0.5,
+        }
     }
 
     /// What a channel of NVLS carries: its switches move less than its links could, one channel
@@ -349,7 +402,7 @@ impl Model {
     fn nvls_width(&self, op: Op, algorithm: Algorithm, graph: &Graph) -> f32 {
         let share = (graph.channels - 1.0) / graph.channels;
         let mut intra = graph.intra * NVLS_EFFICIENCY[self.generation()] * share;
-        let per_node = self.n_ranks as f32 / self.n_nodes as f32;
+        let per_node = self.per_node();
         intra *= if op == Op::AllReduce { 2.0 } else { (per_node - 1.0) / per_node };
         if self.n_nodes == 1 {
             // Nothing leaves the server: its inner width is what the search has for both.
@@ -357,7 +410,7 @@ impl Model {
         }
         let pair = if self.n_nodes <= 2 && algorithm == NvlsTree { 2.0 } else { 1.0 };
         let cap = match algorithm {
-            NvlsTree => NVLS_TREE[self.generation()][self.scale()] as f32,
+            NvlsTree => self.constants.nvls_tree[self.generation()][self.scale()] as f32,
             _ => f32::MAX,
         };
         intra.min(graph.inter * pair).min(cap)
@@ -375,15 +428,23 @@ impl Model {
         let mut bus = if is_a100 { bus.min(235.0) } else { bus };
         let many = self.n_nodes > 1;
         let ll128 = LL128_FIRST[op as usize] * f64::from(channels);
-        let per_node = self.n_ranks as f32 / self.n_nodes as f32;
         match (algorithm, protocol) {
             (Ring, Ll) => {
                 let reduces = matches!(op, Op::AllReduce | Op::Reduce);
                 bus = times(bus, if many || reduces { 1.0 / 4.0 } else { 1.0 / 3.0 });
             }
             (Ring, Ll128) => {
-                let share = if per_node < 2.0 { 0.7 } else { 0.92 };
+                let share = if self.per_node() < 2.0 { 0.7 } else { 0.92 };
                 bus = (f64::from(bus) * share).min(ll128) as f32;
+            }
+            (Collnet, _) => {
+                // Its LL reads nothing over the network directly; LL128 it has none.
+                let share = match protocol {
+                    Ll => 1.0 / 6.0,
+                    Ll128 => 0.0,
+                    Simple => 1.0,
+                };
+                bus = times(times(bus, 0.9), share);
             }
             _ => {}
         }
@@ -417,62 +478,72 @@ impl Model {
     ) -> f32 {
         let channels = f64::from(graph.channels);
         let of = |caps: &Caps| channels * caps[self.generation()][self.scale()];
-        let per_node = self.n_ranks as f32 / self.n_nodes as f32;
-        let late = self.era == Era::Late;
         match (algorithm, protocol) {
             (Ring, Ll) => {
                 let reduces = matches!(op, Op::AllReduce | Op::Reduce);
-                let share = match late {
-                    true => 0.5,
-                    false if self.n_nodes > 1 || reduces => 1.0 / 4.0,
-                    false => 1.0 / 3.0,
+                let share = match self.profile {
+                    Profile::V2_18_5 if self.n_nodes > 1 || reduces => 1.0 / 4.0,
+                    Profile::V2_18_5 => 1.0 / 3.0,
+                    _ => 0.5,
                 };
                 bus = (f64::from(bus) * share).min(self.ll_cap()) as f32;
             }
             (Ring, Ll128) => {
-                let share = if !late && per_node < 2.0 { 0.7 } else { 0.92 };
-                bus = (f64::from(bus) * share).min(of(&RING_LL128)) as f32;
+                let share = if !self.is_late() && self.per_node() < 2.0 { 0.7 } else { 0.92 };
+                bus = (f64::from(bus) * share).min(of(&self.constants.ring_ll128)) as f32;
             }
             (Pat, _) => bus = times(bus, 0.75),
+            (CollnetDirect, _) => bus = self.direct_width(op, bus, graph),
             _ => {}
         }
         if algorithm != Tree {
             return bus;
         }
-        bus = (f64::from(bus) * 0.92).min(of(&TREE)) as f32;
+        bus = (f64::from(bus) * 0.92).min(of(&self.constants.tree)) as f32;
         match protocol {
             Ll => bus = (f64::from(bus) / 3.8).min(self.ll_cap()) as f32,
             Ll128 => {
                 let share = if self.n_nodes == 1 { 7.0 / 9.0 } else { 120.0 / 128.0 };
-                bus = (f64::from(bus) * share).min(of(&TREE_LL128)) as f32;
+                bus = (f64::from(bus) * share).min(of(&self.constants.tree_ll128)) as f32;
             }
             Simple => {}
         }
         if graph.pattern == Pattern::Tree { times(bus, 0.85) } else { bus }
     }
 
-    fn constants(&self) -> &'static Table {
-        match self.era {
-            Era::First => &FIRST,
-            Era::Middle => &MIDDLE,
-            Era::Late => &LATE,
+    /// Direct channels reach their speed where each GPU has a port of its own.
+    fn direct_width(&self, op: Op, bus: f32, graph: &Graph) -> f32 {
+        let per_node = self.per_node();
+        if op == Op::AllReduce {
+            let mut per_port = (f64::from(per_node) / f64::from(graph.channels)) as f32;
+            per_port -= (per_port - 1.0) / 2.0;
+            let bus = bus / per_port;
+            return if 90 <= self.sm.0 { times(bus, 0.85) } else { bus };
         }
+        if self.is_late() {
+            return per_node * graph.intra.min(graph.inter * 0.9);
+        }
+        // Measured with one and with eight GPUs; between them along a line.
+        let eight = (per_node - 1.0) / 7.0;
+        let share = f64::from(eight) * 0.85 + f64::from(1.0 - eight) * 0.95;
+        times(per_node * graph.intra, share)
     }
 
     fn latency(&self, op: Op, algorithm: Algorithm, protocol: Protocol, graph: &Graph) -> f32 {
-        let (table, a, p) = (self.constants(), algorithm as usize, protocol as usize);
+        let (table, a, p) = (self.constants, algorithm as usize, protocol as usize);
         let inner = if graph.kind_intra == PathKind::Nvl { NVLINK } else { PCI };
         let nodes_log = log2(self.n_nodes as u64) as f32;
         let base = table.base[a][p];
         let mut intra = table.hardware[inner][a][p];
         // Power's PCI is no farther in a tree than in a ring.
-        if self.era > Era::First && self.arch == Some(Arch::Power) && algorithm == Tree {
+        if !self.profile.is_seed() && self.arch == Some(Arch::Power) && algorithm == Tree {
             let on_pci = inner == PCI && protocol == Simple;
             intra = if on_pci { table.hardware[PCI][Ring as usize][p] } else { intra };
         }
-        let alone = self.era == Era::Late && self.n_ranks == self.n_nodes;
-        let mut inter = table.hardware[NET][if alone { Tree as usize } else { a }][p];
-        if self.era == Era::First {
+        let alone = self.is_late() && self.n_ranks == self.n_nodes;
+        let hop = table.hardware[NET][if alone { Tree as usize } else { a }][p];
+        let mut inter = hop;
+        if self.profile.is_seed() {
             // LL over servers is slower inside them too.
             let slower = self.n_nodes > 1 && protocol == Ll;
             intra = if slower { times(intra, 1.8) } else { intra };
@@ -481,15 +552,27 @@ impl Model {
             // Simple flushes what has come.
             inter += if protocol == Simple { graph.latency } else { 0.0 };
         }
-        let per_node = (self.n_ranks / self.n_nodes) as f32;
+        let many = self.n_nodes > 1;
+        let others = (self.n_local() - 1) as f32;
         match algorithm {
             Ring => base + self.ring_latency(op, protocol, graph, (inner, intra, inter)),
-            Tree => base + 2.0 * ((per_node - 1.0) * intra + nodes_log * inter),
-            Nvls => intra,
-            NvlsTree => base + intra + 2.0 * nodes_log * inter,
+            Tree => base + 2.0 * (others * intra + nodes_log * inter),
+            Collnet | CollnetChain => base + (2.0 * others * intra + inter),
+            CollnetDirect => {
+                // Each further GPU waits for its turn at the port.
+                let turn = if self.profile == Profile::V2_18_5 { 0.5 } else { 0.4 };
+                let steps = f64::from(others.min(1.0) * intra) + f64::from(others) * turn;
+                (f64::from(base) + (2.0 * steps + f64::from(inter))) as f32
+            }
+            Nvls if self.profile == Profile::V2_18_5 => base + if many { hop } else { 0.0 },
+            NvlsTree if self.profile == Profile::V2_18_5 => {
+                base + 2.0 * (self.n_nodes - 1) as f32 * hop
+            }
+            Nvls => intra + if many { inter } else { 0.0 },
+            NvlsTree => base + (intra + 2.0 * nodes_log * inter),
             Pat => {
                 let steps = f64::from(nodes_log) * (f64::from(inter) / 3.5);
-                (f64::from(base) + steps + self.n_ranks as f64 * 2.8) as f32
+                (f64::from(base) + (steps + self.n_ranks as f64 * 2.8)) as f32
             }
         }
     }
@@ -501,7 +584,7 @@ impl Model {
         graph: &Graph,
         (inner, mut intra, inter): (usize, f32, f32),
     ) -> f32 {
-        let (table, p, steps) = (self.constants(), protocol as usize, self.n_steps(op));
+        let (table, p, steps) = (self.constants, protocol as usize, self.n_steps(op));
         let hop = if self.n_nodes == 1 { inner } else { NET };
         if matches!(op, Op::Reduce | Op::Broadcast) {
             if graph.same_channels {
@@ -510,22 +593,22 @@ impl Model {
             // A chunk is waited for.
             let of = if protocol == Simple { Tree } else { Ring };
             let mut lat = table.hardware[hop][of as usize][p];
-            let power = self.era > Era::First && self.arch == Some(Arch::Power);
+            let power = !self.profile.is_seed() && self.arch == Some(Arch::Power);
             if power && hop == PCI && protocol == Simple {
                 lat = table.hardware[PCI][Ring as usize][p];
             }
             return steps as f32 * lat;
         }
-        if self.era > Era::First && self.n_nodes > 1 {
+        if !self.profile.is_seed() && self.n_nodes > 1 {
             // Each step costs the CPU a post, AMD's twice as much.
             let amd = (self.arch, self.vendor) == (Some(Arch::X86), Some(Vendor::Amd));
-            let post = if amd { 2.0 } else { 1.0 };
+            let post = self.wishes.net_overhead_us.unwrap_or(if amd { 2.0 } else { 1.0 });
             intra = intra.max(if protocol == Simple { 3.0 * post } else { post });
         }
-        let between = match (op, self.era) {
+        let between = match op {
             _ if self.n_nodes == 1 => 0,
-            (Op::AllReduce, Era::Middle) => 2 * self.n_nodes,
-            (Op::AllReduce, _) => 2 * (self.n_nodes - 1),
+            Op::AllReduce if self.profile.is_seed() || self.is_late() => 2 * (self.n_nodes - 1),
+            Op::AllReduce => 2 * self.n_nodes,
             _ => self.n_nodes - 1,
         };
         (steps as f32 - between as f32) * intra + between as f32 * inter
@@ -534,24 +617,23 @@ impl Model {
     /// How long `bytes` last, in us.
     pub(super) fn time(&self, op: Op, entry: &Entry, bytes: u64) -> f32 {
         let (mut bw, mut lat) = (entry.bandwidth_gbps, entry.latency_us);
-        let (at, p) = (log2(bytes >> 6), entry.protocol as usize);
-        let factor = match self.era {
-            Era::First => TREE_FIRST[p].get(at),
-            Era::Middle | Era::Late => TREE_LATER[p].get(at),
-        };
+        let blackwell = 100 <= self.sm.0 && self.arch == Some(Arch::X86);
         let bends = match entry.algorithm {
             Tree => op == Op::AllReduce,
-            NvlsTree => self.era == Era::Late && 100 <= self.sm.0 && self.arch == Some(Arch::X86),
-            Ring | Nvls | Pat => false,
+            NvlsTree => self.knows_switches() && blackwell,
+            _ => false,
         };
-        bw *= factor.filter(|_| bends).copied().unwrap_or(1.0);
-        let is_plateau = match self.era {
-            Era::First => self.n_ranks as f64 / 16.0 * 65536.0 <= bytes as f64,
-            Era::Middle | Era::Late => 64 <= bytes / (self.n_channels.max(1) * self.n_ranks) as u64,
+        if bends {
+            bw *= bend(self.profile, entry.protocol, log2(bytes >> 6)).unwrap_or(1.0);
+        }
+        let is_plateau = if self.profile.is_seed() {
+            self.n_ranks as f64 / 16.0 * 65536.0 <= bytes as f64
+        } else {
+            64 <= bytes / (self.n_channels.max(1) * self.n_ranks) as u64
         };
         let simple_ring = entry.algorithm == Ring && entry.protocol == Simple;
         if simple_ring && self.n_nodes > 1 && op == Op::AllReduce && is_plateau {
-            let slow = self.era == Era::First || self.sm.0 < 80;
+            let slow = self.profile.is_seed() || self.sm.0 < 80;
             lat = times(lat, if slow { 1.9 } else { 1.4 });
         }
         lat + bytes as f32 / (1000.0 * bw)

@@ -77,21 +77,21 @@ fn a_hopper_server_alone_reduces_in_its_switches() {
         &question(&hopper(), Profile::V2_27_7, 1, &[]),
         Op::AllReduce,
         expect![[r#"
-        all_reduce 8 ranks, 24 channels
-        Tree/LL 15.2/43.6
-        Tree/LL128 31.5/128.8
-        Tree/Simple 64.4/165.6
-        Ring/LL 15.0/80.6
-        Ring/LL128 40.6/189.3
-        Ring/Simple 56.0/205.7
-        NVLS/Simple 25.0/272.0
-        8 Ring/LL 15.00 us, 0.00 GB/s
-        32768 Ring/LL 15.41 us, 3.72 GB/s
-        1048576 Ring/LL 28.01 us, 65.50 GB/s
-        16777216 NVLS/Simple 86.68 us, 338.71 GB/s
-        268435456 NVLS/Simple 1011.90 us, 464.24 GB/s
-        8589934592 NVLS/Simple 31605.64 us, 475.62 GB/s
-    "#]],
+            all_reduce 8 ranks, 24 channels
+            Tree/LL 15.2/43.6
+            Tree/LL128 31.5/128.8
+            Tree/Simple 64.4/165.6
+            Ring/LL 15.0/80.6
+            Ring/LL128 40.6/189.3
+            Ring/Simple 56.0/205.7
+            NVLS/Simple 25.0/266.7
+            8 Ring/LL 15.00 us, 0.00 GB/s
+            32768 Ring/LL 15.41 us, 3.72 GB/s
+            1048576 Ring/LL 28.01 us, 65.50 GB/s
+            16777216 NVLS/Simple 87.91 us, 333.96 GB/s
+            268435456 NVLS/Simple 1031.63 us, 455.36 GB/s
+            8589934592 NVLS/Simple 32237.26 us, 466.30 GB/s
+        "#]],
     );
 }
 
@@ -196,6 +196,253 @@ fn version_2_7_knows_rings_and_trees() {
     );
 }
 
+/// The same server with ports whose network reduces.
+fn reducing(sm: u32, links: u32, class: &str) -> String {
+    server(sm, links, class).replace("<net ", "<net coll=\"1\" ")
+}
+
+const COLLNET: (&str, &str) = ("NCCL_COLLNET_ENABLE", "1");
+
+/// Four Hopper servers in such a network.
+fn four_reducing(profile: Profile) -> Question {
+    question(&reducing(90, 18, "32.0 GT/s PCIe"), profile, 4, &[COLLNET])
+}
+
+#[test]
+fn a_network_that_reduces_is_weighed_in_2_7_and_2_18() {
+    let ampere = question(&reducing(80, 12, "16 GT/s"), Profile::V2_7_8, 4, &[COLLNET]);
+    check(
+        &ampere,
+        Op::AllReduce,
+        expect![[r#"
+        all_reduce 32 ranks, 16 channels
+        Tree/LL 37.5/10.5
+        Tree/LL128 55.2/48.0
+        Tree/Simple 592.0/40.0
+        Ring/LL 67.2/24.8
+        Ring/LL128 140.4/69.0
+        Ring/Simple 256.4/99.1
+        CollNet/LL 22.0/14.4
+        CollNet/Simple 66.7/86.4
+        8 CollNet/LL 22.00 us, 0.00 GB/s
+        32768 CollNet/LL 24.28 us, 2.62 GB/s
+        1048576 CollNet/Simple 78.84 us, 25.77 GB/s
+        16777216 CollNet/Simple 260.88 us, 124.60 GB/s
+        268435456 CollNet/Simple 3173.59 us, 163.88 GB/s
+        8589934592 Ring/Simple 87169.44 us, 190.93 GB/s
+    "#]],
+    );
+    check(
+        &four_reducing(Profile::V2_18_5),
+        Op::AllReduce,
+        expect![[r#"
+        all_reduce 32 ranks, 16 channels
+        Tree/LL 35.2/8.7
+        Tree/LL128 65.5/98.6
+        Tree/Simple 112.0/122.4
+        Ring/LL 82.2/10.5
+        Ring/LL128 148.6/151.5
+        Ring/Simple 304.0/185.8
+        CollNetDirect/Simple 33.7/163.2
+        CollNetChain/Simple 80.5/192.0
+        NVLS/Simple 41.0/266.7
+        NVLSTree/Simple 137.0/149.3
+        8 CollNetDirect/Simple 33.70 us, 0.00 GB/s
+        32768 CollNetDirect/Simple 33.90 us, 1.87 GB/s
+        1048576 CollNetDirect/Simple 40.13 us, 50.63 GB/s
+        16777216 NVLS/Simple 103.91 us, 312.81 GB/s
+        268435456 NVLS/Simple 1047.63 us, 496.45 GB/s
+        8589934592 NVLS/Simple 32253.26 us, 516.01 GB/s
+    "#]],
+    );
+}
+
+#[test]
+fn a_network_that_reduces_is_weighed_in_2_21() {
+    check(
+        &four_reducing(Profile::V2_21_5),
+        Op::AllReduce,
+        expect![[r#"
+        all_reduce 32 ranks, 16 channels
+        Tree/LL 35.2/8.7
+        Tree/LL128 65.5/98.6
+        Tree/Simple 504.0/122.4
+        Ring/LL 82.2/10.5
+        Ring/LL128 148.6/151.5
+        Ring/Simple 304.0/198.2
+        CollNetDirect/Simple 44.0/163.2
+        CollNetChain/Simple 69.2/192.0
+        NVLS/Simple 43.0/266.7
+        NVLSTree/Simple 81.0/160.0
+        8 Tree/LL 35.20 us, 0.00 GB/s
+        32768 Tree/LL 40.60 us, 1.56 GB/s
+        1048576 NVLS/Simple 46.93 us, 43.29 GB/s
+        16777216 NVLS/Simple 105.91 us, 306.91 GB/s
+        268435456 NVLS/Simple 1049.63 us, 495.50 GB/s
+        8589934592 NVLS/Simple 32255.26 us, 515.98 GB/s
+    "#]],
+    );
+    check(
+        &four_reducing(Profile::V2_21_5),
+        Op::ReduceScatter,
+        expect![[r#"
+        reduce_scatter 32 ranks, 16 channels
+        Ring/LL 42.7/21.1
+        Ring/LL128 79.2/303.1
+        Ring/Simple 145.6/396.4
+        CollNetDirect/Simple 44.0/326.4
+        NVLS/Simple 43.0/266.7
+        8 Ring/LL 42.70 us, 0.00 GB/s
+        32768 NVLS/Simple 43.12 us, 0.74 GB/s
+        1048576 NVLS/Simple 46.93 us, 21.64 GB/s
+        16777216 CollNetDirect/Simple 95.40 us, 170.36 GB/s
+        268435456 Ring/Simple 822.81 us, 316.05 GB/s
+        8589934592 Ring/Simple 21816.17 us, 381.44 GB/s
+    "#]],
+    );
+}
+
+#[test]
+fn a_network_that_reduces_is_weighed_in_2_27_and_2_30() {
+    check(
+        &four_reducing(Profile::V2_27_7),
+        Op::AllReduce,
+        expect![[r#"
+        all_reduce 32 ranks, 16 channels
+        Tree/LL 35.2/8.7
+        Tree/LL128 65.5/98.6
+        Tree/Simple 120.4/122.4
+        Ring/LL 78.8/10.5
+        Ring/LL128 144.4/151.5
+        Ring/Simple 282.8/198.2
+        CollNetDirect/Simple 44.0/163.2
+        CollNetChain/Simple 69.2/192.0
+        NVLS/Simple 43.0/266.7
+        NVLSTree/Simple 81.0/160.0
+        8 Tree/LL 35.20 us, 0.00 GB/s
+        32768 Tree/LL 40.60 us, 1.56 GB/s
+        1048576 NVLS/Simple 46.93 us, 43.29 GB/s
+        16777216 NVLS/Simple 105.91 us, 306.91 GB/s
+        268435456 NVLS/Simple 1049.63 us, 495.50 GB/s
+        8589934592 NVLS/Simple 32255.26 us, 515.98 GB/s
+    "#]],
+    );
+    check(
+        &four_reducing(Profile::V2_27_7),
+        Op::AllGather,
+        expect![[r#"
+        all_gather 32 ranks, 16 channels
+        Ring/LL 42.7/21.1
+        Ring/LL128 79.2/303.1
+        Ring/Simple 145.6/396.4
+        CollNetDirect/Simple 44.0/345.6
+        NVLS/Simple 43.0/280.0
+        8 Ring/LL 42.70 us, 0.00 GB/s
+        32768 NVLS/Simple 43.12 us, 0.74 GB/s
+        1048576 NVLS/Simple 46.74 us, 21.73 GB/s
+        16777216 CollNetDirect/Simple 92.55 us, 175.62 GB/s
+        268435456 CollNetDirect/Simple 820.72 us, 316.85 GB/s
+        8589934592 Ring/Simple 21816.17 us, 381.44 GB/s
+    "#]],
+    );
+    check(
+        &four_reducing(Profile::V2_30_7),
+        Op::AllReduce,
+        expect![[r#"
+        all_reduce 32 ranks, 16 channels
+        Tree/LL 35.2/8.7
+        Tree/LL128 65.5/98.6
+        Tree/Simple 120.4/122.4
+        Ring/LL 78.8/10.5
+        Ring/LL128 144.4/151.5
+        Ring/Simple 282.8/198.2
+        CollNetDirect/Simple 44.0/163.2
+        CollNetChain/Simple 69.2/192.0
+        NVLS/Simple 43.0/198.2
+        NVLSTree/Simple 108.6/187.9
+        8 Tree/LL 35.20 us, 0.00 GB/s
+        32768 Tree/LL 40.60 us, 1.56 GB/s
+        1048576 NVLS/Simple 48.29 us, 42.07 GB/s
+        16777216 NVLS/Simple 127.65 us, 254.65 GB/s
+        268435456 NVLS/Simple 1397.41 us, 372.18 GB/s
+        8589934592 NVLS/Simple 43384.14 us, 383.62 GB/s
+    "#]],
+    );
+}
+
+/// The algorithms with any bandwidth.
+fn used(question: &Question, op: Op) -> String {
+    let found = predict(question, op, &[8]).expect("a prediction");
+    let mut names: Vec<_> = found.table.iter().filter(|it| 0.0 < it.bandwidth_gbps).collect();
+    names.dedup_by_key(|it| it.algorithm);
+    names.iter().map(|it| it.algorithm.name()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_network_reduces_for_enough_servers_of_few_gpus_that_ask_for_it() {
+    let xml = reducing(80, 12, "16.0 GT/s PCIe");
+    let of = |profile, nodes, env: &[(&str, &str)]| {
+        used(&question(&xml, profile, nodes, env), Op::AllReduce)
+    };
+    for profile in Profile::ALL {
+        let plain = "Tree Ring";
+        let all = match profile {
+            Profile::V2_7_8 => "Tree Ring CollNet",
+            _ => "Tree Ring CollNetDirect CollNetChain",
+        };
+        assert_eq!(of(profile, 2, &[]), plain, "{profile}");
+        assert_eq!(of(profile, 2, &[COLLNET]), all, "{profile}");
+        assert_eq!(of(profile, 1, &[COLLNET]), plain, "{profile}");
+        let threshold = [COLLNET, ("NCCL_COLLNET_NODE_THRESHOLD", "4")];
+        let reads = profile != Profile::V2_7_8;
+        assert_eq!(of(profile, 3, &threshold), if reads { plain } else { all }, "{profile}");
+        assert_eq!(of(profile, 4, &threshold), all, "{profile}");
+    }
+    // Ports that do not reduce.
+    let plain = server(80, 12, "16.0 GT/s PCIe");
+    let asked = question(&plain, Profile::V2_27_7, 2, &[COLLNET]);
+    assert_eq!(used(&asked, Op::AllReduce), "Tree Ring");
+    // Nine GPUs are too many.
+    let ninth = "<pci busid=\"0000:91:00.0\" class=\"0x030200\" link_speed=\"16.0 GT/s PCIe\" \
+                 link_width=\"16\">\n<gpu dev=\"8\" sm=\"80\" rank=\"8\" gdr=\"1\">\n\
+                 <nvlink target=\"ffff:ff:ff.f\" count=\"12\" tclass=\"0x068000\"/>\n</gpu>\n</pci>\n";
+    let nine = xml.replacen("</cpu>", &format!("{ninth}</cpu>"), 1);
+    for profile in [Profile::V2_18_5, Profile::V2_21_5, Profile::V2_27_7, Profile::V2_30_7] {
+        let asked = question(&nine, profile, 2, &[COLLNET]);
+        assert_eq!(used(&asked, Op::AllReduce), "Tree Ring", "{profile}");
+    }
+}
+
+#[test]
+fn each_variable_of_the_model_changes_what_is_foreseen() {
+    let one = hopper().split("</pci>\n</pci>\n").next().expect("a first switch").to_owned()
+        + "</pci>\n</pci>\n</cpu>\n</system>\n";
+    let op = Op::AllGather;
+    let of = |profile, env: &[(&str, &str)]| {
+        let asked = question(&one, profile, 4, env);
+        let found = predict(&asked, op, &[8]).expect("a prediction");
+        (used(&asked, op), found.forecasts[0].time_us, found.doubts)
+    };
+    let late = Profile::V2_27_7;
+    assert_eq!(of(late, &[]).0, "Ring PAT");
+    assert_eq!(of(late, &[("NCCL_PAT_ENABLE", "0")]).0, "Ring");
+    assert_eq!(of(late, &[("NCCL_PAT_ENABLE", "2")]).0, "Ring PAT");
+    let eight = question(&hopper(), late, 2, &[("NCCL_PAT_ENABLE", "1")]);
+    assert_eq!(used(&eight, op), "Ring PAT");
+    let slow = question(&hopper(), late, 2, &[("NCCL_NET_OVERHEAD", "7000")]);
+    let fast = question(&hopper(), late, 2, &[]);
+    let time = |it: &Question| predict(it, op, &[8]).expect("a prediction").forecasts[0].time_us;
+    assert!(time(&fast) < time(&slow));
+    // 2.21 has neither PAT nor its variable.
+    let (names, _, doubts) = of(Profile::V2_21_5, &[("NCCL_PAT_ENABLE", "1")]);
+    assert_eq!(names, "Ring");
+    let said = doubts.iter().any(|it| it == "NCCL 2.21.5 does not read NCCL_PAT_ENABLE");
+    assert!(said, "{doubts:?}");
+    let wrong = question(&one, late, 4, &[("NCCL_PAT_ENABLE", "yes")]);
+    expect![[r#"NCCL_PAT_ENABLE is "yes"; a whole number is expected"#]]
+        .assert_eq(&predict(&wrong, op, &[8]).expect_err("refused").to_string());
+}
+
 #[test]
 fn what_the_variables_take_away_is_not_chosen() {
     let of = |env: &[(&str, &str)], op| {
@@ -213,10 +460,16 @@ fn what_the_variables_take_away_is_not_chosen() {
     let none = of(&[("NCCL_ALGO", "Tree")], Op::AllGather).expect_err("nothing");
     expect!["NCCL_ALGO and NCCL_PROTO leave no way to do all_gather; NCCL gives up"]
         .assert_eq(&none);
-    // 2.7 takes rings away from nobody who has nothing else.
-    let old = question(&hopper(), Profile::V2_7_8, 2, &[("NCCL_ALGO", "Tree")]);
-    let kept = predict(&old, Op::AllGather, &[8]).expect("a prediction");
-    assert_eq!(kept.forecasts[0].algorithm, super::Algorithm::Ring);
+    // Until 2.23 rings are taken away from nobody who has nothing else.
+    for profile in [Profile::V2_7_8, Profile::V2_18_5, Profile::V2_21_5] {
+        let old = question(&hopper(), profile, 2, &[("NCCL_ALGO", "Tree")]);
+        assert_eq!(used(&old, Op::AllGather), "Ring", "{profile}");
+    }
+    // So is a wish for a network's reduction that there is not.
+    for profile in [Profile::V2_18_5, Profile::V2_21_5] {
+        let vain = question(&hopper(), profile, 2, &[("NCCL_ALGO", "CollNetChain")]);
+        assert_eq!(used(&vain, all), "Tree Ring", "{profile}");
+    }
 }
 
 #[test]
@@ -225,8 +478,13 @@ fn words_that_nccl_does_not_know_are_named() {
         let question = question(&hopper(), profile, 1, &[(name, value)]);
         predict(&question, Op::AllReduce, &[8]).expect_err("refused").to_string()
     };
-    expect![[r#"NCCL_ALGO names "Rnig"; NCCL 2.27.7 knows Tree, Ring, NVLS, NVLSTree, PAT"#]]
-        .assert_eq(&of(Profile::V2_27_7, "NCCL_ALGO", "Rnig"));
+    expect![[r#"NCCL_ALGO names "Rnig"; NCCL 2.7.8 knows Tree, Ring, CollNet"#]].assert_eq(&of(
+        Profile::V2_7_8,
+        "NCCL_ALGO",
+        "Rnig",
+    ));
+    let late = of(Profile::V2_27_7, "NCCL_ALGO", "CollNet");
+    assert!(late.ends_with("Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT"), "{late}");
     let op = of(Profile::V2_27_7, "NCCL_PROTO", "all_reduce:LL");
     assert!(op.contains("\"all_reduce\" is none of Broadcast, Reduce, AllGather"), "{op}");
     expect![[r#"NCCL_ALGO is "allreduce:ring"; NCCL 2.7.8 takes one list for all operations"#]]

@@ -1,18 +1,29 @@
-//! `NCCL_ALGO` and `NCCL_PROTO`: lists such as `Ring`, `^Tree`, and from 2.24 on also one for each
-//! operation: `ring;allreduce:tree`.
+//! The variables of the tuning model.  `NCCL_ALGO` and `NCCL_PROTO` are lists such as `Ring`,
+//! `^Tree`, and from 2.24 on also one for each operation: `ring;allreduce:tree`.
 
 use crate::host::nccl::profile::Profile;
 use crate::host::predict::{Algorithm, Op, Protocol};
 
 /// What the variables leave to choose from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Wishes {
     /// Algorithms by operation.
-    algorithms: [[bool; 5]; 5],
+    algorithms: [[bool; Algorithm::ALL.len()]; 5],
     /// Protocols by operation.
     protocols: [[bool; 3]; 5],
     /// Whether `NCCL_PROTO` says which of an operation, so that LL128 is used wherever it is named.
     named: [bool; 5],
+    /// Servers from which on a network reduces: `NCCL_COLLNET_NODE_THRESHOLD`.
+    pub(super) collnet_nodes: usize,
+    /// Whether PAT is used; NCCL's own rule where `NCCL_PAT_ENABLE` does not say.
+    pub(super) pat: Option<bool>,
+    /// What a post to the network costs a processor, in us; by its maker where
+    /// `NCCL_NET_OVERHEAD` does not say.
+    pub(super) net_overhead_us: Option<f32>,
+    /// Whether LL128 goes over chip-to-chip links: `NCCL_LL128_C2C`.
+    pub(super) ll128_c2c: bool,
+    /// Variables that are set and that this version does not read.
+    pub(super) unread: Vec<&'static str>,
 }
 
 /// A word that has no meaning.
@@ -50,6 +61,14 @@ pub enum NoWord {
         /// The version.
         profile: Profile,
     },
+    /// A value that is no number.
+    #[error("{variable} is {value:?}; a whole number is expected")]
+    NoNumber {
+        /// Which variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+    },
     /// A second list without an operation.
     #[error("{variable} is {value:?}; only its first list may be without an operation")]
     LateList {
@@ -60,42 +79,93 @@ pub enum NoWord {
     },
 }
 
-/// Algorithms that NCCL has and that need a network which reduces: they may be named.
-const OF_COLLNET: [&str; 2] = ["CollnetDirect", "CollnetChain"];
+const ALGO: &str = "NCCL_ALGO";
+const PROTO: &str = "NCCL_PROTO";
+const THRESHOLD: &str = "NCCL_COLLNET_NODE_THRESHOLD";
+const PAT: &str = "NCCL_PAT_ENABLE";
+const OVERHEAD: &str = "NCCL_NET_OVERHEAD";
+const OVER_C2C: &str = "NCCL_LL128_C2C";
 
 impl Wishes {
-    /// The variables that are read here.
-    pub const NAMES: [&str; 2] = ["NCCL_ALGO", "NCCL_PROTO"];
+    /// The variables that are read here, and the first of our versions that reads each.
+    pub const VARIABLES: [(&str, Profile); 6] = [
+        (ALGO, Profile::V2_7_8),
+        (PROTO, Profile::V2_7_8),
+        (THRESHOLD, Profile::V2_18_5),
+        (PAT, Profile::V2_27_7),
+        (OVERHEAD, Profile::V2_18_5),
+        (OVER_C2C, Profile::V2_27_7),
+    ];
+
+    /// Whether a variable is read here.
+    pub fn names(name: &str) -> bool {
+        Wishes::VARIABLES.iter().any(|it| it.0 == name)
+    }
 
     /// Reads the variables; the last of one name counts.
     ///
     /// # Errors
     /// [`NoWord`].
     pub fn read(profile: Profile, env: &[(String, String)]) -> Result<Wishes, NoWord> {
-        let mut wishes =
-            Wishes { algorithms: [[true; 5]; 5], protocols: [[true; 3]; 5], named: [false; 5] };
-        let value = |name| env.iter().rev().find(|it| it.0 == name).map(|it| it.1.as_str());
-        if let Some(value) = value("NCCL_ALGO").filter(|it| !it.is_empty()) {
-            let names = Algorithm::ALL.map(Algorithm::name);
-            let list = List { variable: "NCCL_ALGO", value, profile, names: &names };
-            list.read(|op, set| {
-                // Until 2.23 a ring was never taken from what had nothing else.
-                let keeps_ring = !has_prefixes(profile) && op != Op::AllReduce;
-                for (at, &set) in set.iter().enumerate() {
-                    let keeps = keeps_ring && Algorithm::ALL[at] == Algorithm::Ring;
-                    wishes.algorithms[op as usize][at] = set || keeps;
-                }
-            })?;
-        }
-        if let Some(value) = value("NCCL_PROTO").filter(|it| !it.is_empty()) {
-            let names = Protocol::ALL.map(Protocol::name);
-            let list = List { variable: "NCCL_PROTO", value, profile, names: &names };
-            list.read(|op, set| {
-                wishes.protocols[op as usize].copy_from_slice(set);
-                wishes.named[op as usize] = true;
-            })?;
+        let mut wishes = Wishes {
+            algorithms: [[true; Algorithm::ALL.len()]; 5],
+            protocols: [[true; 3]; 5],
+            named: [false; 5],
+            collnet_nodes: 2,
+            pat: None,
+            net_overhead_us: None,
+            ll128_c2c: true,
+            unread: Vec::new(),
+        };
+        for (variable, since) in Wishes::VARIABLES {
+            let value = env.iter().rev().find(|it| it.0 == variable).map(|it| it.1.as_str());
+            let Some(value) = value.filter(|it| !it.is_empty()) else { continue };
+            if profile < since {
+                wishes.unread.push(variable);
+            } else {
+                wishes.set(profile, variable, value)?;
+            }
         }
         Ok(wishes)
+    }
+
+    fn set(&mut self, profile: Profile, variable: &'static str, value: &str) -> Result<(), NoWord> {
+        let number = || {
+            let value = value.trim();
+            value.parse::<i64>().map_err(|_| NoWord::NoNumber { variable, value: value.to_owned() })
+        };
+        match variable {
+            ALGO => {
+                let known: Vec<_> =
+                    Algorithm::ALL.into_iter().filter(|it| it.exists_in(profile)).collect();
+                let names: Vec<_> = known.iter().map(|it| it.name()).collect();
+                let list = List { variable, value, profile, names: &names };
+                list.read(|op, set| {
+                    // Until 2.18 a ring was never taken from what had nothing else.
+                    let keeps_ring = profile <= Profile::V2_18_5 && op != Op::AllReduce;
+                    for (&algorithm, &set) in known.iter().zip(set) {
+                        let keeps = keeps_ring && algorithm == Algorithm::Ring;
+                        self.algorithms[op as usize][algorithm as usize] = set || keeps;
+                    }
+                })?;
+            }
+            PROTO => {
+                let names = Protocol::ALL.map(Protocol::name);
+                let list = List { variable, value, profile, names: &names };
+                list.read(|op, set| {
+                    self.protocols[op as usize].copy_from_slice(set);
+                    self.named[op as usize] = true;
+                })?;
+            }
+            THRESHOLD => self.collnet_nodes = usize::try_from(number()?).unwrap_or(0),
+            PAT => self.pat = Some(number()?).filter(|it| *it != 2).map(|it| it != 0),
+            OVERHEAD => {
+                let posts = Some(number()?).filter(|it| *it != -2);
+                self.net_overhead_us = posts.map(|it| (it as f64 * 0.001) as f32);
+            }
+            _ => self.ll128_c2c = number()? != 0,
+        }
+        Ok(())
     }
 
     /// Whether an algorithm may be used for `op`.
@@ -118,7 +188,7 @@ struct List<'a> {
     variable: &'static str,
     value: &'a str,
     profile: Profile,
-    names: &'a [&'static str],
+    names: &'a [&'a str],
 }
 
 impl List<'_> {
@@ -158,7 +228,6 @@ impl List<'_> {
         for word in text.split(',').filter(|it| !it.is_empty()) {
             match self.names.iter().position(|it| it.eq_ignore_ascii_case(word)) {
                 Some(at) => chosen[at] = set,
-                None if self.is_of_collnet(word) => {}
                 None => {
                     return Err(NoWord::Unknown {
                         variable: self.variable,
@@ -170,11 +239,5 @@ impl List<'_> {
             }
         }
         Ok(chosen)
-    }
-
-    fn is_of_collnet(&self, word: &str) -> bool {
-        let is_named = |it: &&str| it.eq_ignore_ascii_case(word);
-        self.variable == "NCCL_ALGO"
-            && (OF_COLLNET.iter().any(is_named) || word.eq_ignore_ascii_case("CollNet"))
     }
 }
