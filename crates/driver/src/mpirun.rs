@@ -12,6 +12,8 @@
     reason = "processes that do not end in time are ended by the real clock"
 )]
 
+mod away;
+
 mod exports;
 
 mod folder;
@@ -37,6 +39,7 @@ use selvedge_stmr::job::{Job, Order, Rank};
 use selvedge_stmr::output::{Found, Output};
 use selvedge_stmr::verdict::{Double, SetId};
 
+pub use away::Places;
 use folder::Folder;
 use launcher::Launcher;
 pub use replica::become_replica;
@@ -89,6 +92,8 @@ pub struct MpirunOptions {
     pub is_silent: bool,
     /// Who is to hear of marks when they are made.
     pub marks: Option<Sender<Mark>>,
+    /// The machines of a control plane's slice, and where it says that one is to go.
+    pub places: Option<Places>,
 }
 
 /// A replica that was found to differ from its siblings (seed 003, definition 7).
@@ -321,6 +326,7 @@ struct Attempt<'a> {
     /// A person may be asked something.
     is_interactive: bool,
     signals: signals::Signals,
+    away: away::Away,
 }
 
 #[derive(Default)]
@@ -396,6 +402,7 @@ impl Attempt<'_> {
             early: Vec::new(),
             is_interactive: io::stdin().is_terminal(),
             signals: signals::Signals::new(options.ranks, options.replicas),
+            away: away::Away::default(),
         })
     }
 
@@ -414,6 +421,7 @@ impl Attempt<'_> {
                     unreachable!("readers of output live as long as the launcher's thread")
                 }
             }
+            self.release_signals();
             if let Some(ended) = self.look_at_early() {
                 return Ok(self.finish(ended));
             }
@@ -467,10 +475,10 @@ impl Attempt<'_> {
             Event::Signalled(signal) => {
                 let mut pids = self.processes.iter().flatten().map(|it| it.pid);
                 let ends = !pids.any(|it| it != 0 && signals::is_handled(it, signal));
-                if ends || !self.signals.sent(signal) {
+                if ends || signals::is_end(signal) || !self.signals.sent(signal) {
                     return Ok(Some(Ended::With(128 + signal)));
                 }
-                self.tell(None, &format!("signal {signal}"));
+                self.pass_on(None, signal);
             }
             Event::LauncherEnded(code) => {
                 self.launchers_ended += 1;
@@ -516,9 +524,10 @@ impl Attempt<'_> {
             "signal" => {
                 let signal = code();
                 if self.signals.came(rank, set, signal) {
-                    self.tell_cluster(rank, &format!("signal {signal}"));
+                    self.pass_on(Some(rank), signal);
                 }
             }
+            "yielded" => self.away.yielded(rank, set),
             "ending" => self.job.ending(rank, set),
             "ended" => {
                 self.process(rank, set).ended = true;
@@ -586,6 +595,16 @@ impl Attempt<'_> {
                     let _ = writeln!(link, "{line}");
                 }
             }
+        }
+    }
+
+    fn process_of(&self, rank: Rank, set: SetId) -> &Process {
+        &self.processes[rank.0 as usize][set.idx()]
+    }
+
+    fn tell_process(&mut self, rank: Rank, set: SetId, line: &str) {
+        if let Some(link) = &mut self.process(rank, set).link {
+            let _ = writeln!(link, "{line}");
         }
     }
 

@@ -121,6 +121,9 @@ pub struct Exit {
 pub struct Notice {
     /// Why, in words.
     pub why: String,
+    /// The part of the plant that is drained, by its path, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained: Option<String>,
     /// How long the task has, in seconds from the moment of the notice.
     pub grace_s: f64,
     /// When it was told, in seconds since 1970.

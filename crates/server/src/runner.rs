@@ -21,7 +21,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use selvedge_control::input::{Answer, Exit, Input};
+use selvedge_control::note::StopWhy;
+use selvedge_control::state::{Job, JobState};
 use selvedge_driver::{task, tree};
+use selvedge_model::fabric::Fabric;
 use selvedge_model::id::JobId;
 use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
@@ -50,10 +53,31 @@ pub(crate) struct Launch {
 #[derive(Debug)]
 enum Order {
     Start(Key, Box<Launch>),
-    Notify(Key, Span, String),
+    Notify(Key, Span, Reason),
     Kill(Key),
     /// End everything, and say when nothing is left.
     EndAll(Sender<()>),
+}
+
+/// Why tasks are told to stop.
+#[derive(Debug)]
+pub(crate) struct Reason {
+    /// In words.
+    pub(crate) why: String,
+    /// The part of the plant that is drained, by its path, if that is why.
+    pub(crate) drained: Option<String>,
+}
+
+impl Reason {
+    /// Why a job stops.
+    pub(crate) fn of(job: &Job, fabric: &Fabric) -> Self {
+        let JobState::Stopping { why, .. } = job.state else {
+            return Self { why: "it is told to stop".to_owned(), drained: None };
+        };
+        let target = if let StopWhy::Drained { target } = why { Some(target) } else { None };
+        let drained = target.map(|it| crate::words::path(fabric, it));
+        Self { why: crate::words::stop_why(why, fabric), drained }
+    }
 }
 
 /// How a runner says what it saw; false if nobody hears it any longer.
@@ -99,7 +123,7 @@ impl Runner {
     }
 
     /// Tells the tasks of a job that they will be stopped.
-    pub(crate) fn notify(&mut self, key: Key, grace: Span, why: String) {
+    pub(crate) fn notify(&mut self, key: Key, grace: Span, why: Reason) {
         self.busy.insert(key);
         self.send(Order::Notify(key, grace, why));
     }

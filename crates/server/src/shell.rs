@@ -41,7 +41,7 @@ use crate::limits;
 use crate::meter::Meter;
 use crate::planner::Planner;
 use crate::plant::{self, Nature, News, Opened, Parting, Remote, Tamper};
-use crate::runner::{Launch, Runner};
+use crate::runner::{Launch, Reason, Runner};
 use crate::shell::shown::Shown;
 use crate::shell::told::Told;
 use crate::slice;
@@ -563,11 +563,7 @@ impl Shell {
                 runner.start((job, attempt), launch);
             }
             Command::Notify { grace, .. } => {
-                let why = match known.state {
-                    JobState::Stopping { why, .. } => crate::words::stop_why(why, core.fabric()),
-                    _ => "it is told to stop".to_owned(),
-                };
-                runner.notify((job, attempt), *grace, why);
+                runner.notify((job, attempt), *grace, Reason::of(known, core.fabric()));
             }
             _ => runner.kill((job, attempt)),
         }

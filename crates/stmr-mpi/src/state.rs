@@ -547,6 +547,8 @@ impl State {
                     self.tell_mark(set, None);
                 }
                 Note::Promoted(_) => self.counts.promotions += 1,
+                Note::Yielded(set) if set.idx() == self.told.set => self.say("yielded"),
+                Note::Yielded(_) => {}
                 Note::Trusted(_) | Note::Died(_) => {}
             }
         }

@@ -345,6 +345,7 @@ impl State {
             match line.as_str() {
                 "leave" => self.replica.handle(Input::SetBroken),
                 "go" => self.gone_on = true,
+                "yield" => self.replica.yield_lead(),
                 other if let Some(Ok(it)) = other.strip_prefix("signal ").map(str::parse) => {
                     self.hear_signal(it);
                 }

@@ -3,9 +3,9 @@
 //! A state is three replicas with their places in the program, what is on each link, and how many
 //! faults are left.  From each state every step is taken: a message is put on its link, one is
 //! taken off, the program goes on, a replica is killed, its value is flipped, it takes another way,
-//! or another process of its set dies.  Held in each: nothing wrong leaves; whoever has no fault
-//! is never told that it strayed; with one fault nobody starts again; and where nothing more can
-//! happen, all that live are at the end with the right value.
+//! another process of its set dies, or it is asked to lead no more.  Held in each: nothing wrong
+//! leaves; whoever has no fault is never told that it strayed; with one fault nobody starts again;
+//! and where nothing more can happen, all that live are at the end with the right value.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -56,6 +56,8 @@ struct World {
     kills: u32,
     flips: u32,
     breaks: u32,
+    /// Requests to lead no more.
+    yields: u32,
     faults: u32,
     restarted: bool,
 }
@@ -87,6 +89,7 @@ impl World {
             kills,
             flips,
             breaks,
+            yields: 0,
             faults: 0,
             restarted: false,
         }
@@ -121,6 +124,7 @@ impl World {
         }
         self.links.hash(&mut hasher);
         (self.kills, self.flips, self.breaks, self.faults, self.restarted).hash(&mut hasher);
+        self.yields.hash(&mut hasher);
         hasher.finish()
     }
 
@@ -353,6 +357,12 @@ impl Explorer {
                 it.pc = (it.pc + 1).min(self.program.len() - 1);
                 next.push(world);
             }
+            if 0 < world.yields {
+                let mut world = world.clone();
+                world.yields -= 1;
+                world.processes[set].replica.yield_lead();
+                next.push(world);
+            }
             if 0 < world.breaks && process.unsent.is_empty() && !process.replica.has_left() {
                 let mut world = world.clone();
                 world.breaks -= 1;
@@ -400,7 +410,12 @@ fn drain(process: &mut Process) {
 
 /// Explores and says how many states there were.
 fn check(program: &'static [Op], kills: u32, flips: u32, breaks: u32) -> Explorer {
-    let explored = Explorer::run(program, World::new(kills, flips, breaks));
+    explore(program, World::new(kills, flips, breaks))
+}
+
+fn explore(program: &'static [Op], start: World) -> Explorer {
+    let World { kills, flips, breaks, .. } = start;
+    let explored = Explorer::run(program, start);
     println!(
         "{program:?}: {kills} kills, {flips} flips, {breaks} sets broken: {} states, {} ends, {} \
          restarts",
@@ -435,6 +450,23 @@ fn a_set_that_is_broken_at_any_point_is_fed() {
 #[test]
 fn a_kill_in_a_cluster_with_a_broken_set_is_outlived() {
     assert_eq!(check(&[Op::Choose, Op::Send], 1, 0, 1).restarted, 0);
+}
+
+/// A meta that leaves out a compare settles what its siblings come to after it.  It is expelled at
+/// that compare; what one of them was told of it when its link ended is then nobody's, like what
+/// the other heard itself.
+#[test]
+fn what_one_settled_that_strayed_and_died_binds_nobody() {
+    assert_eq!(check(&[Op::Send, Op::Choose, Op::Send], 0, 1, 0).restarted, 0);
+}
+
+/// Who leads is known to all replicas in every order, and an error in between is outlived.
+#[test]
+fn who_is_asked_at_any_point_to_lead_no_more_is_followed_by_another() {
+    for (kills, flips) in [(0, 0), (1, 0), (0, 1)] {
+        let asked = World { yields: 1, ..World::new(kills, flips, 0) };
+        assert_eq!(explore(&[Op::Send, Op::Choose, Op::Send], asked).restarted, 0);
+    }
 }
 
 #[test]

@@ -64,6 +64,13 @@ pub enum Message {
         /// Its number.
         event: u64,
     },
+    /// What a sibling whose link has ended had settled, from a survivor who has it.
+    Relay {
+        /// Whose it was: if that one strayed, it is nobody's.
+        set: SetId,
+        /// What it was.
+        event: Event,
+    },
     /// The program is at its end; the link's end is no death.
     Bye,
     /// Are you waiting for something, too?  A shell's question, which changes nothing.
@@ -115,10 +122,11 @@ impl Message {
             }
             Self::Event(event) => {
                 out.push(3);
-                out.extend(event.number.to_le_bytes());
-                out.push(u8::from(event.kind == EventKind::Data));
-                out.extend(event.shape.0.to_le_bytes());
-                out.extend(event.bytes.iter());
+                write_event(event, out);
+            }
+            Self::Relay { set, event } => {
+                out.extend([11, set.idx() as u8]);
+                write_event(event, out);
             }
             Self::Left => out.push(4),
             Self::Down { set, offers } => {
@@ -169,15 +177,7 @@ fn read_body(body: &[u8]) -> Option<Message> {
             let (call, bytes) = rest.split_first_chunk()?;
             Message::Bytes { call: u64::from_le_bytes(*call), bytes: bytes.to_vec() }
         }
-        3 => {
-            let (number, rest) = rest.split_first_chunk()?;
-            let (&is_data, rest) = rest.split_first()?;
-            let (shape, bytes) = rest.split_first_chunk()?;
-            let kind = if is_data == 1 { EventKind::Data } else { EventKind::Decision };
-            let shape = Shape(u64::from_le_bytes(*shape));
-            let number = u64::from_le_bytes(*number);
-            Message::Event(Event { number, kind, shape, bytes: bytes.to_vec().into() })
-        }
+        3 => Message::Event(read_event(rest)?),
         4 if rest.is_empty() => Message::Left,
         5 => {
             let (&set, rest) = rest.split_first()?;
@@ -197,6 +197,10 @@ fn read_body(body: &[u8]) -> Option<Message> {
             let (call, bytes) = rest.split_first_chunk()?;
             Message::Contents { call: u64::from_le_bytes(*call), bytes: bytes.to_vec() }
         }
+        11 => {
+            let (&set, rest) = rest.split_first()?;
+            Message::Relay { set: read_set(set)?, event: read_event(rest)? }
+        }
         _ => return None,
     })
 }
@@ -205,11 +209,28 @@ fn read_set(number: u8) -> Option<SetId> {
     (usize::from(number) < REPLICAS_MAX).then(|| SetId::new(number.into()))
 }
 
+fn write_event(event: &Event, out: &mut Vec<u8>) {
+    out.extend(event.number.to_le_bytes());
+    out.push(u8::from(event.kind == EventKind::Data));
+    out.extend(event.shape.0.to_le_bytes());
+    out.extend(event.bytes.iter());
+}
+
+fn read_event(bytes: &[u8]) -> Option<Event> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    let (&is_data, rest) = rest.split_first()?;
+    let (shape, bytes) = rest.split_first_chunk()?;
+    let kind = if is_data == 1 { EventKind::Data } else { EventKind::Decision };
+    let shape = Shape(u64::from_le_bytes(*shape));
+    let number = u64::from_le_bytes(*number);
+    Some(Event { number, kind, shape, bytes: bytes.to_vec().into() })
+}
+
 const OFFER_LENGTH: usize = 48;
 
 fn write_offer(offer: &Offer, out: &mut Vec<u8>) {
-    // No contents are as long as 2^40 bytes, and nobody sends 2^24 signals.
-    let length = offer.length | u64::from(offer.signals) << 40;
+    // No contents are as long as 2^40 bytes, and nobody sends 2^23 signals.
+    let length = offer.length | u64::from(offer.signals) << 40 | u64::from(offer.yields) << 63;
     for word in [offer.call, offer.event, offer.shape.0, length] {
         out.extend(word.to_le_bytes());
     }
@@ -227,7 +248,8 @@ fn read_offer(bytes: &[u8; OFFER_LENGTH]) -> Offer {
         event: word(1),
         shape: Shape(word(2)),
         length: word(3) & ((1 << 40) - 1),
-        signals: (word(3) >> 40) as u32,
+        signals: (word(3) << 1 >> 41) as u32,
+        yields: word(3) >> 63 != 0,
         digest: Digest(digest),
     }
 }
@@ -238,7 +260,7 @@ mod tests {
 
     fn samples() -> Vec<Message> {
         let (shape, digest) = (Shape(5), Digest(6 << 70 | 7));
-        let offer = Offer { call: 3, event: 4, shape, digest, length: 8, signals: 9 };
+        let offer = Offer { call: 3, event: 4, shape, digest, length: 8, signals: 9, yields: true };
         let event = |kind| Event { number: 9, kind, shape: Shape(10), bytes: vec![1, 2, 3].into() };
         vec![
             Message::Offer(offer),
@@ -246,6 +268,7 @@ mod tests {
             Message::Contents { call: 5, bytes: vec![8; 3] },
             Message::Event(event(EventKind::Data)),
             Message::Event(event(EventKind::Decision)),
+            Message::Relay { set: SetId::new(1), event: event(EventKind::Decision) },
             Message::Left,
             Message::Down { set: SetId::new(2), offers: vec![offer, offer] },
             Message::Down { set: SetId::new(0), offers: vec![] },

@@ -90,6 +90,8 @@ pub enum Note {
     Trusted(SetId),
     /// A replica leads that did not before.
     Promoted(SetId),
+    /// A replica leads no more where another can, as it was asked to.
+    Yielded(SetId),
     /// A replica is gone.
     Died(SetId),
 }
@@ -98,6 +100,8 @@ pub enum Note {
 struct Sibling {
     /// Equal compares still wanted before it is trusted.
     marked: u32,
+    /// It leads only if no other can that is trusted as much.
+    yielded: bool,
     /// It has left MPI.
     left: bool,
     /// Its link has ended.
@@ -130,6 +134,8 @@ pub struct Replica {
     /// How many signals this replica has heard of, and how many are due in all.
     signals_heard: u32,
     signals: u32,
+    /// It was asked to lead no more, and says so at its next compare.
+    yields: bool,
     /// The agreed digest of contents that a sibling owes this replica.
     owed: Option<(u64, Digest)>,
     /// Contents that siblings sent for this compare, maybe before this replica knew its verdict.
@@ -156,6 +162,7 @@ impl Replica {
             offered: None,
             signals_heard: 0,
             signals: 0,
+            yields: false,
             owed: None,
             bytes: Vec::new(),
             log: Vec::new(),
@@ -218,6 +225,12 @@ impl Replica {
         self.signals_heard = n;
     }
 
+    /// This replica's host is to go: from its next compare on another leads, if one can that is
+    /// trusted as much.
+    pub fn yield_lead(&mut self) {
+        self.yields = true;
+    }
+
     /// How many signals are due since the last compare: the most that one of those that came to it
     /// had heard of.  All replicas have the same after the same compare.
     #[must_use]
@@ -248,8 +261,9 @@ impl Replica {
     /// If the last compare is not over.
     pub fn offer(&mut self, shape: Shape, digest: Digest, length: u64) {
         assert!(self.offered.is_none(), "a compare begins after the one before is over");
-        let signals = self.signals_heard;
-        let offer = Offer { call: self.call, event: self.event, shape, digest, length, signals };
+        let (call, event) = (self.call, self.event);
+        let (signals, yields) = (self.signals_heard, self.yields);
+        let offer = Offer { call, event, shape, digest, length, signals, yields };
         self.offered = Some(offer);
         self.cluster[self.own.idx()].offers.insert(self.call, offer);
         self.tell_all(&Message::Offer(offer));
@@ -370,6 +384,7 @@ impl Replica {
     pub(crate) fn hash_state(&self, hasher: &mut impl std::hash::Hasher) {
         use std::hash::Hash;
         (&self.cluster, self.call, self.event, self.offered, self.owed).hash(hasher);
+        self.yields.hash(hasher);
         (&self.bytes, &self.log, self.meta).hash(hasher);
         self.out.hash(hasher);
     }
@@ -423,6 +438,13 @@ impl Replica {
                     self.cluster[from.idx()].events.insert(event.number, event);
                 }
             }
+            Message::Relay { set, event } => {
+                // Whoever found that it strayed has come past all that it had settled rightly.
+                let it = &mut self.cluster[set.idx()];
+                if self.event <= event.number && !it.strayed && set != self.own {
+                    it.events.insert(event.number, event);
+                }
+            }
             Message::Left => {
                 self.cluster[from.idx()].left = true;
                 self.find_promotion();
@@ -461,7 +483,8 @@ impl Replica {
             if !sibling.strayed {
                 let decisions = self.log.iter().filter(|it| it.kind == EventKind::Decision);
                 for event in decisions.chain(sibling.events.values()) {
-                    self.out.push_back((other, Message::Event(event.clone())));
+                    let event = event.clone();
+                    self.out.push_back((other, Message::Relay { set, event }));
                 }
             }
             let offers = sibling.offers.values().copied().collect();
@@ -494,15 +517,17 @@ impl Replica {
         self.find_promotion();
     }
 
-    /// The lowest of the trusted, else of the marked, whose set is whole (definition 7).
+    /// The lowest of the trusted, else of the marked, whose set is whole (definition 7); those who
+    /// were asked to yield come after the others of either.
     fn find_meta(&self) -> Option<SetId> {
         let leads = |set: &SetId| {
             let it = &self.cluster[set.idx()];
             !it.dead && !it.strayed && !it.left
         };
-        SetId::all(self.cluster.len())
-            .filter(leads)
-            .min_by_key(|it| (0 < self.cluster[it.idx()].marked, *it))
+        SetId::all(self.cluster.len()).filter(leads).min_by_key(|it| {
+            let sibling = &self.cluster[it.idx()];
+            (0 < sibling.marked, sibling.yielded, *it)
+        })
     }
 
     fn find_promotion(&mut self) {
@@ -556,6 +581,10 @@ impl Replica {
         self.signals = heard.max().unwrap_or(0).max(self.signals);
         for set in SetId::all(self.cluster.len()) {
             let it = &mut self.cluster[set.idx()];
+            if !it.yielded && it.offers.get(&self.call).is_some_and(|offer| offer.yields) {
+                it.yielded = true;
+                self.notes.push_back(Note::Yielded(set));
+            }
             if wrong.contains(&set) {
                 it.marked = self.trust_after;
                 self.notes.push_back(Note::Marked(set));

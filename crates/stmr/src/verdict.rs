@@ -62,6 +62,8 @@ pub struct Offer {
     pub length: u64,
     /// How many signals this replica has heard of; it is no part of what is compared.
     pub signals: u32,
+    /// It would rather not lead from here on; no part of what is compared either.
+    pub yields: bool,
 }
 
 impl Offer {
@@ -160,6 +162,7 @@ mod tests {
                 length: 4,
                 // Who heard of more has not erred.
                 signals: digest as u32,
+                yields: digest == 2,
             })
         });
         let told = match judge(&offers, 3) {
@@ -188,7 +191,8 @@ mod tests {
     #[test]
     fn one_replica_alone_is_always_agreed() {
         let (shape, digest) = (Shape(1), Digest(1));
-        let offer = Offer { call: 0, event: 0, shape, digest, length: 0, signals: 0 };
+        let offer =
+            Offer { call: 0, event: 0, shape, digest, length: 0, signals: 0, yields: false };
         assert!(matches!(judge(&[Some(offer)], 1), Verdict::Agreed { .. }));
     }
 }

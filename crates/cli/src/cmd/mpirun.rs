@@ -141,7 +141,8 @@ pub(crate) fn run(args: &Mpirun, globals: &Globals) -> Outcome {
         return determinism::check(&options);
     }
     let mut evidence = slice::Evidence::begin(globals)?;
-    let code = run_replicated(args, &MpirunOptions { marks: evidence.marks(), ..options });
+    let (marks, places) = (evidence.marks(), evidence.places());
+    let code = run_replicated(args, &MpirunOptions { marks, places, ..options });
     evidence.finish();
     match code? {
         0 => Ok(Answer::Yes),
@@ -169,6 +170,7 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
         sends: None,
         is_silent: false,
         marks: None,
+        places: None,
     })
 }
 

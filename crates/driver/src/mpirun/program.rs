@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
@@ -154,7 +155,8 @@ fn spawn(
     launcher: &Launcher,
     sender: &Sender<Event>,
 ) -> Result<Child, MpirunError> {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A signal to all of a task is this process's to pass on; launchers end their job at one.
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let launcher = launcher.path.clone();
     let mut child = command.spawn().map_err(|source| MpirunError::Launcher { launcher, source })?;
     for pipe in [

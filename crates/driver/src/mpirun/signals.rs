@@ -7,13 +7,15 @@ use std::{fs, thread};
 
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::SetId;
-use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::{Event, MpirunError, io_error};
 
-/// What the launcher passes on.  An interrupt from a terminal comes to all processes by itself, and
-/// who is to outlive its terminal ignores that one's end.
+/// What the launcher passes on.  Who is to outlive its terminal ignores that one's end.
 const PASSED_ON: [i32; 3] = [SIGTERM, SIGUSR1, SIGUSR2];
+
+/// What ends the program, unless whoever started this process wants it ignored.
+const ENDING: i32 = SIGINT;
 
 /// How many signals of each kind came to the replicas of each process.
 pub(super) struct Signals {
@@ -47,20 +49,37 @@ impl Signals {
     }
 }
 
+/// Whether a signal ends the program, whatever that does about it.
+pub(super) fn is_end(signal: i32) -> bool {
+    signal == ENDING
+}
+
+/// Whether this process was started with a signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    mask(&text, "SigIgn:") & 1 << (signal - 1) != 0
+}
+
+/// A set of signals, as the kernel writes it.
+fn mask(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|it| it.strip_prefix(name));
+    line.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0)
+}
+
 /// Whether a process does something else at a signal than to end, as the kernel says.
 pub(super) fn is_handled(pid: i32, signal: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let mask = |name: &str| {
-        let line = text.lines().find_map(|it| it.strip_prefix(name));
-        line.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0)
-    };
-    (mask("SigCgt:") | mask("SigIgn:")) & 1 << (signal - 1) != 0
+    (mask(&text, "SigCgt:") | mask(&text, "SigIgn:")) & 1 << (signal - 1) != 0
 }
 
 /// Tells of signals to this process from here on.
 pub(super) fn listen(sender: Sender<Event>) -> Result<(), MpirunError> {
+    let mut heard = PASSED_ON.to_vec();
+    if !is_ignored(ENDING) {
+        heard.push(ENDING);
+    }
     let mut signals =
-        signal_hook::iterator::Signals::new(PASSED_ON).map_err(io_error("listen for signals"))?;
+        signal_hook::iterator::Signals::new(heard).map_err(io_error("listen for signals"))?;
     thread::spawn(move || {
         for signal in &mut signals {
             // An attempt that is over has the next one's listener beside it.

@@ -18,7 +18,7 @@ use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
 
-use super::{Key, Launch, discard};
+use super::{Key, Launch, Reason, discard};
 use crate::limits;
 use crate::slice::Post;
 
@@ -203,7 +203,7 @@ impl Attempt {
     }
 
     /// Tells the tasks that they will be stopped.
-    pub(super) fn notify(&mut self, grace: Span, why: &str) -> Result<(), AttemptError> {
+    pub(super) fn notify(&mut self, grace: Span, reason: &Reason) -> Result<(), AttemptError> {
         self.said.clear();
         if !self.is_live() {
             return Ok(());
@@ -211,8 +211,8 @@ impl Attempt {
         self.tell()?;
         let at = unix_s();
         let grace_s = grace.as_secs_f64();
-        let why = why.to_owned();
-        let notice = Notice { why, grace_s, at_unix_s: at, kill_unix_s: at + grace_s };
+        let (why, drained) = (reason.why.clone(), reason.drained.clone());
+        let notice = Notice { why, drained, grace_s, at_unix_s: at, kill_unix_s: at + grace_s };
         for idx in 0..self.n_tasks() {
             task::notify(&self.task_dir(idx), &notice)?;
         }
@@ -231,10 +231,11 @@ impl Attempt {
 
     /// Ends the tasks because the whole server ends: asked first, killed after a grace.
     pub(super) fn end(&mut self) {
-        let why = "the server is told to end everything";
+        let why = "the server is told to end everything".to_owned();
+        let reason = Reason { why, drained: None };
         let grace = Span::secs(limits::TASKS_END_GRACE.as_secs());
         let done = match self.is_live() {
-            true => self.notify(grace, why),
+            true => self.notify(grace, &reason),
             false => self.kill(),
         };
         self.kill_at = Some(Instant::now() + limits::TASKS_END_GRACE);

@@ -1,12 +1,14 @@
 //! A program in replicas on a slice of the control plane's: marks are evidence against the machines
-//! that the slice file gives its clusters (docs/jobs.md).
+//! that the slice file gives its clusters, and replicas of a machine that is drained lead no more
+//! (docs/jobs.md).
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::{env, fs};
 
-use selvedge_driver::mpirun::Mark;
+use selvedge_driver::mpirun::{Mark, Places};
+use selvedge_driver::task::NOTICE_VARIABLE;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -49,6 +51,14 @@ impl Slice {
         Some(&self.tasks[*cluster.get(usize::from(mark.set))?].machine)
     }
 
+    /// The machines of all clusters, and where it says that one is to go.
+    fn places(&self) -> Option<Places> {
+        let notice = env::var_os(NOTICE_VARIABLE)?.into();
+        let machine = |task: usize| self.tasks[task].machine.clone();
+        let clusters = self.clusters.iter().map(|it| it.map(machine)).collect();
+        Some(Places { clusters, notice })
+    }
+
     /// What the control plane is told of a mark.
     fn form(&self, mark: &Mark) -> Option<Value> {
         let mut form = as_json(mark);
@@ -69,6 +79,7 @@ pub(super) fn as_json(mark: &Mark) -> Value {
 pub(super) struct Evidence {
     thread: Option<JoinHandle<()>>,
     marks: Option<Sender<Mark>>,
+    places: Option<Places>,
 }
 
 impl Evidence {
@@ -77,15 +88,21 @@ impl Evidence {
         let Some(path) = env::var_os("SELVEDGE_SLICE_FILE") else { return Ok(Self::default()) };
         let Some(slice) = Slice::read(Path::new(&path))? else { return Ok(Self::default()) };
         let (sender, marks) = mpsc::channel();
+        let places = slice.places();
         // A program that runs right is not kept waiting by a server, and does not end with it.
         let globals = globals.clone();
         let thread = thread::spawn(move || tell(&slice, &marks, &globals));
-        Ok(Self { thread: Some(thread), marks: Some(sender) })
+        Ok(Self { thread: Some(thread), marks: Some(sender), places })
     }
 
     /// Where marks are to go; whoever has it lets go of it before [`Evidence::finish`].
     pub(super) fn marks(&mut self) -> Option<Sender<Mark>> {
         self.marks.take()
+    }
+
+    /// Where the replicas run.
+    pub(super) fn places(&mut self) -> Option<Places> {
+        self.places.take()
     }
 
     /// Waits until all that was found has been told.
