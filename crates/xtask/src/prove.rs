@@ -7,6 +7,8 @@ mod stmr_cost;
 
 mod stmr_flips;
 
+mod stmr_hosts;
+
 mod stmr_kills;
 
 mod stmr_mpi4py;
@@ -68,6 +70,12 @@ pub const PROOFS: &[Proof] = &[
         what: "an MPI program in replicas ends right when one is killed -9 at any call or between \
                calls, or two of different sets (--runs, --seed)",
         run: stmr_kills::prove,
+    },
+    Proof {
+        name: "stmr-hosts",
+        what: "an MPI program in replicas ends right when a host is lost whole, daemon and all \
+               (--runs, --seed)",
+        run: stmr_hosts::prove,
     },
     Proof {
         name: "stmr-flips",
