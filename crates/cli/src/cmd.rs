@@ -23,6 +23,7 @@ mod fault;
 mod job;
 
 mod job_logs;
+mod job_orders;
 
 mod journal;
 

@@ -214,6 +214,32 @@ fn a_key_makes_a_repeated_submit_the_same_job() {
 }
 
 #[test]
+fn one_order_is_for_many_jobs_and_says_which_do_not_take_it() {
+    let up = Up::start();
+    up.text("cube drain cube7");
+    let ids = up.json("job submit --shape 16x16x16 --name a --array 40");
+    assert_eq!(ids["ids"].as_array().unwrap().len(), 40);
+    assert_eq!(up.text("job hold 0-9 12"), "hold: 11 jobs\n");
+    assert_eq!(up.json("job show 12")["held"], true);
+    assert_eq!(up.json("job release 12")["held"], false, "one is told of as ever");
+    let done = up.run("job cancel 38-47 3");
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("cancel: 3 jobs\nnot 40: "), "{text}");
+    assert_eq!(up.json("job list --state cancelled")["jobs"].as_array().unwrap().len(), 3);
+    let refused = up.refusal("job cancel 9-3");
+    assert!(refused.contains("upwards"), "{refused}");
+    // Only the owner's jobs are a user's to end.
+    let token = up.json("user add eve --role user")["token"].as_str().unwrap().to_owned();
+    std::fs::write(up.dir().join("eve"), token).unwrap();
+    let done = up.run("--token-file eve job cancel 0 1 --json");
+    assert!(done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((&answer["done"], done.status.code()), (&serde_json::json!([]), Some(1)));
+    assert_eq!(answer["refused"].as_array().unwrap().len(), 2, "{answer}");
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_a_reason_and_an_exit_status() {
     let up = Up::start();
     let (code, text) = up.refused("job submit --shape 8x9x8 --name a");

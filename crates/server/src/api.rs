@@ -10,6 +10,7 @@ pub(crate) mod body;
 pub(crate) mod guard;
 
 pub mod job;
+pub mod order;
 
 pub mod array;
 
@@ -86,7 +87,8 @@ fn routes() -> OpenApiRouter<House> {
         .routes(routes!(job::show))
         .routes(routes!(job::explain))
         .routes(routes!(job::logs))
-        .routes(routes!(job::order))
+        .routes(routes!(order::order))
+        .routes(routes!(order::order_many))
         .routes(routes!(hardware::pods))
         .routes(routes!(hardware::cubes))
         .routes(routes!(hardware::cube))

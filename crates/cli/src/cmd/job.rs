@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Globals;
-use crate::client::{Client, path_text};
+use crate::client::Client;
 use crate::cmd::job_logs;
+use crate::cmd::job_orders::{self, Ids};
 use crate::cmd::watch::{Watch, pause};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::table::{Cell, Table};
@@ -31,14 +32,14 @@ enum JobVerb {
     Show(Show),
     /// Why a job waits and what would free it, computed now.
     Explain(Id),
-    /// End a job, wherever it stands.
-    Cancel(Id),
-    /// Do not start a job until it is released.
-    Hold(Id),
-    /// Let a held job start again.
-    Release(Id),
-    /// Stop a job with notice and put it back into the queue.
-    Requeue(Id),
+    /// End jobs, wherever they stand.
+    Cancel(Ids),
+    /// Do not start jobs until they are released.
+    Hold(Ids),
+    /// Let held jobs start again.
+    Release(Ids),
+    /// Stop jobs with notice and put them back into the queue.
+    Requeue(Ids),
     /// What the tasks of a job wrote.
     Logs(job_logs::Logs),
     /// Wait until a job is over; exit 0 if it finished, 1 if not.
@@ -295,10 +296,10 @@ pub(crate) fn run(args: &Job, globals: &Globals) -> Outcome {
         JobVerb::List(args) => list(args, &client, globals),
         JobVerb::Show(args) => show(args, &client, globals),
         JobVerb::Explain(Id { id }) => explain(*id, &client, globals),
-        JobVerb::Cancel(Id { id }) => order(*id, "cancel", &client, globals),
-        JobVerb::Hold(Id { id }) => order(*id, "hold", &client, globals),
-        JobVerb::Release(Id { id }) => order(*id, "release", &client, globals),
-        JobVerb::Requeue(Id { id }) => order(*id, "requeue", &client, globals),
+        JobVerb::Cancel(args) => job_orders::run(args, "cancel", &client, globals),
+        JobVerb::Hold(args) => job_orders::run(args, "hold", &client, globals),
+        JobVerb::Release(args) => job_orders::run(args, "release", &client, globals),
+        JobVerb::Requeue(args) => job_orders::run(args, "requeue", &client, globals),
         JobVerb::Logs(args) => job_logs::run(args, &client, globals),
         JobVerb::Wait(args) => wait(args, &client, globals),
     }
@@ -643,18 +644,6 @@ fn folded(steps: &[Step]) -> Vec<String> {
     lines.collect()
 }
 
-fn order(id: u32, order: &str, client: &Client, globals: &Globals) -> Outcome {
-    let path = format!("/v1/jobs/{id}/{}", path_text(order));
-    let text = client.post_text(&path, &serde_json::json!({}))?;
-    if globals.json {
-        render::print_raw(&text)?;
-        return Ok(Answer::Yes);
-    }
-    let job: JobRow = client.read(&path, &text)?;
-    render::print(&format!("job {} {}: {}\n", job.id, job.name, state_word(&job)))?;
-    Ok(Answer::Yes)
-}
-
 /// Between two questions of `job wait`.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
@@ -719,7 +708,7 @@ impl JobState {
 }
 
 /// `starting: training`, `failed: limit`, `queued: held`.
-fn state_word(job: &JobRow) -> String {
+pub(super) fn state_word(job: &JobRow) -> String {
     let word = job.state.word();
     match (&job.stage, &job.why) {
         (Some(stage), _) => format!("{word}: {stage}"),

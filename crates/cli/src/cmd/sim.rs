@@ -279,7 +279,7 @@ fn scenario_of(args: &Sim) -> Outcome<Scenario> {
     Ok(scenario)
 }
 
-/// The load of a mix unless told otherwise: that of the first study.
+/// The load of a mix unless told otherwise: that of docs/study.md's first table.
 const LOAD: Ppm = Ppm::new(850_000);
 
 fn jobs_of(args: &Sim) -> Outcome<Option<JobsFrom>> {

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use selvedge_collective::bound;
 use selvedge_control::core::Accepted;
-use selvedge_control::input::{Ask, JobOrder, Task, TaskExit};
+use selvedge_control::input::{Ask, Task, TaskExit};
 use selvedge_control::state::{Job, JobState};
 use selvedge_driver::task::output;
 use selvedge_family::graph::Graph;
@@ -533,36 +533,6 @@ pub(crate) async fn explain(
     Ok(Answer(view))
 }
 
-/// Changes its fate: `cancel`, `hold`, `release` or `requeue`.
-#[utoipa::path(post, path = "/v1/jobs/{id}/{order}", tag = "jobs",
-    params(("id" = String, Path), ("order" = String, Path)),
-    responses((status = 200, body = JobView), (status = "default", body = ErrorBody)))]
-pub(crate) async fn order(
-    State(house): State<House>,
-    Path((id, order)): Path<(String, String)>,
-    by: By,
-    Json(_): Json<Empty>,
-) -> Result<Answer<JobView>, ApiError> {
-    let job = id_of(&id)?;
-    let order = match order.as_str() {
-        "cancel" => JobOrder::Cancel,
-        "hold" => JobOrder::Hold,
-        "release" => JobOrder::Release,
-        "requeue" => JobOrder::Requeue,
-        other => {
-            return Err(ApiError::no_such("order", other)
-                .hint("jobs take cancel, hold, release and requeue"));
-        }
-    };
-    // A job's owner never changes, so that looking first is soon enough.
-    let owner = house.look(move |shell| find(shell, job).map(|it| it.spec.owner.clone()));
-    by.may_change_job_of(&owner.await??)?;
-    let what = Ask::Job { job, order };
-    let job =
-        house.ask(by, what, move |shell, _| view(shell, job, &shell.core().state().jobs[job]));
-    job.await.map(Answer)
-}
-
 /// A body that says nothing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -678,7 +648,7 @@ fn later(moment: Moment, shell: &Shell) -> Option<Moment> {
     (shell.core().state().now < moment).then_some(moment)
 }
 
-fn id_of(text: &str) -> Result<JobId, ApiError> {
+pub(super) fn id_of(text: &str) -> Result<JobId, ApiError> {
     words::job_named(text).ok_or_else(|| {
         ApiError::bad(format!("{text:?} is no job's number")).hint("a job goes by its number")
     })

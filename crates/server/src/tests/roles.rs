@@ -95,8 +95,12 @@ async fn a_user_changes_ones_own_jobs_alone() {
     let cancel = |job: u64| format!("/v1/jobs/{job}/cancel");
     assert_eq!(stand.as_user(Some(&ada), "POST", &cancel(own), &json!({})).await.0, 200);
     assert_eq!(stand.as_user(Some(&ada), "POST", &cancel(77), &json!({})).await.0, 404);
+    let many = json!({ "order": "cancel", "ids": [others, 77] });
+    let (status, answer) = stand.as_user(Some(&ada), "POST", "/v1/orders", &many).await;
+    assert_eq!((status, &answer["done"]), (200, &json!([])), "{answer}");
     for (method, path) in stand.changes().await {
-        let own = ["/v1/jobs", "/v1/jobs/0/hold", "/v1/keys"].contains(&path.as_str());
+        let own = ["/v1/jobs", "/v1/jobs/0/hold", "/v1/orders", "/v1/keys"];
+        let own = own.contains(&path.as_str());
         if !own {
             let (status, answer) = stand.as_user(Some(&ada), &method, &path, &json!({})).await;
             assert_eq!(status, 403, "{method} {path}: {answer}");
