@@ -211,6 +211,14 @@ fn a_key_makes_a_repeated_submit_the_same_job() {
     let submit = "job submit --shape 4x4x4 --name a --key once";
     assert_eq!(up.json(submit)["id"], up.json(submit)["id"]);
     assert_eq!(up.json("job list")["jobs"].as_array().unwrap().len(), 1);
+    // So does an array's, for the same array alone.
+    let array = "job submit --shape 4x4x4 --array 2 --name b --key many";
+    assert_eq!(up.json(array)["ids"], up.json(array)["ids"]);
+    for other in ["--shape 4x4x8 --array 2", "--shape 4x4x8 --array 3"] {
+        let (code, text) = up.refused(&*format!("job submit {other} --name b --key many"));
+        assert!(code == 1 && text.contains("this key was used for job"), "{code} {text}");
+    }
+    assert_eq!(up.json("job list")["jobs"].as_array().unwrap().len(), 3);
 }
 
 #[test]

@@ -268,6 +268,7 @@ fn a_task_whose_heart_stops_has_a_case_and_is_ended() {
     assert!(first.starts_with("hangs\n[selvedge: its heartbeat was not touched"), "{first}");
     let cases = up.json(&["repair", "list"]);
     assert_eq!(cases["cases"][0]["symptom"], "task_hung", "{cases}");
+    assert_eq!(cases["cases"][0]["evidence"][0]["words"], format!("of job{id}"), "{cases}");
 }
 
 /// One that saves what it has and leaves in order when it is asked to has not done its work.
@@ -282,6 +283,12 @@ fn a_task_that_hung_has_failed_however_well_it_ends() {
     assert!(why.starts_with("task ") && why.contains(" hung: "), "{job}");
     assert_eq!(job["n_failed"], 1, "{job}");
     assert!(job["tasks"].as_array().unwrap().iter().all(|it| it["exit"] == 0), "{job}");
+    // Both stood still: one machine has a case, and none is taken out.
+    let cases = up.json(&["repair", "list"]);
+    assert_eq!(cases["cases"].as_array().unwrap().len(), 1, "{cases}");
+    assert_eq!(cases["cases"][0]["state"], "observed", "{cases}");
+    let cubes = up.json(&["cube", "show"])["cubes"].as_array().unwrap().clone();
+    assert!(cubes.iter().all(|it| it["chips_out"] == 0), "{cubes:?}");
 }
 
 #[test]
@@ -329,6 +336,19 @@ fn a_task_that_stops_its_supervisor_is_ended_with_it() {
     up.until_state(&id, "cancelled");
     assert!(!lives(&supervisor));
     assert_eq!(up.json(&["status"])["speed"], 60.0);
+}
+
+/// What is kept of a task is its own account's: it can be removed, and was there all the same.
+#[test]
+fn a_task_that_removes_what_is_kept_of_it_is_lost_and_begins_again() {
+    let up = Up::start();
+    let id = up.script(
+        "[ $SELVEDGE_ATTEMPT = 1 ] && rm -rf $(dirname $SELVEDGE_SLICE_FILE)
+         [ $SELVEDGE_ATTEMPT = 2 ] && sleep 1 && rm -f $(dirname $SELVEDGE_SLICE_FILE)/0/*
+         exit 0",
+    );
+    let job = up.until_state(&id, "finished");
+    assert_eq!((&job["attempt"], &job["n_failed"]), (&3.into(), &0.into()), "{job}");
 }
 
 /// What whoever started the server had open is not for tasks.

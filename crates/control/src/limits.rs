@@ -12,9 +12,9 @@ pub const TASKS_MAX: u32 = 256;
 /// did not fit are not counted.
 pub const BACKFILL_DEPTH: usize = 256;
 
-/// Of so many jobs from the front of the queue on it is worked out what each of them does, so that
-/// one of them, or one behind them, learns why it waits and until when.
-pub const EXPLAINED_MAX: usize = 2048;
+/// So many rows of the queue, busy jobs and parts are looked at to find out why a job waits, or
+/// until when; a question that takes more is given up.  Some seconds of processor time.
+pub const EFFORT_MAX: u64 = 200_000_000;
 
 /// Evidence kept with a case; what comes later is counted only.
 pub const EVIDENCE_MAX: usize = 16;

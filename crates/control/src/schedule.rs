@@ -13,6 +13,7 @@
 //! promise, O(queue) to see who need not be asked for.
 
 pub mod defragment;
+mod effort;
 pub mod explain;
 pub mod line;
 pub mod preempt;

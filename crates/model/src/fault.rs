@@ -79,7 +79,7 @@ pub enum Symptom {
     Planned,
     /// Nothing: a person gave it back, and it is requalified first.
     Returned,
-    /// A task on the machine has not said for long that it lives; the value is how long, in s.
+    /// A task on the machine has not said for long that it lives; the value is its job.
     TaskHung,
     /// The machine's topology file leads NCCL wrong; the value is the rule that found it.
     TopologyFaulty,

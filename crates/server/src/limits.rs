@@ -38,6 +38,9 @@ pub const REQUESTS_MAX: usize = 4096;
 /// Requests and device answers that one append to the journal may carry.
 pub const BATCH_MAX: usize = 1024;
 
+/// Questions about what would be that are thought about at once, each for some seconds at most.
+pub const QUESTIONS_MAX: usize = 2;
+
 /// Events that a reader who comes back can still be told.
 pub const EVENTS_KEPT: usize = 10_000;
 
@@ -170,6 +173,12 @@ pub const PLANT_ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// How long the plant's process may take to end when it is told to.
 pub const PLANT_END_MAX: Duration = Duration::from_secs(5);
+
+/// How often a server that starts says hello to a plant's process that is gone as it answers.
+pub const PLANT_GREETS_MAX: u32 = 5;
+
+/// How long it waits between two of them.
+pub const PLANT_GREET_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often a process that starts or ends is looked at.
 pub const PLANT_LOOK_EVERY: Duration = Duration::from_millis(2);

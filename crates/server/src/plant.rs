@@ -32,6 +32,7 @@ use selvedge_model::id::{PartId, PortId};
 use selvedge_model::unit::{CentiDb, Moment};
 use selvedge_sim::fault::{Fault, FaultKind};
 
+use crate::api::error::chain;
 use crate::limits;
 use crate::shell::Request;
 use link::{Errand, Host};
@@ -97,13 +98,25 @@ impl Opened {
     pub(crate) fn open(data: &Path, hello: &Hello) -> Result<Self, LinkError> {
         let was_there = link::serving(&data.join(PLANT_DIR)).is_some();
         let mut host = Host::new(data);
-        match link::greet(&mut host, hello) {
-            Ok((line, welcome)) => Ok(Self { host, line, was_there, welcome }),
-            Err(error) => {
-                if !was_there {
-                    link::end(&mut host, None);
+        let mut n_tries = 0;
+        loop {
+            n_tries += 1;
+            match link::greet(&mut host, hello) {
+                Ok((line, welcome)) => return Ok(Self { host, line, was_there, welcome }),
+                // One that dies just now may still take the line: there is another, or none.
+                Err(error) if error.is_cut() && n_tries < limits::PLANT_GREETS_MAX => {
+                    tracing::info!(
+                        error = chain(&error),
+                        "the plant's process is looked for again"
+                    );
+                    std::thread::sleep(limits::PLANT_GREET_AGAIN);
                 }
-                Err(error)
+                Err(error) => {
+                    if !was_there {
+                        link::end(&mut host, None);
+                    }
+                    return Err(error);
+                }
             }
         }
     }
@@ -341,4 +354,39 @@ pub fn end_left(data: &Path) -> Option<Process> {
     let process = left_in(data)?;
     link::end(&mut Host::new(data), None);
     Some(process)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::net::UnixListener;
+
+    use selvedge_driver::files;
+    use selvedge_sim::device::Dials;
+    use selvedge_sim::fault::Rates;
+
+    use super::*;
+
+    /// Its socket still takes a line, and then there is nobody.
+    #[test]
+    fn a_plant_that_dies_as_it_answers_is_looked_for_again() {
+        let data = tempfile::tempdir().unwrap();
+        let dir = data.path().join(PLANT_DIR);
+        files::own_dir(&dir).unwrap();
+        let process = dir.join(simulated::PROCESS_FILE);
+        fs::write(&process, serde_json::to_vec(&Process::here().unwrap()).unwrap()).unwrap();
+        let dying = UnixListener::bind(dir.join("socket")).unwrap();
+        let death = std::thread::spawn(move || {
+            let (line, _) = dying.accept().unwrap();
+            fs::remove_file(process).unwrap();
+            drop((line, dying));
+        });
+        let plants = vec![selvedge_sim::scenario::pods(1, 1)];
+        let nature = Nature { seed: 1, rates: Rates::NONE, dials: Dials::QUIET };
+        let hello = hello(plants, Moment::START, Some(&nature), Told::default());
+        let opened = Opened::open(data.path(), &hello).unwrap();
+        death.join().unwrap();
+        let Opened { mut host, line, .. } = opened;
+        link::end(&mut host, Some(line));
+    }
 }

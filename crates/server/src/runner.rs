@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use selvedge_control::input::{Answer, Exit, Input};
 use selvedge_control::note::StopWhy;
 use selvedge_control::state::{Job, JobState};
+use selvedge_driver::process::Process;
 use selvedge_driver::{task, tree};
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::JobId;
@@ -45,9 +46,9 @@ pub(crate) struct Launch {
     pub(crate) submitted_ns: u64,
     pub(crate) program: Program,
     pub(crate) slice: Slice,
-    /// Whether all its tasks are known to have begun: one of which nothing is left then is lost,
-    /// as in a data directory that was brought back from a backup, and not begun again unasked.
-    pub(crate) has_begun: bool,
+    /// Its tasks, if all are known to have begun: one of which nothing is left then is lost, as in
+    /// a data directory that was brought back from a backup, and not begun again unasked.
+    pub(crate) begun: Option<Vec<Process>>,
 }
 
 #[derive(Debug)]
@@ -248,7 +249,7 @@ impl Watchman {
 
     fn start(&mut self, key: Key, launch: &Launch) -> Result<(), attempt::AttemptError> {
         let dir = attempt_dir(&self.dir, key);
-        if launch.has_begun && !self.live.contains_key(&key) && !Attempt::is_kept(&dir) {
+        if launch.begun.is_some() && !self.live.contains_key(&key) && !Attempt::is_kept(&dir) {
             let (job, attempt) = key;
             let exit = Exit::Lost;
             (self.say)(Input::Answer(Answer::Stopped { job, attempt, exit, kept: 0 }));

@@ -25,10 +25,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use selvedge_control::commit::{Commit, Record, Said};
 use selvedge_control::core::{Accepted, Core, Refused, VERSION};
-use selvedge_control::input::{Ask, Input};
+use selvedge_control::input::{Ask, Input, Task};
 use selvedge_control::note::Note;
 use selvedge_control::output::{Command, Output};
 use selvedge_control::state::JobState;
+use selvedge_driver::process::Process;
 use selvedge_driver::store::{Row, Snapshot, StoreError};
 use selvedge_model::unit::Moment;
 use selvedge_sim::fault::FaultSpec;
@@ -558,7 +559,10 @@ impl Shell {
                     submitted_ns: known.submitted.as_nanos(),
                     program: program.clone(),
                     slice: slice::of(core, job, place),
-                    has_begun: matches!(known.state, JobState::Running { .. }),
+                    begun: match known.state {
+                        JobState::Running { .. } => Some(known.tasks.iter().map(process).collect()),
+                        _ => None,
+                    },
                 };
                 runner.start((job, attempt), launch);
             }
@@ -761,6 +765,10 @@ struct Round {
     asks: Vec<(Input, Option<String>, Then)>,
     tampers: Vec<(Tamper, Then)>,
     looks: Vec<Look>,
+}
+
+fn process(task: &Task) -> Process {
+    Process { pid: task.pid, started: task.began }
 }
 
 fn row(record: &Record) -> Row {

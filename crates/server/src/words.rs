@@ -14,8 +14,20 @@ use selvedge_model::unit::{Moment, Span};
 pub(crate) fn counted(n: impl Into<u64>, what: &str) -> String {
     match n.into() {
         1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
+        n => format!("{} {what}s", grouped(n)),
     }
+}
+
+/// `1,234`.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let first = match digits.len() % 3 {
+        0 => 3,
+        n => n,
+    };
+    let (head, tail) = digits.split_at(first.min(digits.len()));
+    let tail = tail.as_bytes().chunks(3).map(|it| format!(",{}", String::from_utf8_lossy(it)));
+    tail.fold(head.to_owned(), |all, it| all + &it)
 }
 
 /// A level's word.
@@ -424,10 +436,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn large_numbers_are_grouped() {
+        let said: Vec<String> = [1, 12, 123, 1_234, 12_345, 123_456, 1_234_567]
+            .map(|it: u64| counted(it, "job"))
+            .into();
+        let wanted = "1 job|12 jobs|123 jobs|1,234 jobs|12,345 jobs|123,456 jobs|1,234,567 jobs";
+        assert_eq!(said.join("|"), wanted);
+    }
+
+    #[test]
     fn a_rule_says_what_one_is_and_how_many_are_worse() {
         let said = |symptom| rule(health::rule_of(symptom));
         assert_eq!(said(Symptom::MachineDown), "machine down is fatal");
-        assert_eq!(said(Symptom::TaskHung), "task hung is degraded; 2 within 1d are critical");
+        assert_eq!(said(Symptom::TaskHung), "task hung is transient; 2 within 1d are degraded");
         assert_eq!(said(Symptom::TopologyDoubtful), "topology doubtful is transient");
     }
 }

@@ -263,7 +263,7 @@ struct Explained {
     summary: String,
     n_ahead: u64,
     #[serde(default)]
-    n_unseen: u64,
+    is_too_long: bool,
     room: Vec<Room>,
     need: Option<String>,
     bounds: Option<String>,
@@ -615,10 +615,7 @@ fn explanation_page(id: u32, explained: &Explained) -> String {
     }
     facts.add("left alone", forecast.text());
     match &explained.steps {
-        None if explained.n_unseen != 0 => {
-            let unseen = number::counted(explained.n_unseen, "job");
-            facts.add("to start now", format!("not worked out: {unseen} before it not looked at"));
-        }
+        None if explained.is_too_long => facts.add("to start now", "not worked out"),
         None => facts.add("to start now", "nothing that can be done is enough"),
         Some(steps) => {
             facts.add_list("it starts once all of this is done", folded(steps));

@@ -115,7 +115,10 @@ pub(crate) fn run(args: &Up, globals: &Globals) -> Outcome {
     tell(&running, &data, speed, globals)?;
     tell_systemd();
     let url = running.url().to_owned();
-    runtime.block_on(running.ended())?;
+    let ended = runtime.block_on(running.ended());
+    // Nobody waits for what is still being thought about.
+    runtime.shutdown_background();
+    ended?;
     let left = selvedge_server::plant::left_in(&data);
     let left = left.map_or_else(String::new, |it| {
         format!("; process {} keeps the plant for the next one", it.pid)

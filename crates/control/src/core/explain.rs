@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use selvedge_family::torus::shape::ShapeError;
 use selvedge_model::fault::Target;
 use selvedge_model::id::{JobId, PartId};
@@ -14,15 +12,14 @@ use selvedge_model::unit::{Moment, Span};
 
 use crate::core::{Core, Refused, fabric_of};
 use crate::family;
-use crate::limits;
 use crate::note::{CaseState, Owner};
 use crate::schedule::Waiting;
-use crate::schedule::explain::{self, Forecast, Never, Outages, Step};
+use crate::schedule::explain::{self, Forecast, Never, Outages, Step, TooLong};
 use crate::schedule::promise::Promise;
 use crate::state::{Drain, Job, JobState, State, Timer};
 
 /// Why a job is where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// Which.
     pub job: JobId,
@@ -32,15 +29,13 @@ pub struct Explanation {
     pub n_ahead: usize,
     /// What it needs, in parts or seats.
     pub need: Need,
-    /// How many of those were not looked at, as they stand too far behind the front.
-    pub n_unseen: usize,
     /// For each pool that could serve it, how many whole parts are free and sound (on a grid
     /// also beside a dead cable), and how many
     /// there are.
     pub room: Vec<(String, usize, usize)>,
-    /// What all together would let it start now; each is needed.  None if it does not wait, if
-    /// nothing of this would be enough, or if some before it were not looked at.
-    pub steps: Option<Vec<Step>>,
+    /// What all together would let it start now; each is needed.  None if it does not wait, or
+    /// if nothing of this would be enough.
+    pub steps: Result<Option<Vec<Step>>, TooLong>,
     /// When it starts by the limits if nothing is done.
     pub forecast: Option<Forecast>,
     /// What it was promised, if it is the head of the queue.
@@ -66,10 +61,9 @@ impl Core {
             job,
             state: known.state.word().to_owned(),
             n_ahead: self.n_ahead(job),
-            n_unseen: 0,
             need,
             room,
-            steps: None,
+            steps: Ok(None),
             forecast: None,
             promise: self
                 .head
@@ -78,7 +72,6 @@ impl Core {
                 .and_then(|it| it.promise.clone()),
         };
         if let JobState::Queued { .. } = known.state {
-            explanation.n_unseen = self.n_unseen(job);
             explanation.steps = self.steps_for(job);
             explanation.forecast = Some(self.forecast_of(job));
         } else {
@@ -203,14 +196,14 @@ impl Core {
         // Nobody knows when it is released, and what then would be is no more than a guess.
         let release = Step::Release { job };
         match self.forecast_of_free(job) {
-            Forecast::Now { .. } | Forecast::At { .. } | Forecast::After { .. } => {
+            Forecast::Now { .. } | Forecast::At { .. } => {
                 Forecast::Unknown { steps: vec![release] }
             }
             Forecast::Unknown { mut steps } => {
                 steps.insert(0, release);
                 Forecast::Unknown { steps }
             }
-            never @ Forecast::Never { .. } => never,
+            other @ (Forecast::Never { .. } | Forecast::TooLong) => other,
         }
     }
 
@@ -221,19 +214,7 @@ impl Core {
         let queue = self.queue_with((!comes).then_some(job));
         let outages = self.outages();
         let busy = self.busy_rows();
-        let forecast =
-            self.with_view(&busy, |view| explain::forecast(view, &queue, job, &outages, &coming));
-        match (forecast, self.n_unseen(job)) {
-            (forecast, 0) => forecast,
-            (Forecast::Now { .. }, n_unseen) => Forecast::After { at: self.state.now, n_unseen },
-            (Forecast::At { at, .. }, n_unseen) => Forecast::After { at, n_unseen },
-            (forecast, _) => forecast,
-        }
-    }
-
-    /// How many of those who stand before `job` are too far behind to be looked at.
-    fn n_unseen(&self, job: JobId) -> usize {
-        self.n_ahead(job).saturating_sub(limits::EXPLAINED_MAX)
+        self.with_view(&busy, |view| explain::forecast(view, &queue, job, &outages, &coming))
     }
 
     /// How many stand, or would stand, before `job`.
@@ -269,11 +250,11 @@ impl Core {
         Outages { returning, ..Outages::of(&self.fabric, targets.iter()) }
     }
 
-    /// The first that wait, with `job` in its place, also if it is held or waits for a spare on
-    /// its parts; behind them if it stands further back.
+    /// All that wait, with `job` in its place, also if it is held or waits for a spare on its
+    /// parts.
     fn queue_with(&self, job: Option<JobId>) -> Vec<Waiting<'_>> {
-        let first = self.state.queue.iter().take(limits::EXPLAINED_MAX);
-        let mut queue: Vec<Waiting<'_>> = first.map(|(_, job)| self.waiting(*job)).collect();
+        let all = self.state.queue.iter();
+        let mut queue: Vec<Waiting<'_>> = all.map(|(_, job)| self.waiting(*job)).collect();
         if let Some(job) = job
             && !queue.iter().any(|it| it.job == job)
         {
@@ -283,9 +264,9 @@ impl Core {
         queue
     }
 
-    fn steps_for(&self, job: JobId) -> Option<Vec<Step>> {
+    fn steps_for(&self, job: JobId) -> Result<Option<Vec<Step>>, TooLong> {
         let JobState::Queued { not_before, held, .. } = self.state.jobs[job].state else {
-            return None;
+            return Ok(None);
         };
         let mut itself: Vec<Step> = Vec::new();
         if held {
@@ -293,9 +274,6 @@ impl Core {
         }
         if self.state.now < not_before {
             itself.push(Step::Wait { until: not_before });
-        }
-        if self.n_unseen(job) != 0 {
-            return None;
         }
         let queue = self.queue_with(Some(job));
         let busy = self.busy_rows();
@@ -316,6 +294,7 @@ impl Core {
         candidates.extend(others.iter().chain(&alone).map(|&target| Step::Return { target }));
         let steps =
             self.with_view(&busy, |view| explain::steps(view, &queue, job, &outages, &candidates))?;
+        let Some(steps) = steps else { return Ok(None) };
         let waits = |step: &Step| match step {
             Step::Return { target } => returning.get(target).copied(),
             _ => None,
@@ -324,7 +303,7 @@ impl Core {
             itself.push(Step::Wait { until });
         }
         itself.extend(steps.into_iter().filter(|it| waits(it).is_none()));
-        Some(itself)
+        Ok(Some(itself))
     }
 
     /// When a target that nobody holds back is in use again, at the latest: it is being verified,

@@ -15,6 +15,7 @@ use selvedge_model::unit::Moment;
 
 use crate::capacity;
 use crate::limits;
+use crate::schedule::effort::Effort;
 use crate::schedule::suppose::Supposed;
 use crate::schedule::{self, View, Waiting};
 use crate::state::PartState;
@@ -68,6 +69,10 @@ impl Outages {
     }
 }
 
+/// It would take too long to find out ([`limits::EFFORT_MAX`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
 /// The steps that together let `job`, which stands in the `queue`, start, in the order in
 /// which they are done; none of them can be left out.  `None` if not even all of them are enough:
 /// then the plant itself must change.
@@ -76,31 +81,19 @@ impl Outages {
 /// fails by itself until the last step is done.
 ///
 /// Complexity: O(n log n) passes of the planner for n candidates.
+///
+/// # Errors
+/// [`TooLong`].
 pub fn steps(
     view: &View<'_>,
     queue: &[Waiting<'_>],
     job: JobId,
     outages: &Outages,
     candidates: &[Step],
-) -> Option<Vec<Step>> {
-    let case = Case { view, queue, job, outages };
-    let mut needed = fewest(candidates.to_vec(), |done| case.starts_by(done).is_ok())?;
-    sort(&mut needed, queue);
-    // What is freed first may be taken by others before the last step is done: they are held.
-    for round in 0.. {
-        let Err(others) = case.starts_in_order(&needed) else { break };
-        let everybody = || queue.iter().map(|it| it.job).filter(|it| *it != job).collect();
-        let others: BTreeSet<JobId> = if round < ROUNDS_MAX { others } else { everybody() };
-        let more = others.into_iter().map(|job| Step::Hold { job });
-        let n_before = needed.len();
-        let all: BTreeSet<Step> = needed.into_iter().chain(more).collect();
-        needed = all.into_iter().collect();
-        sort(&mut needed, queue);
-        if needed.len() == n_before {
-            return None;
-        }
-    }
-    fewest(needed, |done| case.starts_in_order(done).is_ok())
+) -> Result<Option<Vec<Step>>, TooLong> {
+    let effort = Effort::new(limits::EFFORT_MAX);
+    let steps = Case { view, queue, job, outages, effort: &effort }.steps(candidates);
+    if effort.is_spent() { Err(TooLong) } else { Ok(steps) }
 }
 
 /// In the order in which they are best done.  Those who wait are held from the back of the queue:
@@ -164,12 +157,34 @@ struct Case<'a, 'v> {
     queue: &'a [Waiting<'v>],
     job: JobId,
     outages: &'a Outages,
+    effort: &'a Effort,
 }
 
 impl Case<'_, '_> {
+    fn steps(&self, candidates: &[Step]) -> Option<Vec<Step>> {
+        let mut needed = fewest(candidates.to_vec(), |done| self.starts_by(done).is_ok())?;
+        sort(&mut needed, self.queue);
+        // What is freed first may be taken by others before the last step is done: they are held.
+        for round in 0.. {
+            let Err(others) = self.starts_in_order(&needed) else { break };
+            let everybody =
+                || self.queue.iter().map(|it| it.job).filter(|it| *it != self.job).collect();
+            let others: BTreeSet<JobId> = if round < ROUNDS_MAX { others } else { everybody() };
+            let more = others.into_iter().map(|job| Step::Hold { job });
+            let n_before = needed.len();
+            let all: BTreeSet<Step> = needed.into_iter().chain(more).collect();
+            needed = all.into_iter().collect();
+            sort(&mut needed, self.queue);
+            if needed.len() == n_before {
+                return None;
+            }
+        }
+        fewest(needed, |done| self.starts_in_order(done).is_ok())
+    }
+
     /// Whether the job starts once all of `done` is done; else who started instead.
     fn starts_by(&self, done: &[Step]) -> Result<(), BTreeSet<JobId>> {
-        let mut then = Supposed::new(self.view, self.queue, self.outages);
+        let mut then = Supposed::new(self.view, self.queue, self.outages, self.effort);
         let mut back = Vec::new();
         for step in done {
             match step {
@@ -186,7 +201,7 @@ impl Case<'_, '_> {
     /// Whether the job starts if the steps are done one after the other, each with all that
     /// follows from it; else who started instead.
     fn starts_in_order(&self, steps: &[Step]) -> Result<(), BTreeSet<JobId>> {
-        let mut then = Supposed::new(self.view, self.queue, self.outages);
+        let mut then = Supposed::new(self.view, self.queue, self.outages, self.effort);
         if then.settle(self.job) {
             return Ok(());
         }
@@ -210,6 +225,79 @@ impl Case<'_, '_> {
         }
         Err(then.started.into_iter().collect())
     }
+
+    /// When the job starts, if nothing is done.
+    fn forecast(&self, coming: &[(Moment, Waiting<'_>)]) -> Forecast {
+        if let Some(played) = self.play(coming, &[]) {
+            return Forecast::At { at: played.at, after: played.after, preempts: played.preempts };
+        }
+        let played = |done: &[Step]| self.play(coming, done);
+        let mut steps = endless(self.view, self.queue, self.job, coming);
+        let stays_out = |it: &&Target| !self.outages.returning.contains_key(*it);
+        let out = self.outages.out.keys().filter(stays_out);
+        steps.extend(out.map(|&target| Step::Return { target }));
+        let mut found = played(&steps);
+        if found.is_none() {
+            let others = self.queue.iter().chain(coming.iter().map(|it| &it.1)).map(|it| it.job);
+            let holds = others.filter(|it| *it != self.job).map(|job| Step::Hold { job });
+            // Others are held last: who is to leave the queue is asked only where nothing else helps.
+            steps.splice(0..0, holds);
+            found = played(&steps);
+        }
+        let Some(found) = found else { return Forecast::Never { why: Never::NoRoom } };
+        // Who had not to end is not waited for; the rest is tried one by one.
+        steps.retain(|step| {
+            let Step::End { job } = step else { return true };
+            found.ended.contains(job)
+        });
+        if steps.len() <= limits::FORECAST_STEPS_MAX
+            && let Some(fewer) = fewest(steps.clone(), |done| played(done).is_some())
+        {
+            steps = fewer;
+        }
+        Forecast::Unknown { steps }
+    }
+
+    /// How `job` starts if everything takes as long as it may and `done` is done: what is to return and
+    /// who is to be held at once, who is to end when nothing else is left to come.
+    fn play(&self, coming: &[(Moment, Waiting<'_>)], done: &[Step]) -> Option<Played> {
+        let mut then =
+            Supposed::at_latest(self.view, self.queue, self.outages, self.effort, coming);
+        // One that waits for a spare goes on with the parts that it has.
+        then.end(self.job);
+        let mut ends = BTreeSet::new();
+        let mut back = Vec::new();
+        for step in done {
+            match *step {
+                Step::Hold { job } => then.hold(job),
+                Step::Return { target } => back.push(target),
+                Step::End { job } => drop(ends.insert(job)),
+                Step::Release { .. } | Step::Wait { .. } => (),
+            }
+        }
+        then.bring_back(back);
+        let (mut ended, mut after) = (BTreeSet::new(), Vec::new());
+        loop {
+            if self.effort.is_spent() {
+                return None;
+            }
+            if then.settle(self.job) {
+                return Some(Played { at: then.now, after, preempts: false, ended });
+            }
+            if self.view.means.preempt && then.stops_others_for(self.job) {
+                return Some(Played {
+                    at: then.now + self.view.stop_max,
+                    after,
+                    preempts: true,
+                    ended,
+                });
+            }
+            match then.next_event() {
+                Some(next) => after = then.go_on(next),
+                None => drop(ended.insert(then.end_one_of(&ends)?)),
+            }
+        }
+    }
 }
 
 /// When a job that came now would start.
@@ -232,13 +320,8 @@ pub enum Forecast {
         /// Whether others are then stopped for it.
         preempts: bool,
     },
-    /// Some time later than that: of those who stand before it only the first were looked at.
-    After {
-        /// When it would start without the others.
-        at: Moment,
-        /// How many others there are.
-        n_unseen: usize,
-    },
+    /// Nobody knows: it would take too long to find out.
+    TooLong,
     /// When this has happened, for which there is no time: jobs without a limit end, what is out of
     /// use is brought back, and those who stand before it and cannot start themselves are held.
     Unknown {
@@ -280,34 +363,9 @@ pub fn forecast(
     if let Some(start) = plan.starts.into_iter().find(|it| it.job == job) {
         return Forecast::Now { place: start.place };
     }
-    if let Some(played) = play(view, queue, job, outages, coming, &[]) {
-        return Forecast::At { at: played.at, after: played.after, preempts: played.preempts };
-    }
-    let played = |done: &[Step]| play(view, queue, job, outages, coming, done);
-    let mut steps = endless(view, queue, job, coming);
-    let stays_out = |it: &&Target| !outages.returning.contains_key(*it);
-    let out = outages.out.keys().filter(stays_out);
-    steps.extend(out.map(|&target| Step::Return { target }));
-    let mut found = played(&steps);
-    if found.is_none() {
-        let others = queue.iter().chain(coming.iter().map(|it| &it.1)).map(|it| it.job);
-        let holds = others.filter(|it| *it != job).map(|job| Step::Hold { job });
-        // Others are held last: who is to leave the queue is asked only where nothing else helps.
-        steps.splice(0..0, holds);
-        found = played(&steps);
-    }
-    let Some(found) = found else { return Forecast::Never { why: Never::NoRoom } };
-    // Who had not to end is not waited for; the rest is tried one by one.
-    steps.retain(|step| {
-        let Step::End { job } = step else { return true };
-        found.ended.contains(job)
-    });
-    if steps.len() <= limits::FORECAST_STEPS_MAX
-        && let Some(fewer) = fewest(steps.clone(), |done| played(done).is_some())
-    {
-        steps = fewer;
-    }
-    Forecast::Unknown { steps }
+    let effort = Effort::new(limits::EFFORT_MAX);
+    let forecast = Case { view, queue, job, outages, effort: &effort }.forecast(coming);
+    if effort.is_spent() { Forecast::TooLong } else { forecast }
 }
 
 /// Jobs before which nobody knows when they end.
@@ -335,41 +393,56 @@ struct Played {
     ended: BTreeSet<JobId>,
 }
 
-/// How `job` starts if everything takes as long as it may and `done` is done: what is to return and
-/// who is to be held at once, who is to end when nothing else is left to come.
-fn play(
-    view: &View<'_>,
-    queue: &[Waiting<'_>],
-    job: JobId,
-    outages: &Outages,
-    coming: &[(Moment, Waiting<'_>)],
-    done: &[Step],
-) -> Option<Played> {
-    let mut then = Supposed::at_latest(view, queue, outages, coming);
-    // One that waits for a spare goes on with the parts that it has.
-    then.end(job);
-    let mut ends = BTreeSet::new();
-    let mut back = Vec::new();
-    for step in done {
-        match *step {
-            Step::Hold { job } => then.hold(job),
-            Step::Return { target } => back.push(target),
-            Step::End { job } => drop(ends.insert(job)),
-            Step::Release { .. } | Step::Wait { .. } => (),
-        }
-    }
-    then.bring_back(back);
-    let (mut ended, mut after) = (BTreeSet::new(), Vec::new());
-    loop {
-        if then.settle(job) {
-            return Some(Played { at: then.now, after, preempts: false, ended });
-        }
-        if view.means.preempt && then.stops_others_for(job) {
-            return Some(Played { at: then.now + view.stop_max, after, preempts: true, ended });
-        }
-        match then.next_event() {
-            Some(next) => after = then.go_on(next),
-            None => drop(ended.insert(then.end_one_of(&ends)?)),
-        }
+#[cfg(test)]
+mod tests {
+    use selvedge_model::job::Demand;
+    use selvedge_model::table::IdVec;
+    use selvedge_model::unit::Span;
+
+    use super::*;
+    use crate::capacity::Layout;
+    use crate::family;
+    use crate::planted::Planted;
+    use crate::settings::Means;
+
+    #[test]
+    fn a_question_that_takes_more_than_it_may_is_given_up() {
+        let plant = "format = 1\nname = \"t\"\n[[pod]]\nfamily = \"tpuv4\"\ncubes = 2\n";
+        let fabric = crate::core::fabric_of(&[plant.to_owned()]).unwrap();
+        let layout = Layout::of(&fabric);
+        let mut parts: IdVec<PartId, PartState> = IdVec::new();
+        parts.grow(layout.seats.len(), PartState::default());
+        let view = View {
+            now: Moment::START,
+            fabric: &fabric,
+            layout: &layout,
+            parts: &parts,
+            doubted: &BTreeSet::new(),
+            busy: &[],
+            means: Means { backfill: true, preempt: true, defragment: true },
+            aging: Span::ZERO,
+            setup_max: Span::ZERO,
+            stop_max: Span::ZERO,
+            window: None,
+            current: &|_, _| None,
+            planted: Planted::NONE,
+        };
+        let (demand, need) = family::need(&Demand::Shape("4x4x8".to_owned())).unwrap();
+        let id = JobId::new;
+        let job = |it| Waiting::new(id(it), &demand, &need, Some(Span::hours(1)));
+        let queue: Vec<Waiting<'_>> = (0..40).map(job).collect();
+        let outages = Outages::default();
+        let holds: Vec<Step> = (0..39).map(|it| Step::Hold { job: id(it) }).collect();
+        let found = |n: u64| {
+            let effort = Effort::new(n);
+            let (view, queue, outages) = (&view, &queue, &outages);
+            let case = Case { view, queue, job: id(39), outages, effort: &effort };
+            (case.steps(&holds), case.forecast(&[]), effort.is_spent())
+        };
+        let (_, forecast, is_spent) = found(limits::EFFORT_MAX);
+        assert!(matches!(forecast, Forecast::At { .. }), "{forecast:?}");
+        assert!(!is_spent);
+        let (_, _, is_spent) = found(1_000);
+        assert!(is_spent);
     }
 }

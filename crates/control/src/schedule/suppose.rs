@@ -12,6 +12,7 @@ use selvedge_model::table::IdVec;
 use selvedge_model::unit::{Moment, Span};
 
 use crate::limits::BACKFILL_DEPTH;
+use crate::schedule::effort::Effort;
 use crate::schedule::explain::{Outages, Step};
 use crate::schedule::{self, Busy, Plan, Report, View, Waiting};
 use crate::state::PartState;
@@ -25,6 +26,7 @@ pub(super) struct Supposed<'a> {
     /// What is held, and what is out.
     parts: IdVec<PartId, PartState>,
     outages: &'a Outages,
+    effort: &'a Effort,
     /// What of that has come back.
     back: BTreeSet<Target>,
     queue: Vec<Waiting<'a>>,
@@ -57,7 +59,13 @@ struct Held<'a> {
 
 impl<'a> Supposed<'a> {
     /// As it stands, where a job runs as soon as it is placed.
-    pub(super) fn new(view: &View<'a>, queue: &[Waiting<'a>], outages: &'a Outages) -> Self {
+    pub(super) fn new(
+        view: &View<'a>,
+        queue: &[Waiting<'a>],
+        outages: &'a Outages,
+        effort: &'a Effort,
+    ) -> Self {
+        effort.spend(queue.len() + view.busy.len() + view.parts.len());
         let held = |it: &Busy<'a>| Held {
             row: Waiting {
                 job: it.job,
@@ -81,6 +89,7 @@ impl<'a> Supposed<'a> {
             now: view.now,
             parts: view.parts.clone(),
             outages,
+            effort,
             back: BTreeSet::new(),
             queue: queue.to_vec(),
             held: BTreeSet::new(),
@@ -101,11 +110,17 @@ impl<'a> Supposed<'a> {
         view: &View<'a>,
         queue: &[Waiting<'a>],
         outages: &'a Outages,
+        effort: &'a Effort,
         coming: &[(Moment, Waiting<'a>)],
     ) -> Self {
         let mut coming = coming.to_vec();
         coming.sort_by_key(|(at, row)| std::cmp::Reverse((*at, row.job)));
-        Self { preempts: false, setup: view.setup_max, coming, ..Self::new(view, queue, outages) }
+        Self {
+            preempts: false,
+            setup: view.setup_max,
+            coming,
+            ..Self::new(view, queue, outages, effort)
+        }
     }
 
     /// What was out of use is in use again.
@@ -233,7 +248,11 @@ impl<'a> Supposed<'a> {
         !is_head_held && (report.n_looked as usize) < BACKFILL_DEPTH
     }
 
+    /// What a pass says; nothing once the effort is spent.
     fn plan(&mut self) -> (Plan, Report) {
+        if self.effort.is_spent() {
+            return Default::default();
+        }
         if !self.held.is_empty() {
             let held = std::mem::take(&mut self.held);
             self.queue.retain(|it| !held.contains(&it.job));
@@ -257,7 +276,11 @@ impl<'a> Supposed<'a> {
             })
             .collect();
         let view = View { now: self.now, parts: &self.parts, busy: &busy, ..self.view };
-        schedule::plan(&view, &self.queue)
+        let (plan, report) = schedule::plan(&view, &self.queue);
+        // Who is asked for is looked for on all parts.
+        let n_asked = plan.starts.len() + report.n_looked as usize + 1;
+        self.effort.spend(self.queue.len() + busy.len() + n_asked * self.parts.len());
+        (plan, report)
     }
 
     fn adopt(&mut self, plan: Plan) {

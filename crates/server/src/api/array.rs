@@ -4,14 +4,16 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use selvedge_control::core::Accepted;
+use selvedge_control::core::{Accepted, Refused};
 use selvedge_control::input::Ask;
 use selvedge_model::id::JobId;
 use selvedge_model::job::{JobSpec, Work};
 
 use crate::api::error::ApiError;
+use crate::api::job;
 use crate::house::{By, House};
 use crate::limits;
+use crate::shell::Shell;
 
 /// The jobs of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -48,6 +50,10 @@ pub(crate) async fn submit(
         return Err(ApiError::unprocessable("the key is too long for an array of this size"));
     }
     house.look(move |shell| shell.core().check_array(&last, n_jobs)).await??;
+    if key.is_some() {
+        let all: Vec<Ask> = (0..n_jobs).map(element).collect();
+        house.look(move |shell| all.into_iter().try_for_each(|it| unused(shell, it))).await??;
+    }
     let mut ids = Vec::with_capacity(n_jobs as usize);
     let indices: Vec<u32> = (0..n_jobs).collect();
     for stride in indices.chunks(limits::ARRAY_STRIDE) {
@@ -73,4 +79,16 @@ pub(crate) async fn submit(
         }
     }
     Ok(ids)
+}
+
+/// Whether the key of a submit is free, or was used for the very same job.
+fn unused(shell: &Shell, submit: Ask) -> Result<(), ApiError> {
+    let Ask::Submit { key: Some(key), spec } = submit else { return Ok(()) };
+    let state = shell.core().state();
+    match state.keys.get(&key) {
+        Some(&job) if !job::is_same(&state.jobs[job], spec) => {
+            Err(ApiError::from(Refused::KeyUsed { job }).hint(job::ANOTHER))
+        }
+        Some(_) | None => Ok(()),
+    }
 }

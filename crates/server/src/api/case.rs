@@ -418,6 +418,9 @@ fn words_of(
             n => format!("{n} reads and polls in a row were not answered"),
         });
     }
+    if let (Symptom::TaskHung, Some(job)) = (symptom, value) {
+        return Some(format!("of {}", JobId::new(job)));
+    }
     if symptom == Symptom::Marked {
         let marks = shell.core().state().marks.get(&target)?;
         let (_, mark) = marks.iter().find(|it| it.0 == at)?;

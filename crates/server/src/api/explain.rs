@@ -4,15 +4,17 @@ use selvedge_collective::bound;
 use selvedge_control::capacity::{Capacity, Largest};
 use selvedge_control::core::{Core, Explanation};
 use selvedge_control::family;
-use selvedge_control::schedule::explain::{Forecast, Never, Step};
+use selvedge_control::schedule::explain::{Forecast, Never, Step, TooLong};
 use selvedge_control::state::{Job, JobState};
 use selvedge_family::graph::{ChipGraph, Graph};
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
 use selvedge_model::job::{Demand, JobSpec};
+use tokio::sync::Semaphore;
 
 use crate::api::error::ApiError;
 use crate::api::job::{ExplanationView, ForecastView, RoomView, StepView};
+use crate::limits;
 use crate::shell::Shell;
 use crate::words;
 
@@ -32,12 +34,21 @@ fn n_part_seats(shell: &Shell) -> u32 {
     templates.iter().map(|it| it.all_seats().count_ones()).max().unwrap_or(0)
 }
 
+/// Questions that are thought about at once; others wait for their turn.
+static QUESTIONS: Semaphore = Semaphore::const_new(limits::QUESTIONS_MAX);
+
 /// A core that can be asked while the loop goes on: what a question takes is no time of the loop's.
 pub(crate) async fn asked<T: Send + 'static>(
     core: Core,
     question: impl FnOnce(&Core) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let answer = tokio::task::spawn_blocking(move || question(&core)).await;
+    let turn = QUESTIONS.acquire().await.map_err(|_| ApiError::stopping())?;
+    let answer = tokio::task::spawn_blocking(move || {
+        // Also when whoever asked has gone away: the thought is not over before it is over.
+        let _turn = turn;
+        question(&core)
+    });
+    let answer = answer.await;
     answer.map_err(|_| ApiError::stopping())
 }
 
@@ -63,12 +74,7 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
         Forecast::At { at, after, preempts } => {
             ("at", Some(*at), Vec::new(), timely_words(shell, after, *preempts))
         }
-        Forecast::After { at, n_unseen } => {
-            let others = words::counted(*n_unseen as u64, "other job");
-            let at = words::clock(*at);
-            let why = format!("not before {at}; {others} before it are too many to look at");
-            ("unknown", None, Vec::new(), why)
-        }
+        Forecast::TooLong => ("unknown", None, Vec::new(), TOO_LONG.to_owned()),
         Forecast::Unknown { steps } => ("unknown", None, Vec::new(), awaited_words(shell, steps)),
         Forecast::Never { why: Never::TooLarge { n_parts } } => {
             let parts = words::counted(*n_parts as u64, "part");
@@ -83,6 +89,9 @@ fn forecast_view(shell: &Shell, forecast: &Forecast) -> ForecastView {
     let at_s = at.map(selvedge_model::unit::Moment::as_secs_f64);
     ForecastView { start: start.to_owned(), at_s, cubes, why }
 }
+
+/// What is said where the core has given a question up.
+const TOO_LONG: &str = "so much waits and runs that it takes too long to work out";
 
 /// What happens by itself just before a job starts.
 fn timely_words(shell: &Shell, after: &[Step], preempts: bool) -> String {
@@ -148,8 +157,9 @@ pub(crate) fn explain(
         largest_box: largest(shell, pod).map(|it| format!("{}x{}", it.rows, it.columns)),
         largest_set: largest(shell, pod).map(|it| it.connected),
     });
-    let steps = explained.as_ref().and_then(|it| it.steps.as_ref());
-    let n_unseen = explained.as_ref().map_or(0, |it| it.n_unseen);
+    let steps = explained.as_ref().map(|it| it.steps.as_ref());
+    let is_too_long = steps.is_some_and(|it| it.is_err());
+    let steps = steps.and_then(|it| it.ok()?.as_ref());
     ExplanationView {
         id: id.number(),
         state: job.state.word().to_owned(),
@@ -158,7 +168,7 @@ pub(crate) fn explain(
             None => summary(shell, id, job),
         },
         n_ahead: explained.as_ref().map_or(0, |it| it.n_ahead),
-        n_unseen,
+        is_too_long,
         room: room.collect(),
         bounds: partition(shell, id, job).and_then(|it| bounds_words(&it, AT_ONCE_CHIPS_MAX)),
         need: need_words(shell, &job.spec.demand),
@@ -282,10 +292,11 @@ fn need_words(shell: &Shell, demand: &Demand) -> Option<String> {
 
 /// What a waiting job waits for, in one line.
 fn said(shell: &Shell, explained: &Explanation) -> String {
-    let steps = match explained.steps.as_deref() {
-        None => return "not even an empty, healthy plant would start it now".to_owned(),
-        Some([]) => return "it starts at the next pass".to_owned(),
-        Some(steps) => steps,
+    let steps = match explained.steps.as_ref().map(|it| it.as_deref()) {
+        Err(TooLong) => return TOO_LONG.to_owned(),
+        Ok(None) => return "not even an empty, healthy plant would start it now".to_owned(),
+        Ok(Some([])) => return "it starts at the next pass".to_owned(),
+        Ok(Some(steps)) => steps,
     };
     let shown: Vec<String> = steps.iter().take(4).map(|it| step_view(shell, it).text).collect();
     let more = match steps.len().checked_sub(4) {

@@ -260,14 +260,13 @@ pub struct ExplanationView {
     pub summary: String,
     /// How many jobs stand before it in the queue.
     pub n_ahead: usize,
-    /// How many of those stand so far behind the front that they were not looked at: then there are
-    /// no steps, and the forecast is no more than a bound.
+    /// Whether so much waits and runs that the steps would take too long to work out.
     #[serde(default)]
-    pub n_unseen: usize,
+    pub is_too_long: bool,
     /// What is free in each pod that could serve it.
     pub room: Vec<RoomView>,
     /// What all together would let it start now, each needed; none if nothing of this would, if it
-    /// does not wait, or if some before it were not looked at.
+    /// does not wait, or if they would take too long to work out.
     pub steps: Option<Vec<StepView>>,
     /// What its collectives cannot beat on the partition that it has; only on a grid of boards.
     pub bounds: Option<String>,
@@ -406,18 +405,21 @@ async fn repeated(
 ) -> Result<JobView, ApiError> {
     let found = house.look(move |shell| {
         let job = find(shell, id)?;
-        let mut wanted = wanted;
-        // Sides of a shape may be written in any order.
-        if let Ok((demand, _)) = selvedge_control::family::need(&wanted.demand) {
-            wanted.demand = demand;
-        }
-        if job.spec == wanted {
-            Ok(view(shell, id, job))
-        } else {
-            Err(used.hint("that job is another; take a new key for this one"))
-        }
+        if is_same(job, wanted) { Ok(view(shell, id, job)) } else { Err(used.hint(ANOTHER)) }
     });
     found.await?
+}
+
+/// What is said of a key that was used for something else.
+pub(super) const ANOTHER: &str = "that job is another; take a new key for this one";
+
+/// Whether `job` is what is asked for again.
+pub(super) fn is_same(job: &Job, mut wanted: JobSpec) -> bool {
+    // Sides of a shape may be written in any order.
+    if let Ok((demand, _)) = selvedge_control::family::need(&wanted.demand) {
+        wanted.demand = demand;
+    }
+    job.spec == wanted
 }
 
 /// One job with its timeline.

@@ -83,6 +83,15 @@ pub enum LinkError {
     Plant(#[from] plant::PlantError),
 }
 
+impl LinkError {
+    /// Whether the other side was there, and is gone.
+    pub(super) fn is_cut(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        let Self::Plant(plant::PlantError::Lost { source }) = self else { return false };
+        matches!(source.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+    }
+}
+
 /// Where the plant's process is found, and how it is started.
 #[derive(Debug)]
 pub(super) struct Host {

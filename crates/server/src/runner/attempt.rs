@@ -1,5 +1,6 @@
 //! One start of one job: its tasks, from their launch to the last exit.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use selvedge_control::input::{Answer, Exit, Input, Task, TaskExit};
 use selvedge_driver::account::Account;
 use selvedge_driver::files::{self, FILE_MODE};
-use selvedge_driver::task::{self, Look, Notice, TaskError};
+use selvedge_driver::process::Process;
+use selvedge_driver::task::{self, Look, Notice, Run, TaskError};
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
@@ -61,6 +63,9 @@ pub(super) struct Attempt {
     kept: Option<Kept>,
     /// Supervisors that this process started and must reap.
     children: BTreeMap<usize, Child>,
+    /// Who ran, as last seen: a program can remove what is kept of it, and has run all the same.
+    /// Of one that was only launched, or was launched by an earlier server, one process is known.
+    runs: BTreeMap<usize, Run>,
     /// What was said last.
     said: Vec<Task>,
     said_started: bool,
@@ -138,6 +143,7 @@ impl Attempt {
             dir,
             kept,
             children,
+            runs: BTreeMap::new(),
             said: Vec::new(),
             said_started: false,
             told,
@@ -160,15 +166,21 @@ impl Attempt {
         if self.told {
             return Ok(());
         }
+        for (idx, &begun) in launch.begun.iter().flatten().enumerate() {
+            self.runs.entry(idx).or_insert(Run { supervisor: begun, task: begun });
+        }
         let port = self.kept.as_ref().map_or(0, |it| it.master_port);
         for (idx, post) in launch.slice.posts.iter().enumerate() {
             let dir = self.task_dir(idx);
-            let is_launched = self.child_lives(idx);
-            if is_launched || task::look(&dir)? != Look::Absent {
+            if self.runs.contains_key(&idx) || task::look(&dir)? != Look::Absent {
                 continue;
             }
             task::prepare(&dir, &self.order(launch, idx, post, port))?;
-            self.children.insert(idx, task::launch(program, &dir)?);
+            let child = task::launch(program, &dir)?;
+            let pid = child.id();
+            let launched = Process::of(pid).unwrap_or(Process { pid, started: 0 });
+            self.runs.insert(idx, Run { supervisor: launched, task: launched });
+            self.children.insert(idx, child);
         }
         Ok(())
     }
@@ -271,6 +283,11 @@ impl Attempt {
             self.kill = true;
         }
         let looks = self.looks();
+        for (idx, look) in looks.iter().enumerate() {
+            if let Look::Running(run) | Look::Ended(run, _) = look {
+                self.runs.insert(idx, *run);
+            }
+        }
         if self.kill || looks.iter().any(|it| matches!(it, Look::Lost(_))) {
             self.each(task::kill);
         }
@@ -350,18 +367,21 @@ impl Attempt {
 
     /// Whether a task that is lost was so soon after its start.
     fn was_short(&self) -> bool {
-        let ran = |idx| task::ran_for(&self.task_dir(idx));
-        (0..self.n_tasks()).filter_map(ran).any(|it| it < limits::LOST_SOON)
+        // Of one that has removed what was kept of it nobody knows, and it has done so itself.
+        let is_soon =
+            |idx| task::ran_for(&self.task_dir(idx)).is_none_or(|it| it < limits::LOST_SOON);
+        (0..self.n_tasks()).any(is_soon)
     }
 
-    /// Tasks that have not touched their heartbeat for too long: each is told of, and the job ends
-    /// as if one had failed.
-    fn find_hung(&mut self, looks: &[Look]) -> Vec<Input> {
+    /// Whether tasks have not touched their heartbeat for too long: then the job ends as if one had
+    /// failed.  Where one stands still the others wait for it, so that of one start the first that
+    /// did alone speaks against its machine.
+    fn find_hung(&mut self, looks: &[Look]) -> Option<Input> {
         let Some(Kept { heartbeat: Some(heartbeat), machines, .. }) = &self.kept else {
-            return Vec::new();
+            return None;
         };
         if self.told || self.failing.is_some() {
-            return Vec::new();
+            return None;
         }
         let now = Instant::now();
         let mut beats = std::mem::take(&mut self.beats);
@@ -382,23 +402,22 @@ impl Attempt {
                 // What cannot be said there still stands in the case.
                 let _ = task::remark(&self.task_dir(idx), &text);
             }
-            let value = Some(u32::try_from(silence.as_secs()).unwrap_or(u32::MAX));
-            let (target, symptom) = (machines[idx], Symptom::TaskHung);
-            is_hung.then_some((idx, Input::Report { target, symptom, value }))
+            is_hung.then_some((idx, silence))
         };
-        let hung: Vec<(usize, Input)> = looks.iter().enumerate().filter_map(silent).collect();
+        let hung = looks.iter().enumerate().filter_map(silent);
+        let first = hung.max_by_key(|(idx, silence)| (*silence, Reverse(*idx)));
         self.beats = beats;
-        if let Some((first, _)) = hung.first() {
-            // Also for a server that comes up before they have ended.
-            let which = first.to_string();
-            let path = self.dir.join(HUNG);
-            if let Err(error) = files::write_atomically(&path, which.as_bytes(), FILE_MODE) {
-                tracing::warn!(%error, "that a task hung cannot be kept");
-            }
-            self.failing = Some((Instant::now(), true));
-            self.each(task::terminate);
+        let (first, _) = first?;
+        let machine = machines[first];
+        // Also for a server that comes up before they have ended.
+        let (which, path) = (first.to_string(), self.dir.join(HUNG));
+        if let Err(error) = files::write_atomically(&path, which.as_bytes(), FILE_MODE) {
+            tracing::warn!(%error, "that a task hung cannot be kept");
         }
-        hung.into_iter().map(|it| it.1).collect()
+        self.failing = Some((Instant::now(), true));
+        self.each(task::terminate);
+        let value = Some(self.key.0.number());
+        Some(Input::Report { target: machine, symptom: Symptom::TaskHung, value })
     }
 
     /// Once a task has failed, the others are given a moment to find out, then asked to end, then
@@ -440,7 +459,13 @@ impl Attempt {
 
     fn looks(&self) -> Vec<Look> {
         let one = |idx| match task::look(&self.task_dir(idx)) {
-            Ok(Look::Absent) if self.child_runs(idx) => Look::Starting,
+            Ok(Look::Absent) => match self.runs.get(&idx) {
+                Some(run) if !run.supervisor.lives() => Look::Lost(*run),
+                // One whose task is known has begun.
+                Some(run) if run.task != run.supervisor => Look::Running(*run),
+                Some(_) => Look::Starting,
+                None => Look::Absent,
+            },
             Ok(look) => look,
             Err(error) => {
                 tracing::warn!(error = crate::api::error::chain(&error), "a real task");
@@ -460,16 +485,6 @@ impl Attempt {
 
     fn task_dir(&self, idx: usize) -> PathBuf {
         self.dir.join(idx.to_string())
-    }
-
-    fn child_lives(&mut self, idx: usize) -> bool {
-        let child = self.children.get_mut(&idx);
-        child.is_some_and(|it| matches!(it.try_wait(), Ok(None)))
-    }
-
-    fn child_runs(&self, idx: usize) -> bool {
-        let child = self.children.get(&idx);
-        child.is_some_and(|it| selvedge_driver::process::Process::of(it.id()).is_some())
     }
 }
 

@@ -163,6 +163,14 @@ fn errors_of_values_that_exclude_one_another_stand_at_their_place() {
                right: the path as the value of clear, drain or undrain"#]],
     );
     check(
+        "format = 1\nname = \"t\"\nend = \"2h\"\n[[event]]\nat = \"3h\"\nclear = \"x5\"\n",
+        expect![[r#"
+            s.toml:5:6: this event comes behind the end
+             5 | at = "3h"
+               |      ^^^^
+               right: a moment up to 2h, or a later end"#]],
+    );
+    check(
         "format = 1\nseed = \"one\"\nname = \"t\"\n",
         expect![[r#"
             s.toml:2:8: invalid type: string "one"

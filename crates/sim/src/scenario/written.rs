@@ -132,14 +132,21 @@ impl Reader<'_> {
             let right = format!("at most {} of them", limits::EVENTS_MAX);
             return Err(self.wrong(first_over, &wrong, &right));
         }
-        let events = written.event.iter();
-        let events = events
-            .map(|it| Ok((self.moment("event.at", &it.get_ref().at)?, self.happening(it)?)))
-            .collect::<Result<_, ScenarioError>>()?;
+        let end = written.end.as_ref().map(|it| self.moment("end", it)).transpose()?;
+        let events = written.event.iter().map(|it| {
+            let written = &it.get_ref().at;
+            let at = self.moment("event.at", written)?;
+            if let Some(end) = end.filter(|it| *it < at) {
+                let right = format!("a moment up to {}, or a later end", end.since(Moment::START));
+                return Err(self.wrong(written, "this event comes behind the end", &right));
+            }
+            Ok((at, self.happening(it)?))
+        });
+        let events = events.collect::<Result<_, ScenarioError>>()?;
         Ok(Scenario {
             name: written.name,
             seed: written.seed,
-            end: written.end.as_ref().map(|it| self.moment("end", it)).transpose()?,
+            end,
             plant: self.plant(written.plant)?,
             jobs: written.jobs.map_or(Ok(JobsFrom::Nowhere), |it| self.jobs(&it))?,
             settings,

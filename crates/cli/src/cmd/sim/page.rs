@@ -71,7 +71,11 @@ fn jobs(run: &Summary) -> String {
     let ends = ends.iter().filter(|(n, _)| *n != 0);
     let ends: Vec<String> =
         ends.map(|(n, word)| format!("{} {word}", number::grouped(*n))).collect();
-    format!("{} submitted: {}", number::grouped(jobs.submitted), ends.join(", "))
+    let submitted = number::grouped(jobs.submitted);
+    if ends.is_empty() {
+        return format!("{submitted} submitted");
+    }
+    format!("{submitted} submitted: {}", ends.join(", "))
 }
 
 /// The same jobs with backfill, preemption and defragmentation each on and off, with each of the

@@ -5,9 +5,8 @@ use selvedge_model::job::Demand;
 use selvedge_model::unit::Span;
 
 use super::world::{World, pods, spec};
-use crate::input::{Ask, Input};
-use crate::limits::EXPLAINED_MAX;
-use crate::schedule::explain::Forecast;
+use crate::input::{Ask, Input, JobOrder};
+use crate::schedule::explain::{Forecast, Step};
 use crate::settings::Settings;
 
 /// Submits `n` jobs, each for at most `hours`; the first and the last of them.
@@ -63,7 +62,7 @@ fn an_array_at_the_front_lets_pass_who_does_not_delay_it() {
 }
 
 #[test]
-fn the_moment_told_counts_everybody_before_it_or_says_how_many_it_does_not() {
+fn the_moment_told_counts_everybody_before_it() {
     let mut world = World::new(&pods(&[1]), Settings::simulated());
     let (_, last) = submit(&mut world, 1_300, "4x4x4", 2);
     let settings = Settings::simulated();
@@ -74,19 +73,31 @@ fn the_moment_told_counts_everybody_before_it_or_says_how_many_it_does_not() {
     let all = each.times(1_299);
     let waited = at.since(world.now);
     assert!(waited <= all && all.minus(settings.setup_max) <= waited, "{waited} of {all}");
-    assert_eq!((explained.n_ahead, explained.n_unseen), (1_298, 0));
-    assert_eq!(explained.steps.unwrap().len(), 1_299, "one ends, the others are held");
+    assert_eq!(explained.n_ahead, 1_298);
+    let steps = explained.steps.unwrap().unwrap();
+    assert_eq!(steps.len(), 1_299, "one ends, the others are held");
+}
 
-    let (_, last) = submit(&mut world, 3_000, "4x4x4", 2);
-    let explained = world.core.explain(last).unwrap();
-    let n_unseen = 4_298 - EXPLAINED_MAX;
-    assert_eq!((explained.n_ahead, explained.n_unseen), (4_298, n_unseen));
-    assert_eq!(explained.steps, None);
-    match explained.forecast {
-        Some(Forecast::After { at, n_unseen: n }) => {
-            assert_eq!(n, n_unseen);
-            assert!(all < at.since(world.now));
-        }
-        other => panic!("{other:?}"),
+/// What is freed for the head may be taken by one who stands far behind it.
+#[test]
+fn the_steps_of_a_head_reckon_with_who_stands_far_behind() {
+    let mut world = World::new(&pods(&[2]), Settings::simulated());
+    submit(&mut world, 2, "4x4x4", 900);
+    let (head, _) = submit(&mut world, 1, "4x4x8", 1);
+    submit(&mut world, 2_100, "4x4x8", 1);
+    let (tail, _) = submit(&mut world, 1, "4x4x4", 400);
+    let steps = world.core.explain(head).unwrap().steps.unwrap().unwrap();
+    assert_eq!(steps.len(), 3, "{steps:?}");
+    assert!(steps.contains(&Step::Hold { job: tail }), "{steps:?}");
+    for step in steps {
+        let (job, order) = match step {
+            Step::Hold { job } => (job, JobOrder::Hold),
+            Step::End { job } => (job, JobOrder::Cancel),
+            other => panic!("{other:?}"),
+        };
+        let what = Ask::Job { job, order };
+        world.tell(Input::Ask { by: "ann".to_owned(), what }).unwrap();
+        world.run(Span::mins(2));
     }
+    assert_eq!(state(&world, head), "running");
 }
