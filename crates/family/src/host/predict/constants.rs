@@ -4,7 +4,7 @@
 //! own; a library carries them as tables, from which these were read.  2.18.5 has 2.18.3's.
 
 use crate::host::nccl::profile::Profile;
-use crate::host::predict::Protocol;
+use crate::host::predict::{Algorithm, Protocol};
 
 /// LL, LL128 and Simple, in us.
 pub(super) type Latencies = [f32; 3];
@@ -54,6 +54,11 @@ const NONE: Latencies = [0.0; 3];
 
 const fn simple(us: f32) -> Latencies {
     [0.0, 0.0, us]
+}
+
+const fn with_pat(mut row: ByAlgorithm, us: f32) -> ByAlgorithm {
+    row[Algorithm::Pat as usize] = simple(us);
+    row
 }
 
 const NO_CAPS: Caps = [[f64::MAX; 3]; 4];
@@ -169,8 +174,8 @@ const V2_27: Constants = Constants {
 
 const V2_29: Constants = Constants {
     hardware: [
-        V2_27.hardware[NVLINK],
-        V2_27.hardware[PCI],
+        with_pat(V2_27.hardware[NVLINK], 4.0),
+        with_pat(V2_27.hardware[PCI], 4.0),
         [
             [5.0, 8.5, 14.0],
             [2.7, 4.0, 14.0],
@@ -179,7 +184,7 @@ const V2_29: Constants = Constants {
             simple(30.0),
             simple(18.0),
             simple(20.9),
-            NONE,
+            simple(14.0),
         ],
     ],
     ring_ll128: [VOLTA, VOLTA, [36.7; 3], [40.0; 3]],
@@ -200,9 +205,11 @@ pub(super) const LL128_FIRST: [f64; 5] = [18.8, 12.0, 18.3, 15.2, 16.7];
 /// What NVLS reaches of its graph's width from 2.28 on, by generation.
 pub(super) const NVLS_EFFICIENCY: [f32; 4] = [0.0, 0.0, 0.85, 0.74];
 
-/// What a tree loses at middle sizes: the factor at that power of two from 64 B on, none beyond
-/// the table.
-pub(super) fn bend(profile: Profile, protocol: Protocol, power: usize) -> Option<f32> {
+/// What a tree loses at middle sizes: the factor of so many bytes, none beyond the table.
+pub(super) fn bend(profile: Profile, protocol: Protocol, bytes: u64) -> Option<f32> {
+    // Below 64 B the first versions take the first factor.
+    let least = u64::from(!profile.has_c2c());
+    let power = (bytes >> 6).max(least).checked_ilog2()? as usize;
     let row = protocol as usize;
     if profile.is_seed() {
         return TREE_FIRST[row].get(power).copied();

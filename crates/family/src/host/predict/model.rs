@@ -3,6 +3,8 @@
 //! Where C mixes `float` and `double`, so does this: a product with a constant is worked out in
 //! `f64` and rounded to `f32` when it is stored.
 
+use std::collections::BTreeSet;
+
 use crate::host::nccl::graph::{Arch, NodeKind, Vendor};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
@@ -54,22 +56,32 @@ impl Graph {
 #[derive(Clone, Copy, Debug)]
 struct Reducing {
     chain: Graph,
+    /// Whether the chains begin at GPUs that were joined to the network.
+    has_chains: bool,
     direct: Graph,
-    /// GPUs that the direct channels begin at.
+    /// GPUs that were joined to the network.
     n_heads: usize,
 }
 
 impl Reducing {
     /// None where no channel was found to such a network.
-    fn of(found: &[Found]) -> Option<Reducing> {
+    fn of(profile: Profile, found: &[Found]) -> Option<Reducing> {
         let kind = |kind| found.iter().find(|it| it.kind == kind && !it.channels.is_empty());
         let chain = kind(GraphKind::CollnetChain)?;
         // Until 2.21 the chains are the direct channels' graph too.
         let direct = kind(GraphKind::CollnetDirect).unwrap_or(chain);
-        let mut heads: Vec<_> = direct.channels.iter().filter_map(|it| it.ranks.first()).collect();
-        heads.sort_unstable();
-        heads.dedup();
-        Some(Reducing { chain: Graph::of(chain), direct: Graph::of(direct), n_heads: heads.len() })
+        let first = |it: &Found| -> BTreeSet<i32> {
+            it.channels.iter().filter_map(|it| it.ranks.first().copied()).collect()
+        };
+        // Later the heads of NVLS come before those of direct channels.
+        let nvls = kind(GraphKind::Nvls).filter(|_| profile.has_c2c());
+        let heads = first(nvls.unwrap_or(direct));
+        Some(Reducing {
+            chain: Graph::of(chain),
+            has_chains: !profile.has_devices() || first(chain).is_subset(&heads),
+            direct: Graph::of(direct),
+            n_heads: heads.len(),
+        })
     }
 }
 
@@ -133,7 +145,7 @@ impl<'a> Model<'a> {
             ring,
             tree,
             nvls: graph(GraphKind::Nvls).filter(|_| 90 <= sm.0),
-            reducing: Reducing::of(found).filter(|_| reduces),
+            reducing: Reducing::of(profile, found).filter(|_| reduces),
         }
     }
 
@@ -259,7 +271,8 @@ impl<'a> Model<'a> {
             }
             CollnetChain => {
                 let can = op == Op::AllReduce && self.n_local() <= COLLNET_GPUS;
-                self.reducing.filter(|_| can && !self.profile.is_seed()).map(|it| it.chain)
+                let can = can && !self.profile.is_seed();
+                self.reducing.filter(|it| can && it.has_chains).map(|it| it.chain)
             }
             // Over servers it takes a network that reduces.
             Nvls if many && self.reducing.is_none() => None,
@@ -624,7 +637,7 @@ impl<'a> Model<'a> {
             _ => false,
         };
         if bends {
-            bw *= bend(self.profile, entry.protocol, log2(bytes >> 6)).unwrap_or(1.0);
+            bw *= bend(self.profile, entry.protocol, bytes).unwrap_or(1.0);
         }
         let is_plateau = if self.profile.is_seed() {
             self.n_ranks as f64 / 16.0 * 65536.0 <= bytes as f64

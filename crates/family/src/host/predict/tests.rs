@@ -414,6 +414,36 @@ fn a_network_reduces_for_enough_servers_of_few_gpus_that_ask_for_it() {
 }
 
 #[test]
+fn chains_to_a_reducing_network_begin_at_its_heads_in_2_30() {
+    // Four GPUs and two ports on one processor: chains from the first and the last GPU, direct
+    // channels from the first and the second.
+    let mut xml = String::from(
+        "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"ff\" arch=\"x86_64\" \
+         vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">\n",
+    );
+    let link = "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"";
+    for gpu in 0..4 {
+        xml += &format!(
+            "<pci busid=\"0000:{}0:00.0\" class=\"0x030200\" {link}>\n\
+             <gpu dev=\"{gpu}\" sm=\"80\" rank=\"{gpu}\" gdr=\"1\"/>\n</pci>\n",
+            gpu + 1
+        );
+    }
+    for net in 0..2 {
+        xml += &format!(
+            "<pci busid=\"0000:{}5:00.0\" class=\"0x020700\" {link}>\n<nic>\n\
+             <net name=\"m{net}\" dev=\"{net}\" speed=\"100000\" port=\"1\" guid=\"0x{net}1\" \
+             maxconn=\"64\" gdr=\"1\" coll=\"1\"/>\n</nic>\n</pci>\n",
+            net + 1
+        );
+    }
+    xml += "</cpu>\n</system>\n";
+    let of = |profile| used(&question(&xml, profile, 2, &[COLLNET]), Op::AllReduce);
+    assert_eq!(of(Profile::V2_29_7), "Tree Ring CollNetChain");
+    assert_eq!(of(Profile::V2_30_7), "Tree Ring");
+}
+
+#[test]
 fn each_variable_of_the_model_changes_what_is_foreseen() {
     let one = hopper().split("</pci>\n</pci>\n").next().expect("a first switch").to_owned()
         + "</pci>\n</pci>\n</cpu>\n</system>\n";
