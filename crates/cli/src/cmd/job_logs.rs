@@ -76,7 +76,10 @@ pub(crate) fn run(args: &Logs, client: &Client, globals: &Globals) -> Outcome {
         if attempt < job.attempt {
             readers.iter_mut().try_for_each(Reader::finish)?;
             if attempt != 0 {
-                anstream::eprintln!("── start {} ──", job.attempt);
+                // A last line without its end stays as it is; what is said here begins a new one.
+                let is_open = readers.iter_mut().any(|it| std::mem::take(&mut it.is_open));
+                let break_ = if is_open { "\n" } else { "" };
+                anstream::eprintln!("{break_}── start {} ──", job.attempt);
             }
             attempt = job.attempt;
             continue;
@@ -95,11 +98,13 @@ struct Reader {
     from: u64,
     /// The beginning of a line whose end has not come.
     partial: Vec<u8>,
+    /// Whether what was printed last is such a beginning.
+    is_open: bool,
 }
 
 impl Reader {
     fn of(task: usize, prefixed: bool) -> Self {
-        Self { task, prefixed, from: 0, partial: Vec::new() }
+        Self { task, prefixed, from: 0, partial: Vec::new(), is_open: false }
     }
 
     fn read_on(
@@ -125,6 +130,7 @@ impl Reader {
         let mut out = std::io::stdout().lock();
         if !self.prefixed {
             out.write_all(bytes)?;
+            self.is_open = bytes.last().is_some_and(|it| *it != b'\n');
             return Ok(out.flush()?);
         }
         self.partial.extend_from_slice(bytes);

@@ -138,7 +138,7 @@ fn change(path: &str, body: &serde_json::Value, client: &Client, globals: &Globa
     match token {
         Some(token) => {
             // The token alone goes where a file may take it.
-            anstream::eprintln!("{name} is a {role}; this is the token, told once:");
+            anstream::eprintln!("{name}: {role}; this is the token, told once:");
             render::print(&format!("{token}\n"))?;
         }
         None => render::print(&format!("{name} is no user any more\n"))?,

@@ -406,6 +406,9 @@ fn view(shell: &Shell, id: CaseId, case: &Case) -> CaseView {
     }
 }
 
+/// What a port without a signal measures.
+const SILENT: u32 = u16::MAX as u32;
+
 /// What a piece of evidence says beyond its number.
 fn words_of(
     shell: &Shell,
@@ -417,6 +420,9 @@ fn words_of(
             1 => "one read or poll was not answered".to_owned(),
             n => format!("{n} reads and polls in a row were not answered"),
         });
+    }
+    if let (Symptom::LinkDown, Some(SILENT)) = (symptom, value) {
+        return Some("no light".to_owned());
     }
     if let (Symptom::TaskHung, Some(job)) = (symptom, value) {
         return Some(format!("of {}", JobId::new(job)));

@@ -124,7 +124,7 @@ fn awaited_words(shell: &Shell, steps: &[Step]) -> String {
     let awaited = |step: &Step| match *step {
         Step::End { job } => format!("{job} has ended, which has no limit"),
         Step::Return { target } => {
-            format!("{} is back, which somebody has to bring back", words::path(fabric, target))
+            format!("{} is in use again", words::path(fabric, target))
         }
         Step::Hold { job } => {
             format!("{job} no longer stands before it, which cannot start itself")

@@ -323,6 +323,10 @@ pub(crate) struct ListParams {
     state: Option<String>,
 }
 
+/// What a job can be.
+const STATES: [&str; 7] =
+    ["queued", "starting", "running", "stopping", "finished", "failed", "cancelled"];
+
 /// All jobs, finished ones too, unpaged.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(ListParams),
     responses((status = 200, body = JobList), (status = "default", body = ErrorBody)))]
@@ -331,6 +335,12 @@ pub(crate) async fn list(
     Params(params): Params<ListParams>,
 ) -> Result<Answer<JobList>, ApiError> {
     let keep = params.state;
+    for word in keep.iter().flat_map(|it| it.split(',')) {
+        if !STATES.contains(&word) {
+            let hint = format!("a job is {}", STATES.join(", "));
+            return Err(ApiError::bad(format!("{word:?} is no state of a job")).hint(hint));
+        }
+    }
     let jobs = house.look(move |shell| {
         let wanted = |job: &Job| match &keep {
             Some(keep) => keep.split(',').any(|it| it == job.state.word()),
@@ -461,6 +471,9 @@ pub(crate) async fn logs(
     use axum::response::IntoResponse as _;
     let id = id_of(&id)?;
     let LogParams { task, attempt, from } = params;
+    if i64::try_from(from).is_err() {
+        return Err(ApiError::bad(format!("no output is {from} bytes long")));
+    }
     let of = house.look(move |shell| {
         let job = find(shell, id)?;
         if job.spec.work.program().is_none() {

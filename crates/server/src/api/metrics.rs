@@ -58,7 +58,7 @@ const METRICS: [(&str, &str, &str); 40] = [
     ("selvedge_ocs_pairs_intended", "gauge", "Mirror pairs of each switch that ought to stand"),
     ("selvedge_ocs_pairs_differ", "gauge", "Mirror pairs of each switch that are not as intended"),
     ("selvedge_ocs_generation", "gauge", "Newest write that each switch has acknowledged"),
-    ("selvedge_ocs_known", "gauge", "Whether each switch has been read since the last restart"),
+    ("selvedge_ocs_known", "gauge", "Whether it is known how each switch stands"),
     ("selvedge_ocs_silent", "gauge", "Whether each switch does not answer what it is asked"),
     ("selvedge_ocs_writes_total", "counter", "Writes to each switch by outcome"),
     (

@@ -16,7 +16,8 @@ use crate::api::error::ApiError;
 use crate::api::hardware::{DrainView, drain_views};
 use crate::limits;
 use crate::page::sheet::{
-    Part, Sheet, address, badge, case_link, clock, inert, lasting, more, name, none, table, tile,
+    Part, Sheet, address, badge, case_link, clock, counted, inert, lasting, more, name, none,
+    table, tile,
 };
 use crate::shell::Shell;
 
@@ -283,7 +284,7 @@ pub(super) fn cases_part(cases: &[CaseView], now_s: f64) -> Part {
                 tr data-key=(case.id) data-case=(case.id) {
                     td { (case_link(case.id)) }
                     td { (target_link(&case.target)) }
-                    td { (spaced(&case.symptom)) small { " ×" (case.n_seen) } }
+                    td { (spaced(&case.symptom)) small { " · " (counted(case.n_seen as usize, "sign", "signs")) } }
                     // Planned work and what is given back are no faults, however they are graded.
                     td { @if matches!(&*case.symptom, "planned" | "returned") { "–" }
                         @else { (badge(&case.severity, &case.severity)) } }

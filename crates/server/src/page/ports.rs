@@ -71,7 +71,8 @@ impl SwitchPage {
             html! {
                 h1 { "Switch " (view.name)
                     @if view.drained { " " (badge("drained", "drained")) }
-                    @if !view.known { " " (badge("waiting", "not read yet")) }
+                    @if view.silent_s.is_some() { " " (badge("out", "does not answer")) }
+                    @else if !view.known { " " (badge("waiting", "not read")) }
                     @for case in &view.cases { " " (case_link(*case)) }
                 }
                 dl.tiles {
