@@ -196,7 +196,7 @@ pub enum MpirunError {
         library: &'static str,
     },
     /// The launcher is not one of those that are served.
-    #[error("{launcher} is neither Open MPI's mpirun nor a hydra, but says it is: {said}")]
+    #[error("{launcher} is neither Open MPI's mpirun nor a hydra nor srun, but says it is: {said}")]
     OtherLauncher {
         /// The launcher.
         launcher: PathBuf,

@@ -79,7 +79,9 @@ fn virtual_variables(told: &state::Told) {
         ("MPI_LOCALRANKID", &rank),
         ("MPI_LOCALNRANKS", &ranks),
     ];
-    for (name, value) in rows {
+    let of_slurm = [("SLURM_PROCID", &rank), ("SLURM_NTASKS", &ranks), ("SLURM_NPROCS", &ranks)];
+    let of_slurm = of_slurm.into_iter().filter(|it| std::env::var_os(it.0).is_some());
+    for (name, value) in rows.into_iter().chain(of_slurm) {
         // The program's thread is the only one that reads them here.
         unsafe { std::env::set_var(name, value) };
     }

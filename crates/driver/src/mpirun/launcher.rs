@@ -19,6 +19,8 @@ pub(super) enum Family {
     OpenMpi,
     /// MPICH and what keeps its ABI; all are started by hydra.
     Mpich,
+    /// Slurm's srun, which starts programs of either.
+    Slurm,
 }
 
 impl Family {
@@ -27,6 +29,8 @@ impl Family {
         match self {
             Self::OpenMpi => "open-mpi",
             Self::Mpich => "hydra",
+            // It has no MPI that a program's could differ from.
+            Self::Slurm => "",
         }
     }
 
@@ -35,7 +39,13 @@ impl Family {
             None => &["mpirun"],
             Some(Self::OpenMpi) => &["mpirun", "mpirun.openmpi", "mpiexec"],
             Some(Self::Mpich) => &["mpiexec.hydra", "mpirun.mpich", "mpiexec", "mpirun"],
+            Some(Self::Slurm) => &["srun"],
         }
+    }
+
+    /// Whether a launcher of this kind starts programs of that MPI.
+    fn starts(self, mpi: Self) -> bool {
+        self == mpi || self == Self::Slurm
     }
 }
 
@@ -44,6 +54,8 @@ impl Family {
 pub(super) struct Launcher {
     pub(super) path: PathBuf,
     family: Family,
+    /// The program's, where that is known.
+    mpi: Option<Family>,
 }
 
 /// The launcher that was asked for, or that of the program's MPI.
@@ -56,17 +68,19 @@ pub(super) fn choose(
     if let Some(path) = &options.launcher {
         let found = identify(path)?;
         if let Some((wanted, library)) = library
-            && wanted != found.family
+            && !found.family.starts(wanted)
         {
             let launcher = path.clone();
             return Err(MpirunError::WrongLauncher { program: program(), library, launcher });
         }
-        return Ok(found);
+        return Ok(Launcher { mpi: wanted, ..found });
     }
     let mut first = None;
     for name in Family::candidates(wanted) {
         match identify(Path::new(name)) {
-            Ok(found) if wanted.is_none_or(|it| it == found.family) => return Ok(found),
+            Ok(found) if wanted.is_none_or(|it| it == found.family) => {
+                return Ok(Launcher { mpi: wanted, ..found });
+            }
             Ok(_) => {}
             Err(e) => first = first.or(Some(e)),
         }
@@ -88,22 +102,27 @@ fn identify(path: &Path) -> Result<Launcher, MpirunError> {
     let text = String::from_utf8_lossy(&said.stdout);
     let said = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default().to_owned();
     let is = |words: &[&str]| words.iter().any(|it| said.contains(it));
-    let family = if is(&["Open MPI", "OpenRTE", "PRRTE"]) {
+    let family = if said.starts_with("slurm") {
+        Family::Slurm
+    } else if is(&["Open MPI", "OpenRTE", "PRRTE"]) {
         Family::OpenMpi
     } else if is(&["HYDRA", "Intel(R) MPI"]) {
         Family::Mpich
     } else {
         return Err(MpirunError::OtherLauncher { launcher, said });
     };
-    Ok(Launcher { path: launcher, family })
+    Ok(Launcher { path: launcher, family, mpi: None })
 }
 
 impl Launcher {
     /// The MPI library that stands where the launcher was installed.
     pub(super) fn library(&self) -> Option<PathBuf> {
-        let names: &[&str] = match self.family {
-            Family::OpenMpi => &["libmpi.so.40"],
-            Family::Mpich => &["libmpi.so.12", "libmpich.so.12"],
+        let names: &[&str] = match (self.family, self.mpi) {
+            (Family::OpenMpi, _) | (Family::Slurm, Some(Family::OpenMpi)) => &["libmpi.so.40"],
+            (Family::Mpich, _) | (Family::Slurm, Some(Family::Mpich)) => {
+                &["libmpi.so.12", "libmpich.so.12"]
+            }
+            (Family::Slurm, None | Some(Family::Slurm)) => return None,
         };
         let home = find(&self.path).and_then(|it| Some(it.parent()?.parent()?.to_owned()));
         let folders = ["lib", "lib/x86_64-linux-gnu", "lib64"];
@@ -119,6 +138,7 @@ impl Launcher {
         match self.family {
             Family::OpenMpi => tell_open_mpi(&mut command, options, folder),
             Family::Mpich => tell_hydra(&mut command),
+            Family::Slurm => tell_slurm(&mut command, options, self.mpi),
         }
         command.args(&options.launcher_args);
         command.arg("-n").arg(n.to_string());
@@ -148,6 +168,20 @@ fn tell_hydra(command: &mut Command) {
     // Who waits lets others run, and pins nobody to a processor that others need.
     command.env("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
     command.env("I_MPI_PIN", "0");
+}
+
+/// A process that dies, and one that ends before the others, is no reason to end them.
+fn tell_slurm(command: &mut Command, options: &MpirunOptions, mpi: Option<Family>) {
+    command.args(["--kill-on-bad-exit=0", "--wait=0", "--overcommit"]);
+    let is_given = options.launcher_args.iter().any(|it| it.to_string_lossy().contains("--mpi"));
+    match mpi {
+        Some(Family::OpenMpi) if !is_given => drop(command.arg("--mpi=pmix")),
+        // What Debian's and the Python package's MPICH speak, which is hydra's own.
+        Some(Family::Mpich) if !is_given => drop(command.arg("--mpi=pmi2")),
+        Some(Family::OpenMpi | Family::Mpich | Family::Slurm) | None => {}
+    }
+    command.env("OMPI_MCA_mpi_yield_when_idle", "1");
+    tell_hydra(command);
 }
 
 /// Whether the launcher of this process is hydra, which talks to each process over a socket.
