@@ -240,7 +240,7 @@ impl Case<'_, '_> {
         if found.is_none() {
             let others = self.queue.iter().chain(coming.iter().map(|it| &it.1)).map(|it| it.job);
             let holds = others.filter(|it| *it != self.job).map(|job| Step::Hold { job });
-            // Others are held last: who is to leave the queue is asked only where nothing else helps.
+            // Others are held last: who is to leave the queue is asked where nothing else helps.
             steps.splice(0..0, holds);
             found = played(&steps);
         }
@@ -258,8 +258,8 @@ impl Case<'_, '_> {
         Forecast::Unknown { steps }
     }
 
-    /// How `job` starts if everything takes as long as it may and `done` is done: what is to return and
-    /// who is to be held at once, who is to end when nothing else is left to come.
+    /// How the job starts if everything takes as long as it may and `done` is done: what is to
+    /// return and who is to be held at once, who is to end when nothing else is left to come.
     fn play(&self, coming: &[(Moment, Waiting<'_>)], done: &[Step]) -> Option<Played> {
         let mut then =
             Supposed::at_latest(self.view, self.queue, self.outages, self.effort, coming);

@@ -284,7 +284,8 @@ pub(super) fn cases_part(cases: &[CaseView], now_s: f64) -> Part {
                 tr data-key=(case.id) data-case=(case.id) {
                     td { (case_link(case.id)) }
                     td { (target_link(&case.target)) }
-                    td { (spaced(&case.symptom)) small { " · " (counted(case.n_seen as usize, "sign", "signs")) } }
+                    td { (spaced(&case.symptom))
+                        small { " · " (counted(case.n_seen as usize, "sign", "signs")) } }
                     // Planned work and what is given back are no faults, however they are graded.
                     td { @if matches!(&*case.symptom, "planned" | "returned") { "–" }
                         @else { (badge(&case.severity, &case.severity)) } }
