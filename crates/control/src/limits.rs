@@ -14,7 +14,7 @@ pub const BACKFILL_DEPTH: usize = 256;
 
 /// So many rows of the queue, busy jobs and parts are looked at to find out why a job waits, or
 /// until when; a question that takes more is given up.  Some seconds of processor time.
-pub const EFFORT_MAX: u64 = 200_000_000;
+pub const EFFORT_MAX: u64 = 100_000_000;
 
 /// Evidence kept with a case; what comes later is counted only.
 pub const EVIDENCE_MAX: usize = 16;
