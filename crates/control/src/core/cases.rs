@@ -506,7 +506,7 @@ impl Core {
         let target = self.state.cases[case].target;
         let failed = findings.iter().find(|it| {
             let another = self.case_over(it.target).is_some_and(|other| other != case);
-            !another && self.concerns(target, it.target)
+            !another && !self.ends_at_silence(it.target) && self.concerns(target, it.target)
         });
         if let Some(found) = failed.copied() {
             self.grow(case, Severity::Transient, found.symptom, Some(found.value));
@@ -567,6 +567,15 @@ impl Core {
             }
         }
         Ok(Accepted::Done)
+    }
+
+    /// Whether a cable ends at a switch that does not answer: what is with it is not known, and whoever
+    /// is wired through it next looks at it.
+    fn ends_at_silence(&self, target: Target) -> bool {
+        let Target::Link(link) = target else { return false };
+        let link = self.fabric.link(link);
+        let parts = [link.source, link.target].map(|it| self.fabric.part_of_port(it));
+        parts.into_iter().any(|it| self.is_silent(Target::Part(it)))
     }
 
     fn case_awaits(&self, case: CaseId, errand: Errand) -> Result<(), Refused> {

@@ -425,3 +425,24 @@ fn a_job_that_meets_a_silent_switch_again_and_again_is_never_lost() {
     assert!(!known.timeline.iter().any(|it| is_failed(&it.1)), "{:?}", known.timeline);
     world.replay_all();
 }
+
+/// What is with the fibres of a switch that does not answer speaks against no machine at their
+/// other end; what is with those of one that answers does.
+#[test]
+fn a_repaired_machine_is_not_blamed_for_a_silent_switch() {
+    for (switch, comes_back) in [("x0", true), ("x1", false)] {
+        let mut world = World::new(&pods(&[16]), Settings::simulated());
+        world.play(&format!(
+            "silent {switch}
+             run 3m
+             dark cube0/x/in/0
+             report cube0/m00 machine_down
+             take bob case1
+             finish bob case1
+             run 1m"
+        ));
+        let case = world.core.state().cases.iter().last().unwrap();
+        let is_back = matches!(case.state, CaseState::Probation { .. });
+        assert_eq!(is_back, comes_back, "{}", world.lines);
+    }
+}
