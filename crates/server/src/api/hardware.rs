@@ -610,11 +610,18 @@ fn end_view(shell: &Shell, end: PortId) -> EndView {
     let is_direct =
         |it: &PortId| fabric.template_of(fabric.part_of_port(*it)).role == Role::Compute;
     let beyond = to.filter(is_direct).or_else(|| shell.core().beyond(end));
+    let state = shell.core().state();
+    let is_switch_out = |port: PortId| {
+        let part = fabric.part_of_port(port);
+        let is_silent = state.switches.get(&part).is_some_and(|it| it.silent.is_some());
+        is_silent || state.drains.get(&Target::Part(part)).is_some_and(|it| !it.is_empty())
+    };
     EndView {
         path: fabric.port_path(end),
         to: to.map(|it| fabric.port_path(it)),
         peer: beyond.map(|it| fabric.port_path(it)),
-        out: fabric.link_from(end).is_some_and(|it| is_link_out(shell, it)),
+        out: fabric.link_from(end).is_some_and(|it| is_link_out(shell, it))
+            || to.is_some_and(is_switch_out),
     }
 }
 

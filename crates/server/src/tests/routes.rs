@@ -119,6 +119,11 @@ async fn a_silent_switch_of_an_idle_pod_has_a_case_and_is_repaired() {
         case["evidence"][0]["words"], "3 reads and polls in a row were not answered",
         "{case}"
     );
+    // The ends of each cube that are on it say so, and no others.
+    let cube = stand.get("/v1/cubes/cube0").await;
+    let ends = cube["ends"].as_array().unwrap().iter().filter(|it| it["out"] == true);
+    let out: Vec<&str> = ends.map(|it| it["path"].as_str().unwrap()).collect();
+    assert_eq!((out, &cube["ends_out"]), (vec!["cube0/x/in/5", "cube0/x/out/5"], &json!(2)));
     let path = format!("/v1/cases/{}", case["id"]);
     let closed = stand.until(&path, |it| it["state"] == "closed").await;
     assert_eq!(closed["closed"], "requalified", "{closed}");
