@@ -569,8 +569,8 @@ impl Core {
         Ok(Accepted::Done)
     }
 
-    /// Whether a cable ends at a switch that does not answer: what is with it is not known, and whoever
-    /// is wired through it next looks at it.
+    /// Whether a cable ends at a switch that does not answer: what is with it is not known, and
+    /// whoever is wired through it next looks at it.
     fn ends_at_silence(&self, target: Target) -> bool {
         let Target::Link(link) = target else { return false };
         let link = self.fabric.link(link);
