@@ -29,6 +29,8 @@ fn what_nccl_refuses_is_refused_with_its_place() {
     let prolog = format!("<?xml version=\"1.0\"?>\n{SMALL}");
     let message = "1:1: NCCL refuses an XML declaration; delete it, the file begins with <system";
     refused(&prolog, STRICT, message);
+    let message = "1:1: NCCL refuses a byte order mark; write the file as UTF-8 without one";
+    refused(&format!("\u{feff}{SMALL}"), STRICT, message);
     let tab = SMALL.replace("    <pci", "\t<pci");
     refused(&tab, STRICT, "3:1: NCCL refuses a tab; indent with spaces");
     let broken = SMALL.replace(" vendor", "\n vendor");
@@ -51,6 +53,9 @@ fn a_lenient_reading_says_what_it_passed_over() {
     let tolerated = document.tolerated.iter().map(|it| it.place.to_string());
     assert_eq!(tolerated.collect::<Vec<_>>(), ["1:1", "4:1"]);
     assert_eq!(write(&document.root), SMALL);
+    let marked = read(&format!("\u{feff}{SMALL}"), LENIENT).expect("well-formed");
+    assert!(marked.tolerated[0].quirk.is_form());
+    assert_eq!(write(&marked.root), SMALL);
 }
 
 #[test]

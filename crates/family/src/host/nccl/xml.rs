@@ -73,6 +73,8 @@ pub struct Tolerated {
 pub enum Quirk {
     /// `<?xml …?>` before the first element.
     Prolog,
+    /// A byte order mark before it.
+    Mark,
     /// A tab between tags or attributes.
     Tab,
     /// A line break inside a tag.
@@ -92,7 +94,8 @@ pub enum Quirk {
 impl Quirk {
     /// Whether writing the file anew takes it away.
     pub fn is_form(self) -> bool {
-        matches!(self, Quirk::Prolog | Quirk::Tab | Quirk::BrokenTag | Quirk::SingleQuotes)
+        use Quirk::{BrokenTag, Mark, Prolog, SingleQuotes, Tab};
+        matches!(self, Prolog | Mark | Tab | BrokenTag | SingleQuotes)
     }
 }
 
@@ -100,6 +103,7 @@ impl std::fmt::Display for Quirk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Quirk::Prolog => "an XML declaration; delete it, the file begins with <system",
+            Quirk::Mark => "a byte order mark; write the file as UTF-8 without one",
             Quirk::Tab => "a tab; indent with spaces",
             Quirk::BrokenTag => "a line break inside a tag; put the tag on one line",
             Quirk::SingleQuotes => "an attribute in single quotes; use double quotes",
@@ -413,7 +417,7 @@ impl Reader<'_> {
                     self.past(b"?>", "?> of the declaration")?;
                 }
                 Some(b'\xef') if self.at == 0 && self.text.starts_with('\u{feff}') => {
-                    self.quirk(place, Quirk::Prolog)?;
+                    self.quirk(place, Quirk::Mark)?;
                     self.at = '\u{feff}'.len_utf8();
                 }
                 _ => return Ok(()),
