@@ -351,6 +351,38 @@ fn a_task_that_removes_what_is_kept_of_it_is_lost_and_begins_again() {
     assert_eq!((&job["attempt"], &job["n_failed"]), (&3.into(), &0.into()), "{job}");
 }
 
+/// Whether its files go or one of them, before or after it is known: it ends when it is told to,
+/// and whoever kills the server meanwhile does not make it two.
+#[test]
+fn a_task_that_removes_what_is_kept_of_it_is_one_process_and_can_be_ended() {
+    let mut up = Up::start();
+    for gone in ["-rf $D", "-rf $D/../../..", "-f $D/run.json", "-f $D/run.json $D/lock"] {
+        let told = up.dir().join("told");
+        let script = format!(
+            "D=$(dirname $SELVEDGE_NOTICE_FILE); rm {gone}; \
+             echo \"$SELVEDGE_ATTEMPT $$\" >> {}; sleep 1000",
+            told.display()
+        );
+        let id = up.script(&script);
+        up.until_job(&id, "told", |_| fs::read_to_string(&told).is_ok_and(|it| it.ends_with('\n')));
+        up = Up::start_with(up.kill(), &[]);
+        // What cannot be known any more may be lost and begin again, as another attempt.
+        up.until_job(&id, "looked at", |it| it["state"] != "starting");
+        up.text(&["job", "cancel", &id]);
+        up.until_state(&id, "cancelled");
+        let told = fs::read_to_string(&told).unwrap();
+        let mut attempts: Vec<&str> =
+            told.lines().filter_map(|it| Some(it.split_once(' ')?.0)).collect();
+        let n_lines = attempts.len();
+        attempts.dedup();
+        assert_eq!(attempts.len(), n_lines, "{gone}: {told}");
+        for pid in told.lines().filter_map(|it| Some(it.split_once(' ')?.1)) {
+            assert!(!lives(pid), "{gone}: {told}");
+        }
+        fs::remove_file(up.dir().join("told")).unwrap();
+    }
+}
+
 /// What whoever started the server had open is not for tasks.
 #[test]
 fn a_task_has_none_of_the_files_that_the_server_was_started_with() {

@@ -46,8 +46,8 @@ pub const RULES: [Rule; 18] = [
     rule(Symptom::Silent, Severity::Critical, 2, Span::hours(24)),
     rule(Symptom::Planned, Severity::Critical, u32::MAX, Span::hours(24)),
     rule(Symptom::Returned, Severity::Critical, u32::MAX, Span::hours(24)),
-    // One may be the program's own doing, and takes nothing out; twice on one machine within a day
-    // is the machine's (NVSentinel: on different units software, on the same unit hardware).
+    // One may be the program's own doing, and takes nothing out; two jobs on one machine within a
+    // day are the machine's (NVSentinel: on different units software, on the same unit hardware).
     rule(Symptom::TaskHung, Severity::Transient, 2, Span::hours(24)),
     // What an error of `topo lint` says does not pass, nor does it grow by being seen again.
     rule(Symptom::TopologyFaulty, Severity::Critical, u32::MAX, Span::hours(24)),

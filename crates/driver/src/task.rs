@@ -100,6 +100,35 @@ pub struct Run {
     pub task: Process,
 }
 
+/// Who of a task is known from elsewhere than its directory, which a program can remove.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The supervisor.
+    pub supervisor: Option<Process>,
+    /// The task, once it was seen.
+    pub task: Option<Process>,
+}
+
+impl Known {
+    /// Whether one of them lives.
+    pub fn lives(self) -> bool {
+        [self.supervisor, self.task].into_iter().flatten().any(|it| it.lives())
+    }
+
+    /// Both, where one stands for the other that is not known; none if nobody is.
+    pub fn run(self) -> Option<Run> {
+        let supervisor = self.supervisor.or(self.task)?;
+        Some(Run { supervisor, task: self.task.unwrap_or(supervisor) })
+    }
+}
+
+impl From<Run> for Known {
+    fn from(run: Run) -> Self {
+        Self { supervisor: Some(run.supervisor), task: Some(run.task) }
+    }
+}
+
 /// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -228,13 +257,21 @@ pub fn look(dir: &Path) -> Result<Look, TaskError> {
     }
 }
 
+/// Whether the order of the task of `dir` is there, as before it begins.
+pub fn has_order(dir: &Path) -> bool {
+    dir.join(ORDER).exists()
+}
+
 /// Tells the task of `dir` that it is about to be stopped: the notice's file first, then SIGTERM
 /// to its process group.  A task that has been told is not told again.
 ///
 /// # Errors
 /// [`TaskError`]; the task may then know nothing.
-pub fn notify(dir: &Path, notice: &Notice) -> Result<(), TaskError> {
+pub fn notify(dir: &Path, notice: &Notice, known: Known) -> Result<(), TaskError> {
     let path = dir.join(NOTICE);
+    if !dir.is_dir() {
+        return terminate(dir, known);
+    }
     let is_told = path.try_exists().map_err(|source| io_error("look for", &path, source))?;
     if !is_told {
         let order = read::<Order>(&dir.join(ORDER))?;
@@ -245,19 +282,21 @@ pub fn notify(dir: &Path, notice: &Notice) -> Result<(), TaskError> {
             None => write(&path, notice)?,
         }
     }
-    if let (Look::Running(run), false) = (look(dir)?, is_told) {
-        signal_group(run.task, Signal::TERM);
-    }
-    Ok(())
+    if is_told { Ok(()) } else { terminate(dir, known) }
 }
 
 /// Asks the task of `dir` to end by SIGTERM to its process group.
 ///
 /// # Errors
 /// [`TaskError`].
-pub fn terminate(dir: &Path) -> Result<(), TaskError> {
-    if let Look::Running(run) = look(dir)? {
-        signal_group(run.task, Signal::TERM);
+pub fn terminate(dir: &Path, known: Known) -> Result<(), TaskError> {
+    let task = match look(dir)? {
+        Look::Running(run) => Some(run.task),
+        Look::Absent | Look::Starting => known.task,
+        Look::Lost(_) | Look::Ended(..) => None,
+    };
+    if let Some(task) = task {
+        signal_group(task, Signal::TERM);
     }
     Ok(())
 }
@@ -267,7 +306,8 @@ pub fn terminate(dir: &Path) -> Result<(), TaskError> {
 ///
 /// # Errors
 /// [`TaskError`].
-pub fn kill(dir: &Path) -> Result<(), TaskError> {
+pub fn kill(dir: &Path, known: Known) -> Result<(), TaskError> {
+    let marked = || kill_marked(&format!("{NOTICE_VARIABLE}={}", dir.join(NOTICE).display()));
     match look(dir)? {
         Look::Running(run) => {
             kill_descendants(run.supervisor.pid);
@@ -278,7 +318,20 @@ pub fn kill(dir: &Path) -> Result<(), TaskError> {
         // is known by the group that it is in, or by what it was given.
         Look::Lost(_) => {
             cage::kill_left(dir);
-            kill_marked(&format!("{NOTICE_VARIABLE}={}", dir.join(NOTICE).display()));
+            marked();
+        }
+        // What is kept of it is gone, or in part: nothing that its supervisor writes is read.
+        Look::Absent | Look::Starting if known.task.is_some() || !dir.join(ORDER).exists() => {
+            if let Some(supervisor) = known.supervisor.filter(|it| it.lives()) {
+                kill_descendants(supervisor.pid);
+                signal(supervisor, Signal::KILL);
+            }
+            if let Some(task) = known.task {
+                signal_group(task, Signal::KILL);
+            }
+            if known != Known::default() {
+                marked();
+            }
         }
         Look::Absent | Look::Starting | Look::Ended(..) => {}
     }

@@ -174,6 +174,9 @@ pub const PLANT_ANSWER_MAX: Duration = Duration::from_secs(30);
 /// How long the plant's process may take to end when it is told to.
 pub const PLANT_END_MAX: Duration = Duration::from_secs(5);
 
+/// How long a supervisor may take until it has written who runs.
+pub const TASK_BEGIN_MAX: Duration = Duration::from_secs(20);
+
 /// How often a server that starts says hello to a plant's process that is gone as it answers.
 pub const PLANT_GREETS_MAX: u32 = 5;
 

@@ -57,7 +57,7 @@ use axum::routing::get;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
 
-use selvedge_control::core::{Core, Explanation};
+use selvedge_control::core::Explanation;
 use selvedge_control::state::{Job, JobState};
 use selvedge_model::fabric::{NodeKind, Role};
 use selvedge_model::fault::Target;
@@ -95,7 +95,7 @@ enum Seen {
     /// All of it.
     Page(Box<Standing>, Result<Drawing, ApiError>),
     /// That it says why this job waits, which is worked out on a copy, outside the loop.
-    Question(JobId, Box<Core>),
+    Question(JobId),
 }
 
 impl Seen {
@@ -105,11 +105,13 @@ impl Seen {
         house: &House,
         page: Page,
     ) -> Result<(Standing, Result<Drawing, ApiError>), ApiError> {
-        let (id, core) = match self {
+        let id = match self {
             Seen::Page(standing, drawing) => return Ok((*standing, drawing)),
-            Seen::Question(id, core) => (id, core),
+            Seen::Question(id) => id,
         };
-        let explained = explain::asked(*core, move |core| core.explain(id)).await?;
+        let turn = explain::turn().await?;
+        let core = house.look(|shell| shell.core().apart()).await?;
+        let explained = explain::asked(turn, core, move |core| core.explain(id)).await?;
         house.look(move |shell| (Standing::of(shell), page.see(shell, explained))).await
     }
 }
@@ -162,10 +164,10 @@ impl Page {
         }
     }
 
-    /// What the page shows, or a copy of the core to be asked first; called on the loop's thread.
+    /// What the page shows, or which job is to be asked about first; called on the loop's thread.
     fn look(&self, shell: &Shell) -> Seen {
         match self.asks(shell) {
-            Some(id) => Seen::Question(id, Box::new(shell.core().apart())),
+            Some(id) => Seen::Question(id),
             None => Seen::Page(Box::new(Standing::of(shell)), self.see(shell, None)),
         }
     }

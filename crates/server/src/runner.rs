@@ -173,7 +173,7 @@ fn attempt_dir(tasks: &Path, (job, attempt): Key) -> PathBuf {
 /// Ends the real tasks that a server has left behind in `data`, and says of how many starts.
 pub fn end_left(data: &Path) -> usize {
     let dir = tasks_dir(data);
-    let reopened = all(&dir).into_iter().map(|(key, dir)| Attempt::reopen(dir, key));
+    let reopened = ever(&dir).into_iter().map(|(key, dir)| Attempt::reopen(dir, key));
     let mut live: Vec<Attempt> = reopened.filter(Attempt::is_live).collect();
     live.iter_mut().for_each(Attempt::end);
     let n_live = live.len();
@@ -282,7 +282,9 @@ impl Watchman {
             }
         }
         let ended = over.iter().filter_map(|it| self.live.remove(it));
-        let work: Vec<PathBuf> = ended.flat_map(|it| it.work()).collect();
+        let ended: Vec<Attempt> = ended.collect();
+        ended.iter().for_each(Attempt::forget);
+        let work: Vec<PathBuf> = ended.iter().flat_map(Attempt::work).collect();
         discard(&self.dir, &work);
         if !over.is_empty() {
             self.forget_oldest(limits::ATTEMPTS_KEPT, limits::OUTPUT_KEPT_BYTES);
@@ -291,7 +293,7 @@ impl Watchman {
 
     /// Ends tasks that run though the core knows nothing of them.
     fn end_unknown(&mut self, known: &BTreeSet<Key>) {
-        for (key, dir) in all(&self.dir) {
+        for (key, dir) in ever(&self.dir) {
             if known.contains(&key) {
                 continue;
             }
@@ -300,6 +302,8 @@ impl Watchman {
                 tracing::warn!(job = %key.0, attempt = key.1, "tasks that nobody asked for end");
                 attempt.end();
                 self.live.insert(key, attempt);
+            } else {
+                attempt.forget();
             }
         }
     }
@@ -342,6 +346,19 @@ fn all(tasks: &Path) -> Vec<(Key, PathBuf)> {
         all.extend(attempts.map(|(attempt, dir)| ((JobId::new(job), attempt), dir)));
     }
     all
+}
+
+/// The same, and those of which only is known who was launched.
+fn ever(tasks: &Path) -> BTreeMap<Key, PathBuf> {
+    let launched = tasks.with_file_name(attempt::LAUNCHED);
+    let files = fs::read_dir(launched).into_iter().flatten().flatten();
+    let key = |it: fs::DirEntry| -> Option<Key> {
+        let name = it.file_name();
+        let (job, attempt) = name.to_str()?.split_once('-')?;
+        Some((JobId::new(job.parse().ok()?), attempt.parse().ok()?))
+    };
+    let launched = files.filter_map(key).map(|it| (it, attempt_dir(tasks, it)));
+    all(tasks).into_iter().chain(launched).collect()
 }
 
 fn modified(dir: &Path) -> Option<std::time::SystemTime> {

@@ -329,7 +329,8 @@ mod tests {
         assert_eq!(
             refused,
             "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills, \
-             stmr-flips, stmr-programs, stmr-mpi4py, stmr-cost, load, package, browser, viewers"
+             stmr-hosts, stmr-flips, stmr-programs, stmr-mpi4py, stmr-cost, load, package, browser, \
+             viewers"
         );
     }
 }

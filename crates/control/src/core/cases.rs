@@ -40,11 +40,15 @@ impl Core {
             self.grow(case, Severity::Transient, symptom, value);
             return;
         }
+        // However often a job hangs on a machine, it is one that speaks against it.
+        let is_known = symptom == Symptom::TaskHung && self.has_hung(target, value);
         let seen = self.state.sightings.entry((target, symptom)).or_default();
-        if SIGHTINGS_MAX <= seen.len() {
-            seen.remove(0);
+        if !is_known {
+            if SIGHTINGS_MAX <= seen.len() {
+                seen.remove(0);
+            }
+            seen.push(now);
         }
-        seen.push(now);
         let mut severity = health::grade(symptom, seen, &self.fabric.thresholds);
         if symptom == Symptom::Silent
             && matches!(target, Target::Part(part) if self.is_switch(part))
@@ -61,6 +65,15 @@ impl Core {
         // Where it is only observed it joins what was only observed.
         self.absorb(case);
         self.weigh_silence(target);
+    }
+
+    /// Whether a task of the same job has hung on `target` within the time that the rule looks at.
+    fn has_hung(&self, target: Target, job: Option<u32>) -> bool {
+        let window = health::rule_of(Symptom::TaskHung).window;
+        let cases = self.state.cases.iter().filter(|it| it.target == target);
+        cases.flat_map(|it| &it.evidence).any(|&(at, symptom, value)| {
+            symptom == Symptom::TaskHung && value == job && self.state.now.since(at) <= window
+        })
     }
 
     /// A dead machine's links went down before it was missed, and a switch's ports were refused

@@ -10,7 +10,7 @@ use selvedge_family::graph::{ChipGraph, Graph};
 use selvedge_model::fault::Target;
 use selvedge_model::id::JobId;
 use selvedge_model::job::{Demand, JobSpec};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::api::error::ApiError;
 use crate::api::job::{ExplanationView, ForecastView, RoomView, StepView};
@@ -37,18 +37,31 @@ fn n_part_seats(shell: &Shell) -> u32 {
 /// Questions that are thought about at once; others wait for their turn.
 static QUESTIONS: Semaphore = Semaphore::const_new(limits::QUESTIONS_MAX);
 
-/// A core that can be asked while the loop goes on: what a question takes is no time of the loop's.
+/// Leave to have a copy of the core and to think about it.
+pub(crate) type Turn = SemaphorePermit<'static>;
+
+/// Waits for its turn: who waits has no copy yet.
+pub(crate) async fn turn() -> Result<Turn, ApiError> {
+    QUESTIONS.acquire().await.map_err(|_| ApiError::stopping())
+}
+
+/// What a question comes to that may take seconds: it is no time of the loop's.
 pub(crate) async fn asked<T: Send + 'static>(
+    turn: Turn,
     core: Core,
     question: impl FnOnce(&Core) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let turn = QUESTIONS.acquire().await.map_err(|_| ApiError::stopping())?;
-    let answer = tokio::task::spawn_blocking(move || {
-        // Also when whoever asked has gone away: the thought is not over before it is over.
-        let _turn = turn;
-        question(&core)
-    });
-    let answer = answer.await;
+    // Also when whoever asked has gone away: the thought is not over before it is over.
+    let thought = move |core: &Core| (question(core), turn).0;
+    tried(core, thought).await
+}
+
+/// What a copy of the core says, thought apart from the loop.
+pub(crate) async fn tried<T: Send + 'static>(
+    core: Core,
+    question: impl FnOnce(&Core) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let answer = tokio::task::spawn_blocking(move || question(&core)).await;
     answer.map_err(|_| ApiError::stopping())
 }
 

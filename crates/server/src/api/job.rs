@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use selvedge_collective::bound;
-use selvedge_control::core::Accepted;
+use selvedge_control::core::{Accepted, Core};
 use selvedge_control::input::{Ask, Task, TaskExit};
 use selvedge_control::state::{Job, JobState};
 use selvedge_driver::task::output;
@@ -377,9 +377,11 @@ pub(crate) async fn submit(
         ));
     }
     if params.dry_run {
+        let turn = super::explain::turn().await?;
         let core = house.look(|shell| shell.core().apart()).await?;
         let wanted = spec.clone();
-        let forecast = super::explain::asked(core, move |core| core.dry_run(&wanted)).await??;
+        let thought = move |core: &Core| core.dry_run(&wanted);
+        let forecast = super::explain::asked(turn, core, thought).await??;
         let view = house.look(move |shell| super::explain::forecast(shell, &spec, &forecast));
         return Ok(Answer(view.await?).into_response());
     }
@@ -522,13 +524,12 @@ pub(crate) async fn explain(
 ) -> Result<Answer<ExplanationView>, ApiError> {
     let id = id_of(&id)?;
     let waits = |job: &Job| matches!(job.state, JobState::Queued { .. });
-    let core = house
-        .look(move |shell| find(shell, id).map(|job| waits(job).then(|| shell.core().apart())))
-        .await??;
-    let explained = match core {
-        Some(core) => super::explain::asked(core, move |core| core.explain(id)).await?,
-        None => None,
-    };
+    let mut explained = None;
+    if house.look(move |shell| find(shell, id).map(waits)).await?? {
+        let turn = super::explain::turn().await?;
+        let core = house.look(|shell| shell.core().apart()).await?;
+        explained = super::explain::asked(turn, core, move |core| core.explain(id)).await?;
+    }
     let view = house.look(move |shell| {
         find(shell, id).map(|job| {
             let view = super::explain::explain(shell, id, job, explained);

@@ -14,7 +14,7 @@ use selvedge_sim::fault::{FaultKind, FaultSpec};
 
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody};
-use crate::api::explain::asked;
+use crate::api::explain;
 use crate::house::{By, House, target_named};
 use crate::plant::Tamper;
 use crate::words;
@@ -150,7 +150,7 @@ pub(crate) async fn apply(
     let (core, plants) =
         house.look(|shell| (shell.core().apart(), shell.core().state().plants.clone())).await?;
     let text = form.plant.clone();
-    let tried = asked(core, move |core| changes(core, plants, text, expected)).await??;
+    let tried = explain::tried(core, move |core| changes(core, plants, text, expected)).await??;
     if params.dry_run {
         return Ok(Answer(PlantAnswer { version: expected, changes: tried }));
     }

@@ -15,7 +15,7 @@ use selvedge_control::input::{Answer, Exit, Input, Task, TaskExit};
 use selvedge_driver::account::Account;
 use selvedge_driver::files::{self, FILE_MODE};
 use selvedge_driver::process::Process;
-use selvedge_driver::task::{self, Look, Notice, Run, TaskError};
+use selvedge_driver::task::{self, Known, Look, Notice, TaskError};
 use selvedge_model::fault::{Symptom, Target};
 use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
@@ -28,6 +28,8 @@ const FILE: &str = "attempt.json";
 const SLICE: &str = "slice.json";
 /// The status of a job that takes its own supervisors down: what a program killed by SIGKILL has.
 const LOST_STATUS: i32 = 137;
+/// The directory of who was launched, one file for each attempt.
+pub(super) const LAUNCHED: &str = "launched";
 /// Written once a task of it has hung: which.
 const HUNG: &str = "hung";
 /// Written once the tasks have been told to stop: how they end is then not their own doing.
@@ -63,9 +65,11 @@ pub(super) struct Attempt {
     kept: Option<Kept>,
     /// Supervisors that this process started and must reap.
     children: BTreeMap<usize, Child>,
-    /// Who ran, as last seen: a program can remove what is kept of it, and has run all the same.
-    /// Of one that was only launched, or was launched by an earlier server, one process is known.
-    runs: BTreeMap<usize, Run>,
+    /// Who was launched, also by an earlier server: a program can remove what is kept of it, and
+    /// has run all the same.
+    known: BTreeMap<usize, Known>,
+    /// Since when it is looked for what they write first.
+    launched_at: Instant,
     /// What was said last.
     said: Vec<Task>,
     said_started: bool,
@@ -138,12 +142,15 @@ impl Attempt {
         let kept = fs::read(dir.join(FILE)).ok().and_then(|it| serde_json::from_slice(&it).ok());
         let told = dir.join(TOLD).exists();
         let children = BTreeMap::new();
+        let known = fs::read(known_file(&dir, key)).ok();
+        let known = known.and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default();
         Self {
             key,
             dir,
             kept,
             children,
-            runs: BTreeMap::new(),
+            known,
+            launched_at: Instant::now(),
             said: Vec::new(),
             said_started: false,
             told,
@@ -167,19 +174,21 @@ impl Attempt {
             return Ok(());
         }
         for (idx, &begun) in launch.begun.iter().flatten().enumerate() {
-            self.runs.entry(idx).or_insert(Run { supervisor: begun, task: begun });
+            let task = Some(begun);
+            self.known.entry(idx).or_insert(Known { supervisor: None, task });
         }
         let port = self.kept.as_ref().map_or(0, |it| it.master_port);
         for (idx, post) in launch.slice.posts.iter().enumerate() {
             let dir = self.task_dir(idx);
-            if self.runs.contains_key(&idx) || task::look(&dir)? != Look::Absent {
+            if self.known.contains_key(&idx) || task::look(&dir)? != Look::Absent {
                 continue;
             }
             task::prepare(&dir, &self.order(launch, idx, post, port))?;
             let child = task::launch(program, &dir)?;
+            self.launched_at = Instant::now();
             let pid = child.id();
             let launched = Process::of(pid).unwrap_or(Process { pid, started: 0 });
-            self.runs.insert(idx, Run { supervisor: launched, task: launched });
+            self.know(idx, Known { supervisor: Some(launched), task: None });
             self.children.insert(idx, child);
         }
         Ok(())
@@ -226,7 +235,7 @@ impl Attempt {
         let (why, drained) = (reason.why.clone(), reason.drained.clone());
         let notice = Notice { why, drained, grace_s, at_unix_s: at, kill_unix_s: at + grace_s };
         for idx in 0..self.n_tasks() {
-            task::notify(&self.task_dir(idx), &notice)?;
+            task::notify(&self.task_dir(idx), &notice, self.known_of(idx))?;
         }
         Ok(())
     }
@@ -284,8 +293,8 @@ impl Attempt {
         }
         let looks = self.looks();
         for (idx, look) in looks.iter().enumerate() {
-            if let Look::Running(run) | Look::Ended(run, _) = look {
-                self.runs.insert(idx, *run);
+            if let Look::Running(run) = look {
+                self.know(idx, Known::from(*run));
             }
         }
         if self.kill || looks.iter().any(|it| matches!(it, Look::Lost(_))) {
@@ -440,9 +449,13 @@ impl Attempt {
         }
     }
 
-    fn each(&self, what: fn(&Path) -> Result<(), TaskError>) {
+    fn each(&self, what: fn(&Path, Known) -> Result<(), TaskError>) {
         for idx in 0..self.n_tasks() {
-            if let Err(error) = what(&self.task_dir(idx)) {
+            let known = match self.look(idx) {
+                Look::Running(run) | Look::Lost(run) => Known::from(run),
+                Look::Absent | Look::Starting | Look::Ended(..) => self.known_of(idx),
+            };
+            if let Err(error) = what(&self.task_dir(idx), known) {
                 tracing::warn!(error = crate::api::error::chain(&error), "a real task");
             }
         }
@@ -458,21 +471,33 @@ impl Attempt {
     }
 
     fn looks(&self) -> Vec<Look> {
-        let one = |idx| match task::look(&self.task_dir(idx)) {
-            Ok(Look::Absent) => match self.runs.get(&idx) {
-                Some(run) if !run.supervisor.lives() => Look::Lost(*run),
-                // One whose task is known has begun.
-                Some(run) if run.task != run.supervisor => Look::Running(*run),
-                Some(_) => Look::Starting,
-                None => Look::Absent,
-            },
+        (0..self.n_tasks()).map(|idx| self.look(idx)).collect()
+    }
+
+    /// How a task stands, by its files, and by who was launched where they say nothing.
+    fn look(&self, idx: usize) -> Look {
+        let by_files = || match task::look(&self.task_dir(idx)) {
             Ok(look) => look,
             Err(error) => {
                 tracing::warn!(error = crate::api::error::chain(&error), "a real task");
                 Look::Starting
             }
         };
-        (0..self.n_tasks()).map(one).collect()
+        let look = by_files();
+        let known = self.known_of(idx);
+        let (Look::Absent | Look::Starting, Some(run)) = (look, known.run()) else { return look };
+        if !known.lives() {
+            // What it wrote before its death is there by now; its lock may be held by whoever it
+            // forked.
+            let last = by_files();
+            let is_silent = matches!(last, Look::Absent | Look::Starting);
+            return if is_silent { Look::Lost(run) } else { last };
+        }
+        // One that has not said so for so long, or whose order is gone, has begun all the same.
+        let has_begun = known.task.is_some()
+            || limits::TASK_BEGIN_MAX < self.launched_at.elapsed()
+            || !task::has_order(&self.task_dir(idx));
+        if has_begun { Look::Running(run) } else { Look::Starting }
     }
 
     fn any_absent(&self) -> bool {
@@ -480,12 +505,44 @@ impl Attempt {
     }
 
     fn n_tasks(&self) -> usize {
-        self.kept.as_ref().map_or(0, |it| it.machines.len())
+        let n_known = self.known.last_key_value().map_or(0, |it| it.0 + 1);
+        self.kept.as_ref().map_or(n_known, |it| it.machines.len())
+    }
+
+    fn known_of(&self, idx: usize) -> Known {
+        self.known.get(&idx).copied().unwrap_or_default()
+    }
+
+    /// Writes down who was launched, where no program of a user looks.
+    fn know(&mut self, idx: usize, known: Known) {
+        if self.known.insert(idx, known) == Some(known) {
+            return;
+        }
+        let file = known_file(&self.dir, self.key);
+        let kept = || -> io::Result<()> {
+            files::own_dir(file.parent().unwrap_or(&self.dir)).map_err(io::Error::other)?;
+            let bytes = serde_json::to_vec(&self.known).map_err(io::Error::other)?;
+            files::write_atomically(&file, &bytes, FILE_MODE).map_err(io::Error::other)
+        };
+        if let Err(error) = kept() {
+            tracing::warn!(%error, "who was launched cannot be kept");
+        }
+    }
+
+    /// It is over, and has been said to be: nobody asks who was launched.
+    pub(super) fn forget(&self) {
+        let _ = fs::remove_file(known_file(&self.dir, self.key));
     }
 
     fn task_dir(&self, idx: usize) -> PathBuf {
         self.dir.join(idx.to_string())
     }
+}
+
+/// Where it is kept who was launched for the attempt of `dir`: beside all that tasks are told of.
+fn known_file(dir: &Path, (job, attempt): Key) -> PathBuf {
+    let tasks = dir.ancestors().nth(2).unwrap_or(dir);
+    tasks.with_file_name(LAUNCHED).join(format!("{}-{attempt}", job.number()))
 }
 
 fn task_exit(exit: task::Exit) -> TaskExit {
