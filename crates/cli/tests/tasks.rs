@@ -324,6 +324,33 @@ fn a_real_job_of_a_backup_begins_again_under_a_number_of_its_own() {
     assert_eq!(up.job(&id)["attempt"], 1, "they share nothing");
 }
 
+/// A data directory that was put together of an older journal and newer tasks: what ran there has
+/// the number of the job that is submitted next, and is not taken for it.
+#[test]
+fn a_job_is_not_taken_for_one_of_the_same_number_that_its_journal_does_not_know() {
+    let up = Up::start();
+    up.text(&["backup", "copy"]);
+    let id = up.script("echo first; sleep 1000");
+    up.until_logged(&id, "first");
+    let other = support::dir();
+    let copy = up.dir().join("copy");
+    let restored =
+        support::program(other.path()).arg("restore").arg(&copy).args(["--data", "data"]).output();
+    assert!(restored.unwrap().status.success());
+    for part in ["tasks", "launched"] {
+        let to = other.path().join("data");
+        let copied = Command::new("cp").arg("-a").arg(up.data().join(part)).arg(to).status();
+        assert!(copied.unwrap().success(), "{part}");
+    }
+    up.text(&["job", "cancel", &id]);
+    up.until_state(&id, "cancelled");
+    let again = Up::start_with(other, &[]);
+    let next = again.script("echo second");
+    assert_eq!(next, id);
+    let job = again.until_state(&next, "finished");
+    assert_eq!((&job["attempt"], again.logs(&next).as_str()), (&1.into(), "second\n"), "{job}");
+}
+
 #[test]
 fn a_task_that_stops_its_supervisor_is_ended_with_it() {
     let up = Up::start();

@@ -71,9 +71,11 @@ fn order_many(ids: &[u32], order: &str, client: &Client, globals: &Globals) -> O
     }
     let done = number::counted(ordered.done.len() as u64, "job");
     let mut page = format!("{order}: {done}\n");
-    let why: BTreeMap<&str, Vec<u32>> =
+    let why: BTreeMap<String, Vec<u32>> =
         ordered.refused.iter().fold(BTreeMap::new(), |mut all, it| {
-            all.entry(it.error.as_str()).or_default().push(it.id);
+            // The same reason for all, whichever of them it names.
+            let error = it.error.replace(&format!("job {}", it.id), "such job");
+            all.entry(error).or_default().push(it.id);
             all
         });
     for (error, ids) in why {

@@ -302,6 +302,19 @@ pub(crate) fn lives(pid: impl Display) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, it)| !it.trim_start().starts_with(['Z', 'X']))
 }
 
+/// The processes that `parent` has started and that are still its own.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Behind the name, which may hold anything: the state, then the parent.
+        let rest = stat.rsplit_once(") ").map_or("", |it| it.1);
+        rest.split(' ').nth(1).is_some_and(|it| it == parent.to_string())
+    };
+    pids.filter(is_child).collect()
+}
+
 /// Sends a signal to a process of the test's own: `KILL`.
 pub(crate) fn signal(name: &str, pid: impl Display) {
     let done = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();

@@ -69,6 +69,9 @@ pub enum LinkError {
         /// What it said.
         words: String,
     },
+    /// It ended at once, without a word: somebody has killed it.
+    #[error("the plant's process ended at once: it said nothing")]
+    Killed,
     /// It does not listen.
     #[error(
         "the plant's process does not listen in {dir} after {} s",
@@ -84,11 +87,20 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// Whether the other side was there, and is gone.
+    /// Whether the other side was there, and is gone: another may be there, or be started.
     pub(super) fn is_cut(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-        let Self::Plant(plant::PlantError::Lost { source }) = self else { return false };
-        matches!(source.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+        match self {
+            Self::Plant(plant::PlantError::Lost { source }) => {
+                matches!(source.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+            }
+            Self::Killed => true,
+            Self::Dir(_)
+            | Self::Start { .. }
+            | Self::Ended { .. }
+            | Self::Deaf { .. }
+            | Self::Plant(_) => false,
+        }
     }
 }
 
@@ -130,7 +142,7 @@ impl Host {
                 self.started = Some(self.start().map_err(|source| LinkError::Start { source })?);
                 has_started = true;
             } else if self.has_ended() {
-                return Err(LinkError::Ended { words: self.words() });
+                return Err(self.why_ended());
             }
             std::thread::sleep(limits::PLANT_LOOK_EVERY);
         }
@@ -197,10 +209,12 @@ impl Host {
         }
     }
 
-    fn words(&self) -> String {
+    fn why_ended(&self) -> LinkError {
         let words = fs::read_to_string(self.dir.join(WORDS_FILE)).unwrap_or_default();
-        let words = words.trim();
-        if words.is_empty() { "it said nothing".to_owned() } else { words.to_owned() }
+        match words.trim() {
+            "" => LinkError::Killed,
+            words => LinkError::Ended { words: words.to_owned() },
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! One start of one job: its tasks, from their launch to the last exit.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -21,6 +22,7 @@ use selvedge_model::job::Program;
 use selvedge_model::unit::Span;
 
 use super::{Key, Launch, Reason, discard};
+use crate::api::error::chain;
 use crate::limits;
 use crate::slice::Post;
 
@@ -68,6 +70,8 @@ pub(super) struct Attempt {
     /// Who was launched, also by an earlier server: a program can remove what is kept of it, and
     /// has run all the same.
     known: BTreeMap<usize, Known>,
+    /// What of that is on disk.
+    known_kept: BTreeMap<usize, Known>,
     /// Since when it is looked for what they write first.
     launched_at: Instant,
     /// What was said last.
@@ -82,6 +86,8 @@ pub(super) struct Attempt {
     /// The newest heartbeat of each task, and when it was seen: a clock that is set tells nothing
     /// of how long ago that is.
     beats: BTreeMap<usize, (SystemTime, Instant)>,
+    /// What was complained of: what stays wrong is met at each look, and said once.
+    complaints: RefCell<BTreeSet<String>>,
 }
 
 impl Attempt {
@@ -93,6 +99,7 @@ impl Attempt {
             attempt.end();
             let _ = attempt.watch();
             discard(attempt.tasks_dir(), std::slice::from_ref(&attempt.dir));
+            attempt.forget();
             attempt = Self::reopen(attempt.dir, key);
         }
         if attempt.kept.is_none() {
@@ -143,12 +150,14 @@ impl Attempt {
         let told = dir.join(TOLD).exists();
         let children = BTreeMap::new();
         let known = fs::read(known_file(&dir, key)).ok();
-        let known = known.and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default();
+        let known: BTreeMap<_, _> =
+            known.and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default();
         Self {
             key,
             dir,
             kept,
             children,
+            known_kept: known.clone(),
             known,
             launched_at: Instant::now(),
             said: Vec::new(),
@@ -158,6 +167,7 @@ impl Attempt {
             kill_at: None,
             failing: None,
             beats: BTreeMap::new(),
+            complaints: RefCell::default(),
         }
     }
 
@@ -188,9 +198,10 @@ impl Attempt {
             self.launched_at = Instant::now();
             let pid = child.id();
             let launched = Process::of(pid).unwrap_or(Process { pid, started: 0 });
-            self.know(idx, Known { supervisor: Some(launched), task: None });
+            self.known.insert(idx, Known { supervisor: Some(launched), task: None });
             self.children.insert(idx, child);
         }
+        self.keep_known();
         Ok(())
     }
 
@@ -294,9 +305,10 @@ impl Attempt {
         let looks = self.looks();
         for (idx, look) in looks.iter().enumerate() {
             if let Look::Running(run) = look {
-                self.know(idx, Known::from(*run));
+                self.known.insert(idx, Known::from(*run));
             }
         }
+        self.keep_known();
         if self.kill || looks.iter().any(|it| matches!(it, Look::Lost(_))) {
             self.each(task::kill);
         }
@@ -456,8 +468,15 @@ impl Attempt {
                 Look::Absent | Look::Starting | Look::Ended(..) => self.known_of(idx),
             };
             if let Err(error) = what(&self.task_dir(idx), known) {
-                tracing::warn!(error = crate::api::error::chain(&error), "a real task");
+                self.complain("a real task", &error);
             }
+        }
+    }
+
+    fn complain(&self, of: &str, error: &dyn std::error::Error) {
+        let error = chain(error);
+        if self.complaints.borrow_mut().insert(error.clone()) {
+            tracing::warn!(error, "{of}");
         }
     }
 
@@ -479,7 +498,7 @@ impl Attempt {
         let by_files = || match task::look(&self.task_dir(idx)) {
             Ok(look) => look,
             Err(error) => {
-                tracing::warn!(error = crate::api::error::chain(&error), "a real task");
+                self.complain("a real task", &error);
                 Look::Starting
             }
         };
@@ -514,8 +533,8 @@ impl Attempt {
     }
 
     /// Writes down who was launched, where no program of a user looks.
-    fn know(&mut self, idx: usize, known: Known) {
-        if self.known.insert(idx, known) == Some(known) {
+    fn keep_known(&mut self) {
+        if self.known == self.known_kept {
             return;
         }
         let file = known_file(&self.dir, self.key);
@@ -524,8 +543,9 @@ impl Attempt {
             let bytes = serde_json::to_vec(&self.known).map_err(io::Error::other)?;
             files::write_atomically(&file, &bytes, FILE_MODE).map_err(io::Error::other)
         };
-        if let Err(error) = kept() {
-            tracing::warn!(%error, "who was launched cannot be kept");
+        match kept() {
+            Ok(()) => self.known_kept.clone_from(&self.known),
+            Err(error) => self.complain("who was launched cannot be kept", &error),
         }
     }
 
