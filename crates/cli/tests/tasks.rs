@@ -7,7 +7,7 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -337,14 +337,21 @@ fn a_job_is_not_taken_for_one_of_the_same_number_that_its_journal_does_not_know(
     let restored =
         support::program(other.path()).arg("restore").arg(&copy).args(["--data", "data"]).output();
     assert!(restored.unwrap().status.success());
-    for part in ["tasks", "launched"] {
-        let to = other.path().join("data");
-        let copied = Command::new("cp").arg("-a").arg(up.data().join(part)).arg(to).status();
-        assert!(copied.unwrap().success(), "{part}");
-    }
+    let copy = |from: &Path, to: &Path| {
+        let parts = ["tasks", "launched"].map(|it| from.join(it));
+        assert!(Command::new("cp").arg("-a").args(parts).arg(to).status().unwrap().success());
+    };
+    let kept = support::dir();
+    copy(&up.data(), kept.path());
     up.text(&["job", "cancel", &id]);
     up.until_state(&id, "cancelled");
+    let data = other.path().join("data");
+    copy(kept.path(), &data);
     let again = Up::start_with(other, &[]);
+    let launched = data.join(format!("launched/{id}-1"));
+    again.until("status", |_| !launched.exists());
+    // A server that is killed just then has ended them, and has not come to forget them.
+    copy(kept.path(), &data);
     let next = again.script("echo second");
     assert_eq!(next, id);
     let job = again.until_state(&next, "finished");
