@@ -27,7 +27,8 @@ fn refused(text: &str, strictness: Strictness, message: &str) {
 #[test]
 fn what_nccl_refuses_is_refused_with_its_place() {
     let prolog = format!("<?xml version=\"1.0\"?>\n{SMALL}");
-    let message = "1:1: NCCL refuses an XML declaration; delete it, the file begins with <system";
+    let message =
+        "1:1: NCCL refuses an XML declaration; delete it, a file begins with its first tag";
     refused(&prolog, STRICT, message);
     let message = "1:1: NCCL refuses a byte order mark; write the file as UTF-8 without one";
     refused(&format!("\u{feff}{SMALL}"), STRICT, message);

@@ -14,6 +14,7 @@ mod show;
 
 mod what_if;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -23,10 +24,13 @@ use selvedge_family::host::change::{Change, NoAnswer, Question, parse_pair as pa
 use selvedge_family::host::hwloc;
 use selvedge_family::host::machine::topology;
 use selvedge_family::host::nccl::dump::{dump, refusal};
+use selvedge_family::host::nccl::graph_xml::malformed;
 use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::search::RefusedSearch;
 use selvedge_family::host::nccl::settings::{GRAPH_FILE, TOPO_FILE};
 use selvedge_family::host::nccl::view::{RefusedView, View};
-use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness};
+use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness, XmlError};
+use serde::Serialize;
 
 use crate::Globals;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
@@ -149,21 +153,39 @@ fn answer(args: &Topo, globals: &Globals) -> Outcome {
 }
 
 fn print_dump(args: &Dump) -> Outcome {
-    let text = read(&args.file)?;
-    let name = name(&args.file);
-    let strictness = Strictness::AsNccl { single_quotes: !args.nccl.is_seed() };
-    // What the variables say is an error of the request, whatever the file is.
-    let question = args.conditions.question(Element::new("system"), args.nccl, args.nodes)?;
+    let (text, name) = (read(&args.file)?, name(&args.file));
+    let as_nccl = Strictness::AsNccl { single_quotes: !args.nccl.is_seed() };
+    let strictly = |text: &str| xml::read(text, as_nccl).map(|it| it.root);
+    // What the variables say is an error of the request, whatever the files are; what the files
+    // say that they name is NCCL's to refuse.  NCCL's graph code reads both by one parser, and a
+    // file that the parser refuses ends it in every version.
+    let mut refused: BTreeMap<String, XmlError> = BTreeMap::new();
+    let blank = Question::new(Element::new("system"), args.nccl);
+    let question = args.conditions.question_by(blank, args.nodes, |question, variable, file| {
+        if !matches!(variable, GRAPH_FILE | TOPO_FILE) {
+            return Ok(());
+        }
+        refused.remove(variable);
+        let root = strictly(&read(Path::new(file))?).unwrap_or_else(|error| {
+            refused.insert(variable.to_owned(), error);
+            Element::new("graphs")
+        });
+        question.files.insert(file.to_owned(), root);
+        Ok(())
+    })?;
     let ask = question.ask().within(|| "this --env has no meaning")?;
-    let dumped = if args.conditions.names_topology() {
-        Ok(question.root)
-    } else {
-        xml::read(&text, strictness).map(|document| document.root)
+    let topology = match refused.remove(TOPO_FILE) {
+        Some(error) => Err(error),
+        None if args.conditions.names_topology() => Ok(question.root),
+        None => strictly(&text),
     };
-    let dumped = dumped
+    let dumped = topology
         .map_err(RefusedView::from)
         .and_then(|root| View::of(&root, ask))
-        .and_then(|view| dump(&view, &name));
+        .and_then(|view| match refused.remove(GRAPH_FILE) {
+            Some(error) => Err(RefusedSearch::from(malformed(&error)).into()),
+            None => dump(&view, &name),
+        });
     match dumped {
         Ok(text) => {
             render::print(&text)?;
@@ -182,7 +204,16 @@ impl Conditions {
     }
 
     fn question(&self, root: Element, profile: Profile, nodes: u32) -> Outcome<Question> {
-        let mut question = Question::new(root, profile);
+        self.question_by(Question::new(root, profile), nodes, read_named)
+    }
+
+    /// The same, with what reads the file that a variable names, if it names one.
+    fn question_by(
+        &self,
+        mut question: Question,
+        nodes: u32,
+        mut read_named: impl FnMut(&mut Question, &str, &str) -> Outcome<()>,
+    ) -> Outcome<Question> {
         (question.nodes, question.rank) = (nodes, self.rank.unwrap_or(0));
         question.shm_pairs = self.shm_pairs;
         question.broken = self.p2p_broken.iter().copied().collect();
@@ -210,13 +241,17 @@ fn read_named(question: &mut Question, variable: &str, file: &str) -> Outcome<()
 /// A graph file's outermost element, read leniently; what NCCL would refuse is told on the way.
 fn graph_root(file: &Path, profile: Profile) -> Outcome<Element> {
     let shown = name(file);
-    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
-    let document =
-        xml::read(&read(file)?, strictness).within(|| format!("{shown} is no graph file"))?;
+    let document = graph_document(file, profile)?.within(|| format!("{shown} is no graph file"))?;
     for it in &document.tolerated {
         anstream::eprintln!("note: {shown}:{}: NCCL refuses {}", it.place, it.quirk);
     }
     Ok(document.root)
+}
+
+/// A graph file, read leniently.
+fn graph_document(file: &Path, profile: Profile) -> Outcome<Result<Document, XmlError>> {
+    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
+    Ok(xml::read(&read(file)?, strictness))
 }
 
 /// A server and conditions from the command line.
@@ -272,6 +307,30 @@ fn root_of(text: &str, name: &str, profile: Profile) -> Outcome<Element> {
         anstream::eprintln!("note: {name}:{}: NCCL refuses {}", it.place, it.quirk);
     }
     Ok(root)
+}
+
+/// The variables that are set and that the question's version does not read, told on the way.
+///
+/// Every verb that takes variables asks here, and puts them beside what it shows to programs.
+fn tell_unread(question: &Question) -> Outcome<Vec<String>> {
+    let unread = question.unread().within(|| "this variable has no meaning")?;
+    note_unread(question.profile, &unread);
+    Ok(unread)
+}
+
+fn note_unread(profile: Profile, unread: &[String]) {
+    for name in unread {
+        anstream::eprintln!("note: NCCL {profile} does not read {name}");
+    }
+}
+
+/// What a program is shown, with the variables beside it that were set and not read.
+#[derive(Debug, Serialize)]
+struct Beside<'a, T> {
+    #[serde(flatten)]
+    shown: &'a T,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unread: &'a [String],
 }
 
 /// A question's failure: NCCL's refusal is the answer no.

@@ -180,6 +180,15 @@ impl Question {
         Ok(View::whole(&self.root, self.ask()?)?)
     }
 
+    /// The variables that are set and that its version does not read, and levels that the version
+    /// has no word for.
+    ///
+    /// # Errors
+    /// If a variable has no meaning.
+    pub fn unread(&self) -> Result<Vec<String>, SettingError> {
+        Ok(self.ask()?.settings.unread)
+    }
+
     /// The conditions alone.
     ///
     /// # Errors

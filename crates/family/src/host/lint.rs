@@ -151,10 +151,7 @@ pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
 
 /// The one finding about a text that no rule can look at.
 pub fn malformed(error: &XmlError) -> Finding {
-    let what = match error.to_string().split_once(": ") {
-        Some((_, what)) => what.to_owned(),
-        None => error.to_string(),
-    };
+    let what = error.what();
     let advice = "NCCL gives up here: a topology file has elements, attributes in double quotes and \
                   comments, no DOCTYPE and no entities of its own";
     Finding {

@@ -242,6 +242,8 @@ pub struct Prediction {
     pub forecasts: Vec<Forecast>,
     /// Where the forecast is not NCCL's own, in words.
     pub doubts: Vec<String>,
+    /// Variables that are set and that this version does not read.
+    pub unread: Vec<String>,
 }
 
 /// Why there is no prediction.
@@ -297,10 +299,10 @@ pub fn predict(question: &Question, op: Op, sizes: &[u64]) -> Result<Prediction,
         let forecast = forecast(&model, &table, op, bytes).ok_or(NoPrediction::Nothing { op })?;
         forecasts.push(forecast);
     }
-    let mut doubts: Vec<_> = model.doubts(op).into_iter().map(str::to_owned).collect();
-    let profile = question.profile;
-    doubts.extend(wishes.unread.iter().map(|it| format!("NCCL {profile} does not read {it}")));
-    Ok(Prediction { op, n_ranks: view.n_ranks, n_channels, table, forecasts, doubts })
+    let doubts = model.doubts(op).into_iter().map(str::to_owned).collect();
+    let mut unread = view.ask.settings.unread.clone();
+    unread.extend(wishes.unread.iter().map(|it| (*it).to_owned()));
+    Ok(Prediction { op, n_ranks: view.n_ranks, n_channels, table, forecasts, doubts, unread })
 }
 
 /// The first of the fastest, as NCCL takes it.

@@ -14,7 +14,7 @@ use selvedge_family::host::message::{read_line, version_in};
 use selvedge_family::host::place::{PlaceName, find_element, find_gpu, find_net};
 
 use crate::Globals;
-use crate::cmd::topo::{Server, name, unanswered};
+use crate::cmd::topo::{Beside, Server, name, tell_unread, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -121,10 +121,11 @@ fn explain_p2p(args: &P2p, globals: &Globals) -> Outcome {
 
 fn explain_rings(args: &Ring, globals: &Globals) -> Outcome {
     let question = args.server.question()?;
+    let unread = tell_unread(&question)?;
     let told = explain_ring(&question)
         .map_err(|error| unanswered(error, &name(&args.server.file), question.profile))?;
     if globals.json {
-        render::print_json(&told)?;
+        render::print_json(&Beside { shown: &told, unread: &unread })?;
     } else {
         render::print(&told.to_string())?;
     }
@@ -150,6 +151,7 @@ fn rank_of(question: &Question, place: &PlaceName, file: &Path) -> Outcome<i32> 
 
 fn print(question: Question, pairs: &[Pair], file: &Path, globals: &Globals) -> Outcome {
     let profile = question.profile;
+    let unread = tell_unread(&question)?;
     let lab = Lab::new(question);
     let mut explanations: Vec<Explanation> = Vec::new();
     for pair in pairs {
@@ -160,7 +162,8 @@ fn print(question: Question, pairs: &[Pair], file: &Path, globals: &Globals) -> 
     }
     let answer = if explanations.iter().all(|it| it.on) { Answer::Yes } else { Answer::No };
     if globals.json {
-        render::print_json(&explanations)?;
+        let shown = explanations.iter().map(|shown| Beside { shown, unread: &unread });
+        render::print_json(&shown.collect::<Vec<_>>())?;
     } else {
         // What holds for both directions is told once.
         let mut out = String::new();

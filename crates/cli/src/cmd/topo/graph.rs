@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use selvedge_family::host::nccl::connect::connect;
-use selvedge_family::host::nccl::graph_xml::{Finding, Severity, check, to_xml};
+use selvedge_family::host::nccl::graph_xml::{
+    Finding, Severity, check, malformed, refused_form, to_xml,
+};
 use selvedge_family::host::nccl::rack::{RackShape, rack};
 use selvedge_family::host::nccl::search::{Found, graphs};
 use selvedge_family::host::nccl::view::View;
 use selvedge_family::host::nccl::xml;
 
 use crate::Globals;
-use crate::cmd::topo::{Server, graph_root, name, unanswered};
+use crate::cmd::topo::{Beside, Server, graph_document, name, tell_unread, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -46,12 +48,20 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
     let (file, profile) = (&args.server.file, args.server.look.nccl);
     let name_of_file = name(file);
     let question = args.server.question()?;
-    let ask = question.ask().within(|| "this --env has no meaning")?;
+    let ask = question.ask().within(|| "this variable has no meaning")?;
+    let unread = tell_unread(&question)?;
     let view = View::of(&question.root, ask)
         .map_err(|refused| unanswered(refused.into(), &name_of_file, profile))?;
     if let Some(graph_file) = &args.check {
-        let root = graph_root(graph_file, profile)?;
-        return print_findings(&name(graph_file), &check(&view, &root), globals);
+        let findings = match graph_document(graph_file, profile)? {
+            Ok(document) => {
+                let mut findings = refused_form(&document.tolerated);
+                findings.extend(check(&view, &document.root));
+                findings
+            }
+            Err(error) => vec![malformed(&error)],
+        };
+        return print_findings(&name(graph_file), &findings, &unread, globals);
     }
     let found = graphs(&view).map_err(|refused| {
         Failure::refusal(refused).within(format!("NCCL {profile} finds nothing for {name_of_file}"))
@@ -62,35 +72,46 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
         let log = connected.log();
         if globals.json {
             let lines: Vec<&str> = log.lines().collect();
-            render::print(&format!("{}\n", serde_json::json!({ "log": lines })))?;
+            print_object(&serde_json::json!({ "log": lines }), &unread)?;
         } else {
             render::print(&log)?;
         }
     } else {
         let root = to_xml(&view, &found)
             .map_err(|error| Failure::refusal(error).hint("add `--log` to see the channels"))?;
-        print_file(&xml::write(&root), globals)?;
+        print_file(&xml::write(&root), &unread, globals)?;
     }
     Ok(Answer::Yes)
 }
 
 pub(super) fn run_rack(args: &Rack, globals: &Globals) -> Outcome {
     let rack = rack(RackShape { hosts: args.hosts, cpus: args.cpus });
-    print_file(&xml::write(&rack), globals)?;
+    print_file(&xml::write(&rack), &[], globals)?;
     Ok(Answer::Yes)
 }
 
+fn print_object(shown: &serde_json::Value, unread: &[String]) -> Outcome<()> {
+    let text = serde_json::to_string(&Beside { shown, unread })?;
+    render::print(&format!("{text}\n"))?;
+    Ok(())
+}
+
 /// The file itself, or for programs inside an object, as `topo read` and `topo vm` have it.
-fn print_file(text: &str, globals: &Globals) -> Outcome<()> {
+fn print_file(text: &str, unread: &[String], globals: &Globals) -> Outcome<()> {
     if globals.json {
-        render::print(&format!("{}\n", serde_json::json!({ "xml": text })))?;
+        print_object(&serde_json::json!({ "xml": text }), unread)?;
     } else {
         render::print(text)?;
     }
     Ok(())
 }
 
-fn print_findings(name: &str, findings: &[Finding], globals: &Globals) -> Outcome {
+fn print_findings(
+    name: &str,
+    findings: &[Finding],
+    unread: &[String],
+    globals: &Globals,
+) -> Outcome {
     let severity = |it: &Finding| match it.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -106,7 +127,7 @@ fn print_findings(name: &str, findings: &[Finding], globals: &Globals) -> Outcom
                 })
             })
             .collect();
-        render::print(&format!("{}\n", serde_json::json!({ "file": name, "findings": rows })))?;
+        print_object(&serde_json::json!({ "file": name, "findings": rows }), unread)?;
     } else if findings.is_empty() {
         render::print(&format!("{name}: NCCL can communicate by it\n"))?;
     } else {

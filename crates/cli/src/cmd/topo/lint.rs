@@ -9,10 +9,11 @@ use selvedge_family::host::diff::unified;
 use selvedge_family::host::fleet::{Group, group};
 use selvedge_family::host::lint::{Finding, Report, Severity, lint, malformed};
 use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::xml::Element;
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::topo::{Look, name, read, unanswered};
+use crate::cmd::topo::{Beside, Look, name, read, tell_unread, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -91,6 +92,9 @@ pub(crate) fn run_fleet(args: &Fleet, globals: &Globals) -> Outcome {
     if files.is_empty() {
         return Err(Failure::new(format!("no .xml file in {}", args.folder.display())));
     }
+    let nothing = Element::new("system");
+    let (nccl, nodes) = (args.look.nccl, args.look.nodes);
+    let unread = tell_unread(&args.look.conditions.question(nothing, nccl, nodes)?)?;
     let mut members = Vec::new();
     for file in &files {
         let shown = file.strip_prefix(&args.folder).unwrap_or(file).display().to_string();
@@ -98,7 +102,8 @@ pub(crate) fn run_fleet(args: &Fleet, globals: &Globals) -> Outcome {
     }
     let groups = group(members);
     if globals.json {
-        render::print_json(&groups)?;
+        let shown = groups.iter().map(|shown| Beside { shown, unread: &unread });
+        render::print_json(&shown.collect::<Vec<_>>())?;
     } else {
         render::print(&fleet_text(&groups, files.len()))?;
     }

@@ -9,7 +9,7 @@ use selvedge_family::host::predict::{Entry, Forecast, NoPrediction, Op, Predicti
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::topo::{Server, name, read, unanswered};
+use crate::cmd::topo::{Beside, Server, name, note_unread, read, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 use crate::render::number::counted;
@@ -132,8 +132,9 @@ pub(super) fn run(args: &Predict, globals: &Globals) -> Outcome {
         error => Failure::refusal(error),
     })?;
     let lines: Vec<Line> = found.forecasts.iter().map(|it| line(it, measured.as_ref())).collect();
+    note_unread(question.profile, &found.unread);
     if globals.json {
-        render::print_json(&Shown {
+        let shown = Shown {
             nccl: question.profile.to_string(),
             op: op.name(),
             ranks: found.n_ranks,
@@ -141,7 +142,8 @@ pub(super) fn run(args: &Predict, globals: &Globals) -> Outcome {
             sizes: lines,
             table: &found.table,
             notes: &found.doubts,
-        })?;
+        };
+        render::print_json(&Beside { shown: &shown, unread: &found.unread })?;
     } else {
         render::print(&page(&found, &lines, measured.is_some()))?;
     }

@@ -12,7 +12,7 @@ use selvedge_family::host::picture::{Picture, svg, svg_of_log};
 use selvedge_family::host::place::{PlaceError, PlaceName, bus_text, find_gpu, find_net};
 
 use crate::Globals;
-use crate::cmd::topo::{Look, name, read, root_of, unanswered};
+use crate::cmd::topo::{Look, name, read, root_of, tell_unread, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -56,9 +56,7 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
     let root = root_of(&text, &shown, profile)?;
     let question = args.look.conditions.question(root, profile, args.look.nodes)?;
     let view = question.view().map_err(|error| unanswered(error, &shown, profile))?;
-    for name in &view.ask.settings.unread {
-        anstream::eprintln!("note: NCCL {profile} does not read {name}");
-    }
+    tell_unread(&question)?;
     if let Some(picture) = &args.svg {
         let way = match &args.path {
             Some([a, b]) => {

@@ -8,7 +8,9 @@ use selvedge_family::host::nccl::profile::Profile;
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::topo::{Conditions, Server, name, read, read_named, root_of, unanswered};
+use crate::cmd::topo::{
+    Conditions, Server, name, note_unread, read, read_named, root_of, tell_unread, unanswered,
+};
 use crate::failure::{Answer, Outcome, Within as _};
 use crate::render;
 
@@ -67,6 +69,9 @@ struct Side {
     nccl: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Variables that this version does not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<String>,
 }
 
 pub(crate) fn run(args: &WhatIf, globals: &Globals) -> Outcome {
@@ -89,17 +94,24 @@ pub(crate) fn run_upgrade(args: &UpgradeDiff, globals: &Globals) -> Outcome {
 }
 
 fn print(before: &Question, after: &Question, name: &str, globals: &Globals) -> Outcome {
+    let unread = tell_unread(before)?;
+    let unread_after = after.unread().within(|| "this variable has no meaning")?;
+    // What both sides have alike is told once.
+    let is_new = |it: &&String| before.profile != after.profile || !unread.contains(it);
+    note_unread(after.profile, &unread_after.iter().filter(is_new).cloned().collect::<Vec<_>>());
     let old = decide(before, name)?;
     let new = decide(after, name)?;
     let differences = match (&old, &new) {
         (Ok(old), Ok(new)) => grouped(&old.differences(new)),
         _ => Vec::new(),
     };
-    let side = |question: &Question, outcome: &Result<Decisions, String>| Side {
+    let side = |question: &Question, outcome: &Result<Decisions, String>, unread| Side {
         nccl: question.profile.to_string(),
         error: outcome.as_ref().err().cloned(),
+        unread,
     };
-    let report = Report { before: side(before, &old), after: side(after, &new), differences };
+    let (before, after) = (side(before, &old, unread), side(after, &new, unread_after));
+    let report = Report { before, after, differences };
     // What NCCL refuses afterwards is an answer no, and so is what shows in no decision.
     let changed = match (&old, &new) {
         (Ok(_), Ok(_)) => !report.differences.is_empty(),

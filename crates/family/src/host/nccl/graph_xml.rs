@@ -8,7 +8,7 @@ use crate::host::nccl::search::budget::{End, overdrawn};
 use crate::host::nccl::search::{Channel, Found, GraphKind, Pattern, RefusedSearch};
 use crate::host::nccl::view::View;
 use crate::host::nccl::width::Width;
-use crate::host::nccl::xml::{Element, Place};
+use crate::host::nccl::xml::{Element, Place, Tolerated, XmlError};
 
 /// A graph that its own version could not write or read back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,7 +123,7 @@ pub(crate) fn load(
     }
     let error = check.findings.into_iter().find(|it| it.severity == Severity::Error);
     match error {
-        Some(Finding { place, text, .. }) => Err(RefusedSearch::GraphFile { place, text }),
+        Some(finding) => Err(finding.into()),
         None => Ok(loaded),
     }
 }
@@ -146,6 +146,27 @@ pub struct Finding {
     pub severity: Severity,
     /// What is wrong, and what would be right.
     pub text: String,
+}
+
+impl From<Finding> for RefusedSearch {
+    fn from(Finding { place, text, .. }: Finding) -> Self {
+        RefusedSearch::GraphFile { place, text }
+    }
+}
+
+/// What keeps NCCL's own reader from a text that is read all the same.
+pub fn refused_form(tolerated: &[Tolerated]) -> Vec<Finding> {
+    let error = |it: &Tolerated| Finding {
+        place: it.place,
+        severity: Severity::Error,
+        text: format!("NCCL refuses {}", it.quirk),
+    };
+    tolerated.iter().map(error).collect()
+}
+
+/// The one finding about a text that is not well-formed.
+pub fn malformed(error: &XmlError) -> Finding {
+    Finding { place: error.place(), severity: Severity::Error, text: error.what() }
 }
 
 /// What is wrong with the graph file `root` on the server of `view`, in the file's order; nothing

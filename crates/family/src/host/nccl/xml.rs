@@ -102,7 +102,7 @@ impl Quirk {
 impl std::fmt::Display for Quirk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Quirk::Prolog => "an XML declaration; delete it, the file begins with <system",
+            Quirk::Prolog => "an XML declaration; delete it, a file begins with its first tag",
             Quirk::Mark => "a byte order mark; write the file as UTF-8 without one",
             Quirk::Tab => "a tab; indent with spaces",
             Quirk::BrokenTag => "a line break inside a tag; put the tag on one line",
@@ -169,6 +169,12 @@ pub enum XmlError {
 }
 
 impl XmlError {
+    /// The error without its place.
+    pub fn what(&self) -> String {
+        let text = self.to_string();
+        text.split_once(": ").map_or(text.clone(), |it| it.1.to_owned())
+    }
+
     /// Where the text stops being a topology file.
     pub fn place(&self) -> Place {
         match self {
