@@ -7,8 +7,7 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
@@ -51,11 +50,27 @@ pub(crate) fn shared_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> T {
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
 }
 
+type Clock = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
+
+/// The C library's own function, which looks at memory and makes no system call; ours is before it
+/// for everybody else.  0 until it was looked for.
+static NATIVE: AtomicUsize = AtomicUsize::new(0);
+
 fn true_clock(clock: clockid_t) -> timespec {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    // The system call itself: the C library's own function is the one exported below.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut now) };
+    unsafe { read_clock(clock, &raw mut now) };
     now
+}
+
+/// What clock_gettime(2) is without replicas.
+unsafe fn read_clock(clock: clockid_t, to: *mut timespec) -> c_int {
+    let native = NATIVE.load(Ordering::Relaxed);
+    // What it reads of the processor would fall into a trap that is on.
+    if native == 0 || crate::cycles::is_on() {
+        return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, to) as c_int };
+    }
+    let native = unsafe { std::mem::transmute::<usize, Clock>(native) };
+    unsafe { native(clock, to) }
 }
 
 /// This process's own time, which nothing sent may depend on, in nanoseconds.
@@ -64,20 +79,9 @@ pub(crate) fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The same in milliseconds, as it was when the kernel's clock last ticked: a look at memory, and
-/// no system call.
+/// The same in milliseconds, as it was when the kernel's clock last ticked.
 pub(crate) fn coarse_ms() -> u64 {
-    type Clock = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
-    static CLOCK: OnceLock<Option<Clock>> = OnceLock::new();
-    let clock = CLOCK.get_or_init(|| {
-        // Our own is before the C library's for everybody else.
-        let at = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
-        (!at.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Clock>(at) })
-    });
-    let Some(clock) = clock else { return now_ms(libc::CLOCK_MONOTONIC_COARSE) };
-    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    unsafe { clock(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+    now_ms(libc::CLOCK_MONOTONIC_COARSE)
 }
 
 /// This process's own time, which nothing sent may depend on, in milliseconds.
@@ -125,7 +129,7 @@ pub(crate) fn now(clock: clockid_t) -> timespec {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int {
     if (!is_shared() && early().is_none()) || python::locks() {
-        return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, to) as c_int };
+        return unsafe { read_clock(clock, to) };
     }
     unsafe { *to = now(clock) };
     0
@@ -347,7 +351,10 @@ unsafe extern "C" {
 }
 
 /// Registered before the program's own, so that it runs after them.
-extern "C" fn prepare(_n: c_int, _args: *const *const c_char) {
+extern "C" fn prepare(n: c_int, args: *const *const c_char) {
+    crate::joined::become_replica(n, args);
+    let native = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
+    NATIVE.store(native as usize, Ordering::Relaxed);
     if state::is_replica() {
         unsafe { on_exit(at_exit, std::ptr::null_mut()) };
     }

@@ -2,8 +2,10 @@
 //! program that reads it, and the meta's count is put where the program wants it.
 //!
 //! Where that is not permitted, or the processor is another, the counter is each replica's own.
-//! Other threads, MPI and the kernel's own code for clocks read the true one: the trap is off while
-//! the program's thread is in MPI, and for good if it has made many calls and read no counter.
+//! Other threads, MPI and the kernel's own code for clocks read the true one: the trap goes off when
+//! MPI falls into it, is off while the program's thread is in an MPI that often does, and is off for
+//! good if the program has made many calls and read no counter.  A program in whose code there is
+//! no such instruction has none ([`may_read`]).
 //! Programs that the program starts would inherit it, and their loader reads the counter: so it is
 //! off while one is started.
 
@@ -39,7 +41,13 @@ thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
     /// The trap is off for what this thread is in.
     static OFF: Cell<bool> = const { Cell::new(false) };
+    /// How often this thread's MPI has fallen into it.
+    static FALLS: Cell<u32> = const { Cell::new(0) };
 }
+
+/// An MPI that falls into the trap in more than one of so many calls is spared it from then on: to
+/// fall takes as long as to turn it off before each.
+const CALLS_PER_FALL: u32 = 2;
 
 /// What the program wants done at a bad access to memory, as it said it.
 static PROGRAMS: Mutex<Option<libc::sigaction>> = Mutex::new(None);
@@ -53,6 +61,7 @@ fn set(traps: bool) -> bool {
 pub(crate) fn begin() {
     if !cfg!(target_arch = "x86_64")
         || std::env::var_os("SELVEDGE_CYCLES").is_some_and(|it| it == "own")
+        || !may_read()
     {
         return;
     }
@@ -79,8 +88,7 @@ pub(crate) fn begin() {
     WANTED.store(can, Ordering::Relaxed);
 }
 
-/// This thread enters MPI or this library, or leaves it.  Who enters for something short may say
-/// nothing of it: the trap goes off when it is fallen into.
+/// This thread enters MPI or this library, or leaves it.
 pub(crate) fn cross(enters: bool) {
     if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
         let calls = CALLS.get() + u32::from(enters);
@@ -91,10 +99,111 @@ pub(crate) fn cross(enters: bool) {
             set(false);
             return;
         }
+        if enters && CALLS_PER_FALL * FALLS.get() <= calls {
+            // It goes off when it is fallen into.
+            return;
+        }
         if OFF.replace(enters) != enters {
             set(!enters);
         }
     }
+}
+
+/// Whether this thread falls into the trap if it reads the counter.
+pub(crate) fn is_on() -> bool {
+    WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) && !OFF.get()
+}
+
+/// Whether the code of the program and its libraries, as far as they are loaded, holds an
+/// instruction that reads the counter.
+///
+/// What MPI and the C library read of it is their own; UCX reads it before `main`, and the clock as
+/// often as the counter says.  Where there is much code, bytes that look
+/// like the instruction are not enough: what it gives is put together behind it.
+fn may_read() -> bool {
+    const OWN: [&[u8]; 10] = [
+        b"ld-",
+        b"libc.so",
+        b"linux-vdso",
+        b"libmpi",
+        b"libopen-",
+        b"libpmi",
+        b"libprrte",
+        b"libfabric",
+        b"libpsm",
+        b"libhwloc",
+    ];
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        found: *mut c_void,
+    ) -> c_int {
+        let info = unsafe { &*info };
+        let name = match info.dlpi_name {
+            it if it.is_null() => &[],
+            it => unsafe { CStr::from_ptr(it) }.to_bytes(),
+        };
+        let file = name.rsplit(|it| *it == b'/').next().unwrap_or_default();
+        if OWN.iter().any(|it| file.starts_with(it)) {
+            return 0;
+        }
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let reads = headers
+            .iter()
+            .filter(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0)
+            .map(|it| {
+                let at = (info.dlpi_addr + it.p_vaddr) as *const u8;
+                unsafe { std::slice::from_raw_parts(at, it.p_filesz as usize) }
+            })
+            .any(|it| !it.as_ptr_range().contains(&(reads_in as *const u8)) && reads_in(it));
+        if reads {
+            unsafe { *found.cast::<bool>() = true };
+        }
+        c_int::from(reads)
+    }
+    let mut found = false;
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}
+
+/// Whether this code reads the counter.
+fn reads_in(code: &[u8]) -> bool {
+    /// In so many bytes nothing looks like the instruction by chance.
+    const FEW: usize = 1 << 16;
+    /// The two halves of the counter are put together within so many bytes.
+    const NEAR: usize = 32;
+    const BLOCK: usize = 64;
+    let is_shift = |it: &[u8]| {
+        matches!(it[0], 0x48 | 0x49)
+            && it[1] == 0xc1
+            && (0xe0..=0xe7).contains(&it[2])
+            && it[3] == 32
+    };
+    let reads_at = |at: usize| {
+        let behind = match code[at..] {
+            [0x0f, 0x31, ..] => at + 2,
+            [0x0f, 0x01, 0xf9, ..] => at + 3,
+            _ => return false,
+        };
+        let near = &code[behind..code.len().min(behind + NEAR)];
+        code.len() < FEW || near.windows(4).any(is_shift)
+    };
+    let mut at = 0;
+    while at < code.len() {
+        let end = code.len().min(at + BLOCK + 1);
+        // All of a block at once: it seldom holds such a pair.
+        let pairs = |it: &[u8; BLOCK + 1]| {
+            (0..BLOCK).fold(false, |any, idx| {
+                any | ((it[idx] == 0x0f) & ((it[idx + 1] == 0x31) | (it[idx + 1] == 0x01)))
+            })
+        };
+        let may = code[at..end].first_chunk().is_none_or(pairs);
+        if may && (at..end.min(at + BLOCK)).any(reads_at) {
+            return true;
+        }
+        at += BLOCK;
+    }
+    false
 }
 
 /// Whether code of the kernel's stands there, which reads the counter for clocks.
@@ -136,6 +245,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
         // The instruction is made again, and reads the true counter.
         set(false);
         OFF.set(true);
+        FALLS.set(FALLS.get() + 1);
         return;
     }
     let error = crate::files::last_error();
