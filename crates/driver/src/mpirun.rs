@@ -42,6 +42,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 pub use away::Places;
 use folder::Folder;
 use launcher::Launcher;
+pub use launcher::NONE;
 pub use replica::become_replica;
 
 /// How long printed bytes without a line's end wait for the rest, if a person waits for them.
@@ -65,6 +66,9 @@ pub struct MpirunOptions {
     pub ranks: usize,
     /// The launcher, if it is not that of the program's MPI.
     pub launcher: Option<PathBuf>,
+    /// Where the processes' environment is written if somebody else starts them ([`NONE`]), and not
+    /// on standard error.
+    pub env_file: Option<PathBuf>,
     /// Further arguments for it.
     pub launcher_args: Vec<OsString>,
     /// The program and its arguments.
@@ -288,7 +292,8 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
             }
             Ended::Again(rank, why) => {
                 let is_fault = why != Double::NotDeterministic;
-                if !is_fault || summary.restarts == options.restarts_max || options.replicas == 1 {
+                let is_last = summary.restarts == options.restarts_max || launcher.is_nobody();
+                if !is_fault || is_last || options.replicas == 1 {
                     summary.code = 1;
                     summary.result = format!("{rank}: {why}");
                     return Ok(summary);

@@ -5,7 +5,7 @@ mod determinism;
 mod slice;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
 use selvedge_driver::mpirun::{self, MpirunOptions, Summary};
@@ -26,9 +26,13 @@ pub(crate) struct Mpirun {
     /// Processes, as the program sees them.
     #[arg(short = 'n', long, value_name = "P", value_parser = ranks())]
     ranks: u32,
-    /// The machine's own launcher, if it is not the one in PATH that belongs to the program's MPI.
+    /// The machine's own launcher, if it is not the one in PATH that belongs to the program's MPI;
+    /// `none`: you start the processes yourself, with the environment that is printed.
     #[arg(long, value_name = "PROGRAM")]
     launcher: Option<PathBuf>,
+    /// With `--launcher none`: write that environment to this file, for a shell to read.
+    #[arg(long, value_name = "FILE", requires = "launcher")]
+    env_file: Option<PathBuf>,
     /// One more argument for the launcher.
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     launcher_arg: Vec<OsString>,
@@ -153,11 +157,21 @@ pub(crate) fn run(args: &Mpirun, globals: &Globals) -> Outcome {
 
 fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
     let restarts_max = if args.on_double == OnDouble::Abort { 0 } else { args.restarts_max };
+    let is_none = args.launcher.as_deref() == Some(Path::new(mpirun::NONE));
+    if args.env_file.is_some() && !is_none {
+        return Err(Failure::new("--env-file is for --launcher none, which starts nothing itself"));
+    }
+    if is_none && (args.sets == Sets::Jobs || args.check_determinism) {
+        return Err(Failure::new(
+            "--launcher none starts nothing: `--sets jobs` and `--check-determinism` need a launcher",
+        ));
+    }
     Ok(MpirunOptions {
         replicas: args.replicas.into(),
         ranks: args.ranks as usize,
         launcher: args.launcher.clone(),
         launcher_args: args.launcher_arg.clone(),
+        env_file: args.env_file.clone(),
         program: args.program.clone(),
         own_program: env::current_exe().within(|| "cannot find this program itself".to_owned())?,
         library: LIBRARY,

@@ -40,7 +40,7 @@ impl Folder {
         let path = env::temp_dir().join(format!("selvedge-mpi-{}-{number}", process::id()));
         fs::create_dir(&path).map_err(io_error(format!("make {}", path.display())))?;
         let this = Self { path, memory: memory.into() };
-        let library = this.path.join(LIBRARY);
+        let library = this.library();
         // What cannot be read is not looked at: the program may still be served.
         let mpi = launcher.library().and_then(|it| fs::read(it).ok());
         let bytes = match mpi {
@@ -59,6 +59,11 @@ impl Folder {
             this.make_pipe(&input_name(set))?;
         }
         Ok(this)
+    }
+
+    /// The library that is preloaded.
+    pub(super) fn library(&self) -> PathBuf {
+        self.path.join(LIBRARY)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -13,6 +13,13 @@ use super::{MpirunError, MpirunOptions, command};
 /// Tells the processes of a job that is a set of its own which set that is.
 pub(super) const JOB_OF_SET: &str = "SELVEDGE_JOB_OF_SET";
 
+/// What is given as a launcher where somebody else starts the processes.
+pub const NONE: &str = "none";
+
+/// Up to how many bytes Open MPI's messages on one host go without being asked for: its own limit,
+/// and a seal.
+const EAGER_LIMIT: usize = 4096 + 16;
+
 /// Whose MPI a program is linked with, or a launcher belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
@@ -21,6 +28,8 @@ pub(super) enum Family {
     Mpich,
     /// Slurm's srun, which starts programs of either.
     Slurm,
+    /// Somebody else starts the processes.
+    Nobody,
 }
 
 impl Family {
@@ -29,8 +38,8 @@ impl Family {
         match self {
             Self::OpenMpi => "open-mpi",
             Self::Mpich => "hydra",
-            // It has no MPI that a program's could differ from.
-            Self::Slurm => "",
+            // They have no MPI that a program's could differ from.
+            Self::Slurm | Self::Nobody => "",
         }
     }
 
@@ -40,12 +49,13 @@ impl Family {
             Some(Self::OpenMpi) => &["mpirun", "mpirun.openmpi", "mpiexec"],
             Some(Self::Mpich) => &["mpiexec.hydra", "mpirun.mpich", "mpiexec", "mpirun"],
             Some(Self::Slurm) => &["srun"],
+            Some(Self::Nobody) => &[],
         }
     }
 
     /// Whether a launcher of this kind starts programs of that MPI.
     fn starts(self, mpi: Self) -> bool {
-        self == mpi || self == Self::Slurm
+        self == mpi || matches!(self, Self::Slurm | Self::Nobody)
     }
 }
 
@@ -66,6 +76,10 @@ pub(super) fn choose(
     let program = || PathBuf::from(&options.program[0]);
     let wanted = library.map(|it| it.0);
     if let Some(path) = &options.launcher {
+        if path == Path::new(NONE) {
+            let path = path.clone();
+            return Ok(Launcher { path, family: Family::Nobody, mpi: wanted });
+        }
         let found = identify(path)?;
         if let Some((wanted, library)) = library
             && !found.family.starts(wanted)
@@ -115,6 +129,16 @@ fn identify(path: &Path) -> Result<Launcher, MpirunError> {
 }
 
 impl Launcher {
+    /// Whether it is somebody else who starts the processes.
+    pub(super) fn is_nobody(&self) -> bool {
+        self.family == Family::Nobody
+    }
+
+    /// What the library in each process is told of it.
+    pub(super) fn word(&self) -> &'static str {
+        self.family.word()
+    }
+
     /// The MPI library that stands where the launcher was installed.
     pub(super) fn library(&self) -> Option<PathBuf> {
         let names: &[&str] = match (self.family, self.mpi) {
@@ -122,7 +146,7 @@ impl Launcher {
             (Family::Mpich, _) | (Family::Slurm, Some(Family::Mpich)) => {
                 &["libmpi.so.12", "libmpich.so.12"]
             }
-            (Family::Slurm, None | Some(Family::Slurm)) => return None,
+            (Family::Slurm | Family::Nobody, _) => return None,
         };
         let home = find(&self.path).and_then(|it| Some(it.parent()?.parent()?.to_owned()));
         let folders = ["lib", "lib/x86_64-linux-gnu", "lib64"];
@@ -134,11 +158,12 @@ impl Launcher {
     /// The launcher with its own options, up to the number `n` of processes.
     pub(super) fn command(&self, options: &MpirunOptions, folder: &Path, n: usize) -> Command {
         let mut command = command(&self.path);
-        command.env("SELVEDGE_LAUNCHER", self.family.word());
+        command.env("SELVEDGE_LAUNCHER", self.word());
         match self.family {
             Family::OpenMpi => tell_open_mpi(&mut command, options, folder),
             Family::Mpich => tell_hydra(&mut command),
             Family::Slurm => tell_slurm(&mut command, options, self.mpi),
+            Family::Nobody => {}
         }
         command.args(&options.launcher_args);
         command.arg("-n").arg(n.to_string());
@@ -150,6 +175,12 @@ fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, folder: &Path) 
     command.args(["--enable-recovery", "--bind-to", "none"]);
     command.args(["--mca", "mpi_yield_when_idle", "1"]);
     command.arg("--mca").arg("orte_tmpdir_base").arg(folder);
+    // What goes at once without replicas does so with its seal, unless somebody said how much that is.
+    for name in ["OMPI_MCA_btl_vader_eager_limit", "OMPI_MCA_btl_sm_eager_limit"] {
+        if std::env::var_os(name).is_none() {
+            command.env(name, EAGER_LIMIT.to_string());
+        }
+    }
     let words = ["-nooversubscribe", "--nooversubscribe", "-oversubscribe", "--oversubscribe"];
     if !options.launcher_args.iter().any(|it| words.iter().any(|word| it == word)) {
         command.arg("--oversubscribe");
@@ -178,7 +209,7 @@ fn tell_slurm(command: &mut Command, options: &MpirunOptions, mpi: Option<Family
         Some(Family::OpenMpi) if !is_given => drop(command.arg("--mpi=pmix")),
         // What Debian's and the Python package's MPICH speak, which is hydra's own.
         Some(Family::Mpich) if !is_given => drop(command.arg("--mpi=pmi2")),
-        Some(Family::OpenMpi | Family::Mpich | Family::Slurm) | None => {}
+        Some(Family::OpenMpi | Family::Mpich | Family::Slurm | Family::Nobody) | None => {}
     }
     command.env("OMPI_MCA_mpi_yield_when_idle", "1");
     tell_hydra(command);

@@ -18,6 +18,9 @@ use super::folder::Folder;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
 use super::{Event, MpirunError, MpirunOptions, command, io_error};
 
+/// Where a process that somebody else started finds the program that makes it a replica.
+const REPLICA_BY: &str = "SELVEDGE_REPLICA_BY";
+
 /// How much of a program is looked at for the libraries that it wants.
 const LOOK_MAX: u64 = 256 << 20;
 
@@ -105,7 +108,15 @@ pub(super) fn launch(
     again: bool,
     sender: &Sender<Event>,
 ) -> Result<Vec<Child>, MpirunError> {
-    let shared = shared_variables(options)?;
+    let mut shared = shared_variables(options)?;
+    shared.push(("SELVEDGE_FOLDER", folder.path().into()));
+    shared.push(("SELVEDGE_MEMORY", folder.memory().into()));
+    if launcher.is_nobody() {
+        shared.push(("SELVEDGE_LAUNCHER", launcher.word().into()));
+        shared.push((REPLICA_BY, options.own_program.clone().into()));
+        tell_variables(options, folder, &shared)?;
+        return Ok(Vec::new());
+    }
     let start = |n: usize, set: Option<SetId>| {
         let mut command = launcher.command(options, folder.path(), n);
         command.arg(&options.own_program).arg("mpirun-replica").arg("--");
@@ -113,7 +124,6 @@ pub(super) fn launch(
             Some(line) if again => command.args(["sh", "-c"]).arg(line),
             _ => command.args(&options.program),
         };
-        command.env("SELVEDGE_FOLDER", folder.path()).env("SELVEDGE_MEMORY", folder.memory());
         command.envs(shared.iter().cloned());
         if let Some(set) = set {
             command.env(JOB_OF_SET, set.idx().to_string());
@@ -126,6 +136,32 @@ pub(super) fn launch(
     } else {
         Ok(vec![start(options.ranks * options.replicas, None)?])
     }
+}
+
+/// Tells whoever starts the processes what they need in their environment, as a shell reads it.
+fn tell_variables(
+    options: &MpirunOptions,
+    folder: &Folder,
+    shared: &[(&'static str, OsString)],
+) -> Result<(), MpirunError> {
+    let quote = |it: &OsString| format!("'{}'", it.to_string_lossy().replace('\'', "'\\''"));
+    let mut text: String =
+        shared.iter().map(|(name, it)| format!("export {name}={}\n", quote(it))).collect();
+    let preload = quote(&folder.library().into());
+    text += &format!("export LD_PRELOAD={preload}${{LD_PRELOAD:+:$LD_PRELOAD}}\n");
+    let n = options.ranks * options.replicas;
+    let program = options.program[0].display();
+    let Some(path) = &options.env_file else {
+        let head = format!("selvedge: start {n} processes of {program} as one job with this:\n");
+        return io::stderr()
+            .write_all((head + &text).as_bytes())
+            .map_err(io_error("write on standard error"));
+    };
+    // Who waits for it to be there finds all of it.
+    let part = path.with_extension("part");
+    fs::write(&part, text)
+        .and_then(|()| fs::rename(&part, path))
+        .map_err(io_error(format!("write {}", path.display())))
 }
 
 /// What every process is told.
