@@ -2,10 +2,10 @@
 //! program that reads it, and the meta's count is put where the program wants it.
 //!
 //! Where that is not permitted, or the processor is another, the counter is each replica's own.
-//! Other threads, MPI and the kernel's own code for clocks read the true one: the trap goes off when
-//! MPI falls into it, is off while the program's thread is in an MPI that often does, and is off for
-//! good if the program has made many calls and read no counter.  A program in whose code there is
-//! no such instruction has none ([`may_read`]).
+//! Other threads, MPI and the kernel's own code for clocks read the true one: the trap goes off
+//! when MPI falls into it, is off while the program's thread is in an MPI that often does, and is
+//! off for good if the program has made many calls and read no counter.  A program in whose code
+//! there is no such instruction has none ([`may_read`]).
 //! Programs that the program starts would inherit it, and their loader reads the counter: so it is
 //! off while one is started.
 
@@ -118,8 +118,8 @@ pub(crate) fn is_on() -> bool {
 /// instruction that reads the counter.
 ///
 /// What MPI and the C library read of it is their own; UCX reads it before `main`, and the clock as
-/// often as the counter says.  Where there is much code, bytes that look
-/// like the instruction are not enough: what it gives is put together behind it.
+/// often as the counter says.  Where there is much code, bytes that look like the instruction are
+/// not enough: what it gives is put together behind it.
 fn may_read() -> bool {
     const OWN: [&[u8]; 10] = [
         b"ld-",

@@ -175,7 +175,7 @@ fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, folder: &Path) 
     command.args(["--enable-recovery", "--bind-to", "none"]);
     command.args(["--mca", "mpi_yield_when_idle", "1"]);
     command.arg("--mca").arg("orte_tmpdir_base").arg(folder);
-    // What goes at once without replicas does so with its seal, unless somebody said how much that is.
+    // What goes at once without replicas does so with its seal, unless somebody said what does.
     for name in ["OMPI_MCA_btl_vader_eager_limit", "OMPI_MCA_btl_sm_eager_limit"] {
         if std::env::var_os(name).is_none() {
             command.env(name, EAGER_LIMIT.to_string());
