@@ -202,7 +202,23 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
         let per_send = point.messages_per_send;
         assert!((6.0..9.0).contains(&per_send), "{per_send} messages for each send");
     }
+    let text = serde_json::to_string_pretty(&Points { points }).unwrap();
+    draw(folder.path(), &text);
     if let Some(path) = env::var_os("SELVEDGE_JSON") {
-        fs::write(path, serde_json::to_string_pretty(&Points { points }).unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
+}
+
+/// What was measured is what the study draws beside its model.
+fn draw(folder: &Path, points: &str) {
+    let path = folder.join("points.json");
+    fs::write(&path, points).unwrap();
+    let mut study = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+    study.args(["study", "redundancy", "--json", "--measured"]).arg(&path);
+    let drawn: serde_json::Value =
+        serde_json::from_slice(&mpi::succeed(&mut study).stdout).unwrap();
+    let rows = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let drawn = rows(&drawn["measured"]).iter().flat_map(|it| rows(&it["points"])).count();
+    let made: serde_json::Value = serde_json::from_str(points).unwrap();
+    assert_eq!(drawn, rows(&made["points"]).len(), "points that the study does not draw");
 }

@@ -56,3 +56,25 @@ fn a_signal_arrives_once_and_at_the_same_call_in_all_replicas() {
         }
     }
 }
+
+#[test]
+fn an_interrupt_from_a_terminal_ends_all_at_once() {
+    let Some(mpi) = Mpi::all().into_iter().next() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let program = mpi.compile("signals", folder.path());
+    let tripled = mpi.tripled(&folder.path().join("summary.json"), &[program.to_str().unwrap()]);
+    // Who runs the tests may have it ignored.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(tripled.get_program()).args(tripled.get_args());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut text = vec![0; 6];
+    child.stdout.as_mut().unwrap().read_exact(&mut text).unwrap();
+    let timeout = child.id();
+    let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
+    send("-INT", children.unwrap().trim());
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", told(&out));
+    let is_there = |set| (0..4).any(|rank| replica(&program, set, rank).is_some());
+    assert!(!(0..3).any(is_there), "a replica goes on: {}", told(&out));
+}
