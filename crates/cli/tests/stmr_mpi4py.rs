@@ -42,8 +42,8 @@ const KINDS: [(&str, &[&str]); 5] = [
     ("failures", &["MPIX_"]),
 ];
 
-/// What modules ask for as they are loaded: the call, and mpi4py's name of it, which is taken for one
-/// that MPI has not in the next run.
+/// What modules ask for as they are loaded: the call, and mpi4py's name of it, which is taken for
+/// one that MPI has not in the next run.
 const ASKS: [(&str, &str); 2] =
     [("MPI_Win", "MPI.Win.Create"), ("MPI_Session", "MPI.Session.Init")];
 
