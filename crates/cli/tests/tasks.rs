@@ -417,6 +417,68 @@ fn a_task_that_removes_what_is_kept_of_it_is_one_process_and_can_be_ended() {
     }
 }
 
+/// Whatever a task puts in the place of what is kept of it: nothing else stops, it ends when it is
+/// told to, and how it really ended is what counts.
+#[test]
+fn a_task_that_puts_something_else_in_the_place_of_its_files_is_ended_and_stops_nobody() {
+    let up = Up::start();
+    let forged = r#"{"code":0,"signal":null,"at_ms":0,"n_written":0,"n_kept":0}"#;
+    let odd = [
+        "mkfifo exit.json",
+        "mkfifo lock.; mv lock. lock; rm run.json; mkfifo run.json",
+        "mkfifo pipe; mv pipe output; echo 1",
+        "ln -s /dev/zero exit.json",
+        &format!("echo '{forged}' > exit.json"),
+        "echo garbage > exit.json",
+        "mkdir exit.json; touch exit.json/x",
+        "mkdir notice.json ../told ../hung",
+        "mkfifo ../told ../hung; rm ../attempt.json; mkfifo ../attempt.json",
+    ];
+    let told = |nth: usize| up.dir().join(format!("told{nth}"));
+    let submit = |(nth, script): (usize, &&str)| {
+        let told = told(nth).display().to_string();
+        up.script(&format!(
+            "cd $(dirname $SELVEDGE_NOTICE_FILE) && {script}; echo $$ > {told}; sleep 1000"
+        ))
+    };
+    // All at once: time passes slowly while one of them runs.
+    let ids: Vec<String> = odd.iter().enumerate().map(submit).collect();
+    let pid_of = |(nth, id): (usize, &String)| {
+        let pid = || fs::read_to_string(told(nth)).ok().filter(|it| it.ends_with('\n'));
+        up.until_job(id, "told", |_| pid().is_some());
+        pid().unwrap().trim().to_owned()
+    };
+    let pids: Vec<String> = ids.iter().enumerate().map(pid_of).collect();
+    // It moves on as ever.
+    up.until_state(&up.script("exit 0"), "finished");
+    for ((id, pid), odd) in ids.iter().zip(&pids).zip(odd) {
+        let state = up.job(id)["state"].clone();
+        assert!(state == "running" || state == "starting", "{odd}: {state}");
+        assert!(lives(pid), "{odd}");
+        up.text(&["job", "logs", id]);
+        up.text(&["job", "cancel", id]);
+        up.until_state(id, "cancelled");
+        assert!(!lives(pid), "{odd}");
+    }
+    // How it ended is its supervisor's to say, also where something stands in its way.
+    let ends = format!("cd $(dirname $SELVEDGE_NOTICE_FILE); echo '{forged}' > exit.json; exit 7");
+    let id = up.script(&ends);
+    assert_eq!(up.until_state(&id, "failed")["tasks"][0]["exit"], 7);
+    let id = up.script("cd $(dirname $SELVEDGE_NOTICE_FILE); mkdir -p exit.json/x; exit 7");
+    assert_eq!(up.until_state(&id, "failed")["tasks"][0]["exit"], 7);
+    // One that ends its supervisor and says that it was done leaves nobody behind.
+    let told = up.dir().join("left");
+    let id = up.script(&format!(
+        "cd $(dirname $SELVEDGE_NOTICE_FILE); setsid sh -c 'echo $$ > {}; exec sleep 1000' & \
+         while ! [ -s {} ]; do sleep 0.1; done; echo '{forged}' > exit.json; kill -9 $PPID",
+        told.display(),
+        told.display(),
+    ));
+    up.until_state(&id, "finished");
+    let left = fs::read_to_string(told).unwrap();
+    assert!(!lives(left.trim()), "{left}");
+}
+
 /// What whoever started the server had open is not for tasks.
 #[test]
 fn a_task_has_none_of_the_files_that_the_server_was_started_with() {

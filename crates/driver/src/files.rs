@@ -1,11 +1,14 @@
 //! Files that are whole or absent, and directories that nobody else reads.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 /// The mode of a data directory: its owner's alone.
 pub const DIR_MODE: u32 = 0o700;
@@ -154,6 +157,58 @@ pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> 
         return Err(error);
     }
     sync_dir(parent(path))
+}
+
+/// Opens for reading a file that others may have put something else in the place of: no link is
+/// followed, and no pipe waited for.
+///
+/// # Errors
+/// If there is none, or what is there is no file.
+pub fn open_plain(path: &Path) -> io::Result<File> {
+    plain(OpenOptions::new().read(true), path)
+}
+
+/// Opens such a file to write behind what it holds.
+///
+/// # Errors
+/// As [`open_plain`].
+pub fn append_plain(path: &Path) -> io::Result<File> {
+    plain(OpenOptions::new().append(true), path)
+}
+
+/// All of such a file, of which at most `n_max` bytes are ours.
+///
+/// # Errors
+/// As [`open_plain`], and if it holds more.
+pub fn read_plain(path: &Path, n_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_plain(path)?.take(n_max + 1).read_to_end(&mut bytes)?;
+    if n_max < bytes.len() as u64 {
+        return Err(no_file(format!("it holds more than {n_max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Whether a plain file cannot be read because something else is in its place, and not because the
+/// system has no room or the file is not there.
+pub fn is_misplaced(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory)
+        || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+        || error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+        || error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error())
+}
+
+fn plain(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(no_file("it is no file".to_owned()));
+    }
+    Ok(file)
+}
+
+fn no_file(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// Makes the names in `dir` durable.

@@ -1,6 +1,6 @@
 //! What a process has brought forth, and signals that reach nobody else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::process::Process;
@@ -17,13 +17,14 @@ pub(crate) fn signal_group(process: Process, signal: Signal) -> bool {
     lives && to_pid(process.pid).is_some_and(|pid| kill_process_group(pid, signal).is_ok())
 }
 
-/// Ends every process that was given `variable`, as `NAME=VALUE`.
-pub(crate) fn kill_marked(variable: &str) {
+/// Ends every process that was given one of `variables`, as `NAME=VALUE`.
+pub(crate) fn kill_marked(variables: &BTreeSet<String>) {
     for pid in all() {
         let Some(process) = Process::of(pid) else { continue };
         // That of another user does not read, and is not ours.
         let Ok(environ) = fs::read(format!("/proc/{pid}/environ")) else { continue };
-        if environ.split(|it| *it == 0).any(|it| it == variable.as_bytes()) {
+        let mut given = environ.split(|it| *it == 0).filter_map(|it| std::str::from_utf8(it).ok());
+        if given.any(|it| variables.contains(it)) {
             signal(process, Signal::KILL);
         }
     }
@@ -95,9 +96,9 @@ mod tests {
         assert!(descendants(std::process::id()).contains(&process));
         let other = Process { started: process.started + 1, ..process };
         assert!(!signal(other, Signal::KILL) && process.lives());
-        kill_marked("MARK=on");
+        kill_marked(&["MARK=on".to_owned()].into());
         assert!(process.lives());
-        kill_marked("MARK=one");
+        kill_marked(&["MARK=two".to_owned(), "MARK=one".to_owned()].into());
         child.wait().unwrap();
         assert!(!signal(process, Signal::KILL));
     }

@@ -25,17 +25,20 @@
 //! list or read nothing else.
 //!
 //! A supervisor that is found dead without an `exit.json` has lost its task; the kernel kills the
-//! task with it.
+//! task with it.  While it lives it has not said how the task ended, whatever stands there.
+//!
+//! A task without an account of its own can put anything in the place of any of these.  What does
+//! not read as what was written there counts as not there; nothing is waited for, no link followed.
 
 mod cage;
 
 mod supervise;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
@@ -62,6 +65,9 @@ const RUN: &str = "run.json";
 const OUTPUT: &str = "output";
 const EXIT: &str = "exit.json";
 const CAGE: &str = "cage";
+
+/// What a file of ours here holds at most; an order with all its variables is the largest.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The file that a task finds when it is about to be stopped.
 pub const NOTICE: &str = "notice.json";
@@ -190,15 +196,6 @@ pub enum TaskError {
         #[source]
         source: io::Error,
     },
-    /// A file that is not what was written there.
-    #[error("{path} does not read as what Selvedge writes there")]
-    Form {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        #[source]
-        source: serde_json::Error,
-    },
 }
 
 /// Writes down what is to be run in `dir`, which is made.
@@ -249,12 +246,10 @@ pub fn look(dir: &Path) -> Result<Look, TaskError> {
         return Ok(if is_locked(dir)? { Look::Starting } else { Look::Absent });
     };
     // Looked at before the exit is: who is dead by then has written its last.
-    let lives = run.supervisor.lives();
-    match read(&dir.join(EXIT))? {
-        Some(exit) => Ok(Look::Ended(run, exit)),
-        None if lives => Ok(Look::Running(run)),
-        None => Ok(Look::Lost(run)),
+    if run.supervisor.lives() {
+        return Ok(Look::Running(run));
     }
+    Ok(read(&dir.join(EXIT))?.map_or(Look::Lost(run), |exit| Look::Ended(run, exit)))
 }
 
 /// Whether the order of the task of `dir` is there, as before it begins.
@@ -272,17 +267,18 @@ pub fn notify(dir: &Path, notice: &Notice, known: Known) -> Result<(), TaskError
     if !dir.is_dir() {
         return terminate(dir, known);
     }
-    let is_told = path.try_exists().map_err(|source| io_error("look for", &path, source))?;
-    if !is_told {
-        let order = read::<Order>(&dir.join(ORDER))?;
-        match order.as_ref().and_then(account_of) {
-            Some(account) => account
-                .write_shared(&path, &json(notice))
-                .map_err(|source| io_error("write", &path, source))?,
-            None => write(&path, notice)?,
-        }
+    if fs::symlink_metadata(&path).is_ok_and(|it| it.is_file()) {
+        return Ok(());
     }
-    if is_told { Ok(()) } else { terminate(dir, known) }
+    let order = read::<Order>(&dir.join(ORDER))?;
+    let told = match order.as_ref().and_then(account_of) {
+        Some(account) => account
+            .write_shared(&path, &json(notice))
+            .map_err(|source| io_error("write", &path, source)),
+        None => write(&path, notice),
+    };
+    // It is asked to end all the same.
+    terminate(dir, known).and(told)
 }
 
 /// Asks the task of `dir` to end by SIGTERM to its process group.
@@ -307,7 +303,7 @@ pub fn terminate(dir: &Path, known: Known) -> Result<(), TaskError> {
 /// # Errors
 /// [`TaskError`].
 pub fn kill(dir: &Path, known: Known) -> Result<(), TaskError> {
-    let marked = || kill_marked(&format!("{NOTICE_VARIABLE}={}", dir.join(NOTICE).display()));
+    let marked = || sweep(&[dir.to_owned()]);
     match look(dir)? {
         Look::Running(run) => {
             kill_descendants(run.supervisor.pid);
@@ -316,10 +312,7 @@ pub fn kill(dir: &Path, known: Known) -> Result<(), TaskError> {
         }
         // The kernel has killed the task with its supervisor; what it brought forth may live, and
         // is known by the group that it is in, or by what it was given.
-        Look::Lost(_) => {
-            cage::kill_left(dir);
-            marked();
-        }
+        Look::Lost(_) => marked(),
         // What is kept of it is gone, or in part: nothing that its supervisor writes is read.
         Look::Absent | Look::Starting if known.task.is_some() || !dir.join(ORDER).exists() => {
             if let Some(supervisor) = known.supervisor.filter(|it| it.lives()) {
@@ -338,15 +331,43 @@ pub fn kill(dir: &Path, known: Known) -> Result<(), TaskError> {
     Ok(())
 }
 
+/// Ends a supervisor that does not come to write down how its task ended, as where somebody has
+/// taken its directory from it.  The task is then lost.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn kill_supervisor(dir: &Path, known: Known) -> Result<(), TaskError> {
+    kill(dir, known)?;
+    let supervisor = match look(dir)? {
+        Look::Running(run) => Some(run.supervisor),
+        Look::Absent | Look::Starting => known.supervisor,
+        Look::Lost(_) | Look::Ended(..) => None,
+    };
+    if let Some(supervisor) = supervisor {
+        signal(supervisor, Signal::KILL);
+    }
+    Ok(())
+}
+
+/// Ends whatever the tasks of `dirs`, which are over, have left: a supervisor leaves nothing, but a
+/// task may have ended its own.
+pub fn sweep(dirs: &[PathBuf]) {
+    for dir in dirs {
+        cage::kill_left(dir);
+    }
+    let mark = |it: &PathBuf| format!("{NOTICE_VARIABLE}={}", it.join(NOTICE).display());
+    kill_marked(&dirs.iter().map(mark).collect());
+}
+
 /// At most `n_max` bytes of what the task of `dir` wrote, from `from` on.
 ///
 /// # Errors
 /// [`TaskError`].
 pub fn output(dir: &Path, from: u64, n_max: u64) -> Result<Vec<u8>, TaskError> {
     let path = dir.join(OUTPUT);
-    let mut file = match File::open(&path) {
+    let mut file = match files::open_plain(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
         Err(source) => return Err(io_error("read", &path, source)),
     };
     let mut bytes = Vec::new();
@@ -373,8 +394,8 @@ pub fn ran_for(dir: &Path) -> Option<Duration> {
 /// [`TaskError`].
 pub fn remark(dir: &Path, text: &str) -> Result<(), TaskError> {
     let path = dir.join(OUTPUT);
-    let file = fs::OpenOptions::new().append(true).open(&path);
-    let said = file.and_then(|mut it| it.write_all(format!("[selvedge: {text}]\n").as_bytes()));
+    let said = files::append_plain(&path)
+        .and_then(|mut it| it.write_all(format!("[selvedge: {text}]\n").as_bytes()));
     said.map_err(|source| io_error("write", &path, source))
 }
 
@@ -387,13 +408,13 @@ pub fn heard(dir: &Path) -> Option<SystemTime> {
 
 fn is_locked(dir: &Path) -> Result<bool, TaskError> {
     let path = dir.join(LOCK);
-    match File::open(&path) {
+    match files::open_plain(&path) {
         Ok(file) => match file.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(fs::TryLockError::WouldBlock) => Ok(true),
             Err(fs::TryLockError::Error(source)) => Err(io_error("lock", &path, source)),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if is_absent(&error) => Ok(false),
         Err(source) => Err(io_error("open", &path, source)),
     }
 }
@@ -410,14 +431,18 @@ fn json(content: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(content).expect("its keys are text")
 }
 
+/// What stands there, if it is what was written there.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, TaskError> {
-    match fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|source| TaskError::Form { path: path.display().to_string(), source }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+    match files::read_plain(path, FILE_BYTES_MAX) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(source) => Err(io_error("read", path, source)),
     }
+}
+
+/// Whether a file is not there, or something else in its place.
+fn is_absent(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || files::is_misplaced(error)
 }
 
 fn io_error(what: &'static str, path: &Path, source: io::Error) -> TaskError {

@@ -177,6 +177,12 @@ pub const PLANT_END_MAX: Duration = Duration::from_secs(5);
 /// How long a supervisor may take until it has written who runs.
 pub const TASK_BEGIN_MAX: Duration = Duration::from_secs(20);
 
+/// How long a supervisor whose task is killed has to write down how it ended.
+pub const SUPERVISOR_END_MAX: Duration = Duration::from_secs(10);
+
+/// What is kept of an attempt itself: its machines, mostly.
+pub const ATTEMPT_BYTES_MAX: u64 = 1 << 20;
+
 /// How often a server that starts says hello to a plant's process that is gone as it answers.
 pub const PLANT_GREETS_MAX: u32 = 5;
 

@@ -229,21 +229,16 @@ impl Watchman {
     }
 
     fn take(&mut self, order: Order) {
-        let done = match order {
-            Order::Start(key, launch) => self.start(key, &launch),
-            Order::Notify(key, grace, why) => {
-                self.attempt(key);
-                self.live.get_mut(&key).map_or(Ok(()), |it| it.notify(grace, &why))
+        match order {
+            Order::Start(key, launch) => {
+                if let Err(error) = self.start(key, &launch) {
+                    // The core asks again, and gives up where it must.
+                    tracing::warn!(error = crate::api::error::chain(&error), "a real task");
+                }
             }
-            Order::Kill(key) => {
-                self.attempt(key);
-                self.live.get_mut(&key).map_or(Ok(()), Attempt::kill)
-            }
-            Order::EndAll(_) => Ok(()),
-        };
-        if let Err(error) = done {
-            // The core asks again, and gives up where it must.
-            tracing::warn!(error = crate::api::error::chain(&error), "a real task");
+            Order::Notify(key, grace, why) => self.attempt(key).notify(grace, &why),
+            Order::Kill(key) => self.attempt(key).kill(),
+            Order::EndAll(_) => (),
         }
     }
 
@@ -262,10 +257,10 @@ impl Watchman {
         attempt.start(&self.program, launch)
     }
 
-    /// Sees to it that the attempt `key` is looked after, as far as anything is known of it.
-    fn attempt(&mut self, key: Key) {
+    /// The attempt `key`, which is looked after from now on, as far as anything is known of it.
+    fn attempt(&mut self, key: Key) -> &mut Attempt {
         let dir = attempt_dir(&self.dir, key);
-        self.live.entry(key).or_insert_with(|| Attempt::reopen(dir, key));
+        self.live.entry(key).or_insert_with(|| Attempt::reopen(dir, key))
     }
 
     fn watch(&mut self) {

@@ -54,7 +54,8 @@ impl Drop for Cage {
 
 /// Kills all that is in the group of the task of `task`, whose supervisor is dead, and removes it.
 pub(super) fn kill_left(task: &Path) {
-    let Ok(path) = fs::read_to_string(task.join(super::CAGE)) else { return };
+    let path = files::read_plain(&task.join(super::CAGE), super::FILE_BYTES_MAX);
+    let Some(path) = path.ok().and_then(|it| String::from_utf8(it).ok()) else { return };
     let dir = Path::new(&path);
     let name = dir.file_name().and_then(|it| it.to_str()).unwrap_or_default();
     let procs = dir.join("cgroup.procs");

@@ -59,7 +59,12 @@ pub fn supervise(dir: &Path) -> Result<(), TaskError> {
     };
     // Nobody else knows how the task ended: a full disk is waited for, but not a directory that
     // somebody has removed.
-    while super::write(&dir.join(EXIT), &exit).is_err() && dir.is_dir() {
+    let path = dir.join(EXIT);
+    while super::write(&path, &exit).is_err() && dir.is_dir() {
+        if path.is_dir() {
+            // One that the task has put there does not go by itself.
+            let _ = std::fs::rename(&path, dir.join(format!("{EXIT}.{}", now_ms())));
+        }
         pause(limits::EXIT_RETRY);
     }
     Ok(())

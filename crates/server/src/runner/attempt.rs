@@ -78,7 +78,8 @@ pub(super) struct Attempt {
     said: Vec<Task>,
     said_started: bool,
     told: bool,
-    kill: bool,
+    /// Since when those that run are killed.
+    killed: Option<Instant>,
     /// When it was seen that a task had failed, and whether the others have been asked to end.
     failing: Option<(Instant, bool)>,
     /// When those that still run are killed, as all is to end.
@@ -146,7 +147,8 @@ impl Attempt {
 
     /// The attempt of `dir`, as far as anything is there.
     pub(super) fn reopen(dir: PathBuf, key: Key) -> Self {
-        let kept = fs::read(dir.join(FILE)).ok().and_then(|it| serde_json::from_slice(&it).ok());
+        let kept = files::read_plain(&dir.join(FILE), limits::ATTEMPT_BYTES_MAX).ok();
+        let kept = kept.and_then(|it| serde_json::from_slice(&it).ok());
         let told = dir.join(TOLD).exists();
         let children = BTreeMap::new();
         let known = fs::read(known_file(&dir, key)).ok();
@@ -163,7 +165,7 @@ impl Attempt {
             said: Vec::new(),
             said_started: false,
             told,
-            kill: false,
+            killed: None,
             kill_at: None,
             failing: None,
             beats: BTreeMap::new(),
@@ -235,30 +237,30 @@ impl Attempt {
     }
 
     /// Tells the tasks that they will be stopped.
-    pub(super) fn notify(&mut self, grace: Span, reason: &Reason) -> Result<(), AttemptError> {
+    pub(super) fn notify(&mut self, grace: Span, reason: &Reason) {
         self.said.clear();
         if !self.is_live() {
-            return Ok(());
+            return;
         }
-        self.tell()?;
+        self.tell();
         let at = unix_s();
         let grace_s = grace.as_secs_f64();
         let (why, drained) = (reason.why.clone(), reason.drained.clone());
         let notice = Notice { why, drained, grace_s, at_unix_s: at, kill_unix_s: at + grace_s };
         for idx in 0..self.n_tasks() {
-            task::notify(&self.task_dir(idx), &notice, self.known_of(idx))?;
+            if let Err(error) = task::notify(&self.task_dir(idx), &notice, self.known_of(idx)) {
+                self.complain("a real task", &error);
+            }
         }
-        Ok(())
     }
 
     /// Ends the tasks.
-    pub(super) fn kill(&mut self) -> Result<(), AttemptError> {
+    pub(super) fn kill(&mut self) {
         self.said.clear();
         if self.kept.is_none() || self.is_live() || self.any_absent() {
-            self.tell()?;
+            self.tell();
         }
-        self.kill = true;
-        Ok(())
+        self.killed.get_or_insert_with(Instant::now);
     }
 
     /// Ends the tasks because the whole server ends: asked first, killed after a grace.
@@ -266,14 +268,12 @@ impl Attempt {
         let why = "the server is told to end everything".to_owned();
         let reason = Reason { why, drained: None };
         let grace = Span::secs(limits::TASKS_END_GRACE.as_secs());
-        let done = match self.is_live() {
-            true => self.notify(grace, &reason),
-            false => self.kill(),
-        };
-        self.kill_at = Some(Instant::now() + limits::TASKS_END_GRACE);
-        if let Err(error) = done {
-            tracing::warn!(%error, "a task that is to end");
+        if self.is_live() {
+            self.notify(grace, &reason);
+        } else {
+            self.kill();
         }
+        self.kill_at = Some(Instant::now() + limits::TASKS_END_GRACE);
     }
 
     /// The directories that its tasks began in, which go once they are over: what lies there was
@@ -300,7 +300,7 @@ impl Attempt {
             let _ = child.try_wait();
         }
         if self.kill_at.is_some_and(|it| it <= Instant::now()) {
-            self.kill = true;
+            self.killed.get_or_insert_with(Instant::now);
         }
         let looks = self.looks();
         for (idx, look) in looks.iter().enumerate() {
@@ -309,7 +309,9 @@ impl Attempt {
             }
         }
         self.keep_known();
-        if self.kill || looks.iter().any(|it| matches!(it, Look::Lost(_))) {
+        if self.killed.is_some_and(|it| limits::SUPERVISOR_END_MAX < it.elapsed()) {
+            self.each(task::kill_supervisor);
+        } else if self.killed.is_some() || looks.iter().any(|it| matches!(it, Look::Lost(_))) {
             self.each(task::kill);
         }
         let mut seen = Vec::new();
@@ -329,10 +331,12 @@ impl Attempt {
         let is_over = |it: &Look| match it {
             Look::Ended(..) | Look::Lost(_) => true,
             // What was never launched, and will not be.
-            Look::Absent => self.kill && self.told,
+            Look::Absent => self.killed.is_some() && self.told,
             Look::Starting | Look::Running(_) => false,
         };
-        if looks.iter().all(is_over) && (tasks.is_some() || self.kill) {
+        if looks.iter().all(is_over) && (tasks.is_some() || self.killed.is_some()) {
+            let dirs: Vec<PathBuf> = (0..self.n_tasks()).map(|it| self.task_dir(it)).collect();
+            task::sweep(&dirs);
             let exit = self.exit(&looks);
             seen.push(Input::Answer(Answer::Stopped { job, attempt, exit, kept: 0 }));
             return seen;
@@ -382,8 +386,8 @@ impl Attempt {
 
     /// Which task was found to hang, if one was.
     fn hung(&self) -> Option<u32> {
-        let told = std::fs::read_to_string(self.dir.join(HUNG)).ok()?;
-        Some(told.trim().parse().unwrap_or(0))
+        let told = files::read_plain(&self.dir.join(HUNG), limits::ATTEMPT_BYTES_MAX).ok()?;
+        Some(String::from_utf8_lossy(&told).trim().parse().unwrap_or(0))
     }
 
     /// Whether a task that is lost was so soon after its start.
@@ -457,7 +461,9 @@ impl Attempt {
             self.failing = Some((since, true));
             self.each(task::terminate);
         } else if limits::FAILED_WAIT + limits::FAILED_GRACE <= since.elapsed() {
-            self.each(task::kill);
+            let waited = since.elapsed() - limits::FAILED_WAIT - limits::FAILED_GRACE;
+            let is_stuck = limits::SUPERVISOR_END_MAX < waited;
+            self.each(if is_stuck { task::kill_supervisor } else { task::kill });
         }
     }
 
@@ -480,13 +486,14 @@ impl Attempt {
         }
     }
 
-    fn tell(&mut self) -> Result<(), AttemptError> {
+    /// Also for a server that comes up before they have ended, as far as it can be kept.
+    fn tell(&mut self) {
         let path = self.dir.join(TOLD);
-        let io_error = |source| AttemptError::Io { path: path.display().to_string(), source };
-        fs::create_dir_all(&self.dir).map_err(io_error)?;
-        files::write_atomically(&path, b"", FILE_MODE).map_err(io_error)?;
+        let kept = fs::create_dir_all(&self.dir);
+        if let Err(error) = kept.and_then(|()| files::write_atomically(&path, b"", FILE_MODE)) {
+            self.complain("that tasks are to end cannot be kept", &error);
+        }
         self.told = true;
-        Ok(())
     }
 
     fn looks(&self) -> Vec<Look> {
