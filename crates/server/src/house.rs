@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use axum::extract::FromRequestParts;
 use axum::http::{StatusCode, request::Parts};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Mutex, oneshot, watch};
 
 use selvedge_control::core::{Accepted, Refused};
 use selvedge_control::input::{Ask, Input};
@@ -17,6 +17,7 @@ use selvedge_model::id::PartId;
 
 use crate::api::error::{ApiError, chain};
 use crate::api::guard::Guard;
+use crate::api::job::Listed;
 use crate::limits;
 use crate::plant::{Parting, Tamper};
 use crate::share::Shares;
@@ -38,6 +39,7 @@ struct Inner {
     guard: Arc<Guard>,
     tally: Tally,
     shares: Shares,
+    listed: Mutex<Option<Listed>>,
     data: PathBuf,
     task_account: Option<String>,
 }
@@ -50,9 +52,23 @@ impl House {
         data: PathBuf,
         task_account: Option<String>,
     ) -> Self {
-        let (tally, shares, ends_all) = Default::default();
-        let inner = Inner { requests, stop, ends_all, guard, tally, shares, data, task_account };
-        Self(Arc::new(inner))
+        let (tally, shares, ends_all, listed) = Default::default();
+        Self(Arc::new(Inner {
+            requests,
+            stop,
+            ends_all,
+            guard,
+            tally,
+            shares,
+            listed,
+            data,
+            task_account,
+        }))
+    }
+
+    /// The list of jobs that was sent last.
+    pub(crate) fn listed(&self) -> &Mutex<Option<Listed>> {
+        &self.0.listed
     }
 
     /// The streams that are open.

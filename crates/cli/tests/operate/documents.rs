@@ -104,9 +104,9 @@ fn ten_commands_lead_from_a_clone_to_a_healed_fault() {
     for command in &commands {
         assert!(!command.contains("--listen"), "a test must not share a port: {command}");
         let mut command = command.replace("/tmp/selvedge-demo", &demo);
-        if let Some(up) = command.strip_suffix(" &") {
+        if let Some((up, wait)) = command.split_once(" & ") {
             // Two tests of this machine may run at once.
-            command = format!("{up} --listen 127.0.0.1:0 & {ANSWERS}");
+            command = format!("{up} --listen 127.0.0.1:0 & {wait}");
         }
         script.push_str(&format!("echo '$ {}'\n{command}\n", command.replace('\'', "")));
     }

@@ -1,8 +1,10 @@
 //! `/v1/jobs`.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use axum::Json as Answer;
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -333,7 +335,9 @@ const STATES: [&str; 7] =
 pub(crate) async fn list(
     State(house): State<House>,
     Params(params): Params<ListParams>,
-) -> Result<Answer<JobList>, ApiError> {
+) -> Result<axum::response::Response, ApiError> {
+    use axum::response::IntoResponse as _;
+    let asked = Instant::now();
     let keep = params.state;
     for word in keep.iter().flat_map(|it| it.split(',')) {
         if !STATES.contains(&word) {
@@ -341,15 +345,41 @@ pub(crate) async fn list(
             return Err(ApiError::bad(format!("{word:?} is no state of a job")).hint(hint));
         }
     }
+    let mut listed = house.listed().lock().await;
+    let shared = listed.as_ref().filter(|it| it.keep == keep && asked <= it.drawn);
+    let body = match shared {
+        Some(it) => it.body.clone(),
+        None => {
+            let it = drawn_list(&house, keep).await?;
+            listed.insert(it).body.clone()
+        }
+    };
+    drop(listed);
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// A list of jobs as it is sent.  One is drawn at a time, and who asked before that has it too, so
+/// that a crowd who ask for ten thousand jobs cost the server two lists.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    keep: Option<String>,
+    drawn: Instant,
+    body: Bytes,
+}
+
+async fn drawn_list(house: &House, keep: Option<String>) -> Result<Listed, ApiError> {
+    let drawn = Instant::now();
+    let wanted = keep.clone();
     let jobs = house.look(move |shell| {
-        let wanted = |job: &Job| match &keep {
+        let wanted = |job: &Job| match &wanted {
             Some(keep) => keep.split(',').any(|it| it == job.state.word()),
             None => true,
         };
         let jobs = shell.core().state().jobs.pairs().filter(|(_, job)| wanted(job));
         jobs.map(|(id, job)| view(shell, id, job)).collect()
     });
-    Ok(Answer(JobList { jobs: jobs.await? }))
+    let body = serde_json::to_vec(&JobList { jobs: jobs.await? }).expect("its keys are text");
+    Ok(Listed { keep, drawn, body: body.into() })
 }
 
 /// Submits a job, or says what would become of it.

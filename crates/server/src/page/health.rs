@@ -140,7 +140,7 @@ impl HealthPage {
             cases: case::views(shell, true),
             drains: drain_views(shell, |_| true),
             maintenance: all.filter(|it| 0 < it.n_waiting + it.n_at_work).collect(),
-            now_s: shell.core().state().now.as_secs_f64(),
+            now_s: shell.plant_now().as_secs_f64(),
         }
     }
 
@@ -317,7 +317,7 @@ impl CasePage {
         let case = case::view_of(shell, CaseId::new(id))?;
         let by_it = |it: &DrainView| it.case == Some(id);
         let drains = drain_views(shell, |_| true).into_iter().filter(by_it).collect();
-        Ok(Self { case, drains, now_s: shell.core().state().now.as_secs_f64() })
+        Ok(Self { case, drains, now_s: shell.plant_now().as_secs_f64() })
     }
 
     /// The page.

@@ -67,7 +67,7 @@ impl JobPage {
     ) -> Result<Self, ApiError> {
         let id = JobId::new(id);
         let job = job::find(shell, id)?;
-        let now_s = shell.core().state().now.as_secs_f64();
+        let now_s = shell.plant_now().as_secs_f64();
         let is_waiting = matches!(job.state, JobState::Queued { .. });
         let explained = explained.filter(|_| is_waiting);
         let of_torus = matches!(&job.spec.demand, Demand::Shape(text) if !is_boards(text));

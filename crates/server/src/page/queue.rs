@@ -76,7 +76,7 @@ impl Queue {
         ended.truncate(limits::PAGE_JOBS_MAX);
         let ended = ended.into_iter().map(|(_, id)| job::view(shell, id, &state.jobs[id]));
         let ended = ended.collect();
-        let now_s = state.now.as_secs_f64();
+        let now_s = shell.plant_now().as_secs_f64();
         Self { waiting, n_waiting, active, n_active, ended, n_ended, now_s }
     }
 

@@ -286,3 +286,30 @@ async fn a_viewer_is_sent_the_whole_page_and_then_what_changes() {
     }
     stand.down();
 }
+
+/// On a quiet plant hours pass between two inputs.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lasts_is_told_as_of_now_and_not_of_the_last_input() {
+    let dir = tempdir();
+    // A minute takes a second, and nothing happens by itself.
+    let quiet = UpOptions { speed: Speed::new(60.0).unwrap(), ..options(dir.path()) };
+    let stand = Stand::try_up(&quiet).unwrap();
+    let id = stand.submit("long", "2x2x1").await;
+    stand.until_running(id).await;
+    // From the chart of its life on, whose end is now.
+    let told = |text: &str| text[text.find("class=\"life\"").expect(text)..].to_owned();
+    let path = format!("/jobs/{id}");
+    for _ in 0..40 {
+        let before = stand.get("/v1/status").await["journal"].clone();
+        let request = || stand.request("GET", &path).body(Body::empty()).unwrap();
+        let (_, _, first) = stand.send(request()).await;
+        // The chart tells whole minutes.
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+        let (_, _, then) = stand.send(request()).await;
+        if stand.get("/v1/status").await["journal"] == before {
+            assert_ne!(told(&first), told(&then), "{first}");
+            return;
+        }
+    }
+    panic!("something was journalled all the time");
+}

@@ -319,3 +319,21 @@ async fn a_person_sees_64_cubes_and_48_switches() {
     }
     stand.down();
 }
+
+/// A crowd that asks for the jobs is shown one list, and never one from before it asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_ask_for_the_jobs_at_once_all_see_what_was_acknowledged() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    for n in 1..=5_usize {
+        stand.submit("a", "16x16x16").await;
+        let asked = (0..40).map(|nth| {
+            let path = if nth % 3 == 0 { "/v1/jobs?state=finished" } else { "/v1/jobs" };
+            let stand = &stand;
+            async move { (nth, stand.get(path).await["jobs"].as_array().unwrap().len()) }
+        });
+        for (nth, n_jobs) in futures_util::future::join_all(asked).await {
+            assert_eq!(n_jobs, if nth % 3 == 0 { 0 } else { n });
+        }
+    }
+}
