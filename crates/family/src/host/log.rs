@@ -10,7 +10,7 @@
 
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::host::message::version_in;
 use crate::host::nccl::graph::{Graph, Link, LinkKind, NodeIdx, NodeKind};
 use crate::host::nccl::path::{PathKind, Paths, SearchRules};
 use crate::host::nccl::profile::Profile;
-use crate::host::place::label;
+use crate::host::place::{label, numa};
 
 /// A server as a log tells it.
 #[derive(Clone, Debug)]
@@ -130,6 +130,10 @@ struct Host {
     gdr: BTreeMap<(Gpu, Port), [bool; 2]>,
     /// Pairs of ranks that do without P2P.
     no_p2p: BTreeSet<(i32, i32)>,
+    /// Whether it is told of any pair of GPUs how they talk.
+    tells_p2p: bool,
+    /// Whether it is told of any GPU and port whether they talk directly.
+    tells_gdr: bool,
 }
 
 /// A GPU as lines about GPUDirect RDMA name it.
@@ -284,6 +288,12 @@ impl Thread {
         ends.sort_by_key(|it| {
             (it.is_net, ranks.get(&it.id).copied().unwrap_or(i32::MAX), it.id.len(), it.id.clone())
         });
+        let untold = [
+            (host.tells_p2p, "which GPUs talk directly (INIT and P2P among the subsystems say so)"),
+            (host.tells_gdr, "where GPUDirect RDMA is used (NET among the subsystems says so)"),
+        ];
+        let untold = untold.iter().filter(|it| !it.0);
+        notes.extend(untold.map(|(_, what)| format!("the log does not say {what}")));
         let matrix = self.matrix(&ends, host, &ranks, (profile, graph.as_ref()));
         Logged { release, profile, matrix, graph, notes, ways: self.ways.clone() }
     }
@@ -329,7 +339,7 @@ impl Thread {
             });
             let cpu = graph.zip(node).and_then(|(graph, node)| cpu_above(graph, node));
             let cpu = cpu.filter(|_| !from.is_net).zip(graph);
-            matrix.cpus.push(cpu.map(|(cpu, graph)| graph.node(cpu).pos.to_string()));
+            matrix.cpus.push(cpu.map(|(cpu, graph)| numa(graph, cpu)));
             matrix.cells.push(cells);
         }
         matrix
@@ -349,7 +359,11 @@ impl Thread {
         let mark = match (from.is_net, to.is_net) {
             (false, false) => {
                 let off = rank(from).zip(rank(to)).is_some_and(|it| host.no_p2p.contains(&it));
-                if off { Mark::NoP2p } else { Mark::None }
+                match off {
+                    true => Mark::NoP2p,
+                    false if from == to || host.tells_p2p => Mark::None,
+                    false => Mark::Untold,
+                }
             }
             (true, true) => Mark::None,
             (true, false) => host.gdr_mark(to, rank(to), from, in_tens),
@@ -371,21 +385,21 @@ fn find(graph: &Graph, it: &Named) -> Option<NodeIdx> {
     graph.kind(kind).iter().copied().find(|it| graph.node(*it).id & LOCAL == id)
 }
 
-/// The CPU that a part hangs below, by way of bridges.
+/// The CPU nearest to a part by way of bridges, of which one may hang beside another.
 fn cpu_above(graph: &Graph, node: NodeIdx) -> Option<NodeIdx> {
-    let mut at = graph.seat(node);
-    let mut seen = BTreeSet::from([at]);
-    loop {
-        let up = graph.node(at).links.iter().rev().filter(|it| it.kind == LinkKind::Pci);
-        let mut up = up.map(|it| it.peer).filter(|it| {
-            matches!(graph.node(*it).kind, NodeKind::Cpu | NodeKind::Pci) && !seen.contains(it)
-        });
-        at = up.next()?;
-        seen.insert(at);
-        if graph.node(at).kind == NodeKind::Cpu {
-            return Some(at);
+    let mut seen = BTreeSet::from([graph.seat(node)]);
+    let mut todo = VecDeque::from([graph.seat(node)]);
+    while let Some(at) = todo.pop_front() {
+        for link in &graph.node(at).links {
+            let leads = matches!(link.kind, LinkKind::Pci | LinkKind::C2c | LinkKind::Net);
+            match graph.node(link.peer).kind {
+                NodeKind::Cpu if leads => return Some(link.peer),
+                NodeKind::Pci if leads && seen.insert(link.peer) => todo.push_back(link.peer),
+                _ => (),
+            }
         }
     }
+    None
 }
 
 impl Host {
@@ -398,6 +412,8 @@ impl Host {
     /// the rank in place of the id, from 2.29 on the id in tens:
     /// `… for GPU/0-28672 (rank 0) - NET/0-0 (distance 4 <= 6, read 1, mode Default)`.
     fn gdr_line(&mut self, text: &str) {
+        self.tells_gdr |= text.contains("GPU Direct RDMA Enabled for GPU")
+            || text.contains("GPU Direct RDMA Disabled for GPU");
         let Some((_, rest)) = text.split_once("GPU Direct RDMA Enabled for GPU") else { return };
         let rest = rest.trim_end();
         let mut words = rest.trim_start_matches(['/', ' ']).split_whitespace();
@@ -433,9 +449,9 @@ impl Host {
         let Some((from, to)) = ends.split_once(" -> ") else { return };
         let number = |text: &str| text.split('[').next().and_then(|it| it.trim().parse().ok());
         let from = from.rsplit([' ', ':']).find(|it| !it.is_empty()).and_then(number);
-        if let (Some(from), Some(to)) = (from, number(to))
-            && !via.starts_with("P2P")
-        {
+        let (Some(from), Some(to)) = (from, number(to)) else { return };
+        self.tells_p2p = true;
+        if !via.starts_with("P2P") {
             self.no_p2p.insert((from, to));
         }
     }
@@ -448,7 +464,8 @@ impl Host {
         let gpus = [Some(Gpu::Id(gpu.id.clone())), rank.map(Gpu::Rank)];
         let all = gpus.iter().flatten().flat_map(|gpu| ports.iter().map(move |it| (gpu, it)));
         let mut known = all.filter_map(|(gpu, port)| self.gdr.get(&(gpu.clone(), port.clone())));
-        known.next().map_or(Mark::None, |[send, receive]| Mark::gdr(*send, *receive))
+        let untold = if self.tells_gdr { Mark::None } else { Mark::Untold };
+        known.next().map_or(untold, |[send, receive]| Mark::gdr(*send, *receive))
     }
 }
 

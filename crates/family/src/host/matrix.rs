@@ -6,7 +6,7 @@ use crate::host::level::words;
 use crate::host::nccl::graph::{NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::view::{RefusedView, View};
-use crate::host::place::{label, short};
+use crate::host::place::{label, numa, short};
 
 /// Rows and columns are GPUs and ports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -15,7 +15,7 @@ pub struct Matrix {
     pub ends: Vec<String>,
     /// Row by row; none where nothing is known.
     pub cells: Vec<Vec<Option<Cell>>>,
-    /// By row the nearest CPU; none of a port.
+    /// By row the NUMA number of the nearest CPU; none of a port.
     pub cpus: Vec<Option<String>>,
     /// By row what is wide there: of a GPU its widest way to another, of a port itself, GB/s.
     pub widths: Vec<Option<f32>>,
@@ -49,6 +49,8 @@ pub enum Mark {
     GdrSend,
     /// GPUDirect RDMA for receiving alone.
     GdrReceive,
+    /// A log does not say.
+    Untold,
 }
 
 impl Mark {
@@ -60,6 +62,7 @@ impl Mark {
             Mark::Gdr => "*",
             Mark::GdrSend => "s",
             Mark::GdrReceive => "r",
+            Mark::Untold => "?",
         }
     }
 
@@ -88,7 +91,7 @@ impl Matrix {
             let is_gpu = view.graph.node(from).kind == NodeKind::Gpu;
             if is_gpu {
                 let cpu = view.local_cpu(from)?;
-                matrix.cpus.push(Some(view.graph.node(cpu).pos.to_string()));
+                matrix.cpus.push(Some(numa(&view.graph, cpu)));
                 let others = view.gpus().iter().filter(|it| **it != from);
                 let widest = others.map(|it| view.path(from, *it).width);
                 matrix.widths.push(widest.reduce(|a, b| a.max(b)).map(|it| it.0));
@@ -105,10 +108,10 @@ impl Matrix {
         let mut head = vec![String::new()];
         head.extend(self.ends.iter().cloned());
         let has_cpus = self.cpus.iter().any(Option::is_some);
+        let has_widths = self.widths.iter().any(Option::is_some);
         let mut kinds = vec![head.clone()];
-        if has_cpus {
-            kinds[0].extend(["CPU".to_owned(), "width".to_owned()]);
-        }
+        kinds[0].extend(has_cpus.then(|| "CPU".to_owned()));
+        kinds[0].extend(has_widths.then(|| "width".to_owned()));
         let mut widths = vec![head];
         "GB/s".clone_into(&mut widths[0][0]);
         for (idx, cells) in self.cells.iter().enumerate() {
@@ -123,19 +126,25 @@ impl Matrix {
             }
             if has_cpus {
                 row.push(self.cpus[idx].clone().unwrap_or_else(|| "-".to_owned()));
+            }
+            if has_widths {
                 let width = self.widths[idx].map(|it| format!("{}GB/s", short(it)));
                 row.push(width.unwrap_or_else(|| "-".to_owned()));
             }
             kinds.push(row);
             widths.push(wide);
         }
-        format!("{}\n{}{}", table(&kinds), table(&widths), self.legend(has_cpus))
+        format!("{}\n{}{}", table(&kinds), table(&widths), self.legend(has_widths))
     }
 
     fn legend(&self, has_widths: bool) -> String {
         let mut out = String::from(
             "\n!  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving\n",
         );
+        let is_untold = |it: &&Option<Cell>| it.is_some_and(|it| it.mark == Mark::Untold);
+        if self.cells.iter().flatten().any(|it| is_untold(&it)) {
+            out.push_str("?  the log does not say whether\n");
+        }
         if has_widths {
             out.push_str("width: of a GPU's widest way to another, of a port\n");
         }

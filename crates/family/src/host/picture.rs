@@ -13,7 +13,7 @@ use crate::host::log::{Logged, LoggedWay};
 use crate::host::nccl::graph::{Arch, Facts, Graph, LinkKind, NodeIdx, NodeKind, Vendor};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::view::View;
-use crate::host::picture::layout::{Area, Layout};
+use crate::host::picture::layout::{Area, Drawn, Hop, Layout};
 use crate::host::place::{bus_text, label, short};
 
 /// What a picture shows.
@@ -74,8 +74,8 @@ struct Scene<'s> {
     graph: &'s Graph,
     title: &'s str,
     subtitle: String,
-    /// The boxes on the way, in order.
-    hot: Vec<NodeIdx>,
+    /// The links on the way, in order.
+    hot: Vec<Hop>,
 }
 
 /// The picture as SVG.
@@ -94,8 +94,12 @@ pub fn svg_of_log(logged: &Logged, title: &str, way: Option<&LoggedWay>) -> Opti
 }
 
 /// The same without its style.
-pub fn svg_of_log_without_style(logged: &Logged, title: &str) -> Option<String> {
-    Some(drawn(&scene_of_log(logged, title, None)?, ""))
+pub fn svg_of_log_without_style(
+    logged: &Logged,
+    title: &str,
+    way: Option<&LoggedWay>,
+) -> Option<String> {
+    Some(drawn(&scene_of_log(logged, title, way)?, ""))
 }
 
 fn styled() -> String {
@@ -109,11 +113,14 @@ fn scene<'s>(view: &'s View, picture: &'s Picture) -> Scene<'s> {
     if let Some((from, to)) = picture.way {
         let path = view.path(from, to);
         subtitle.push_str(&told(graph, [from, to], (path.kind, path.width.0, path.count)));
-        hot.push(from);
-        let hops = view.paths.hops(path).iter();
-        hot.extend(hops.map(|hop| graph.node(hop.node).links[hop.link as usize].peer));
+        let mut at = from;
+        for hop in view.paths.hops(path) {
+            let link = &graph.node(hop.node).links[hop.link as usize];
+            hot.push((at, link.peer, link.kind));
+            at = link.peer;
+        }
     }
-    Scene { graph, title: &picture.title, subtitle, hot: stations(graph, &hot) }
+    Scene { graph, title: &picture.title, subtitle, hot: between_boxes(graph, &hot) }
 }
 
 fn scene_of_log<'s>(
@@ -131,7 +138,13 @@ fn scene_of_log<'s>(
         && let (Some(&from), Some(&to)) = (way.nodes.first(), way.nodes.last())
     {
         subtitle.push_str(&told(graph, [from, to], (way.kind, way.gb_per_s, way.count)));
-        hot = stations(graph, &way.nodes);
+        let widest = |from: NodeIdx, to: NodeIdx| {
+            let links = graph.node(from).links.iter().filter(|it| it.peer == to);
+            links.max_by(|a, b| a.width.0.total_cmp(&b.width.0)).map(|it| it.kind)
+        };
+        let hops =
+            way.nodes.windows(2).filter_map(|it| Some((it[0], it[1], widest(it[0], it[1])?)));
+        hot = between_boxes(graph, &hops.collect::<Vec<Hop>>());
     }
     Some(Scene { graph, title, subtitle, hot })
 }
@@ -150,18 +163,21 @@ fn told(graph: &Graph, ends: [NodeIdx; 2], (kind, gb_per_s, hops): (PathKind, f3
     format!("; {a} to {b}: {name} ({far}), {width} GB/s, {hops} hops")
 }
 
-/// The boxes in which nodes on a way are shown.
-fn stations(graph: &Graph, nodes: &[NodeIdx]) -> Vec<NodeIdx> {
-    let mut stations: Vec<NodeIdx> = nodes.iter().map(|it| layout::shown(graph, *it)).collect();
-    stations.dedup();
-    stations
+/// The hops of a way that lead from one box to another.
+fn between_boxes(graph: &Graph, hops: &[Hop]) -> Vec<Hop> {
+    let shown = |it| layout::shown(graph, it);
+    let hops = hops.iter().map(|&(from, to, kind)| (shown(from), shown(to), kind));
+    hops.filter(|it| it.0 != it.1).collect()
 }
 
 fn drawn(scene: &Scene<'_>, style: &str) -> String {
     let layout = Layout::of(scene.graph, &scene.hot);
     let height = layout.height + 96.0;
     let (legend, legend_width) = legend(&layout, height - 16.0);
-    let width = layout.width.max(legend_width).max(560.0);
+    // As wide as usual letters of the two lines above it.
+    let head = 11.0 * scene.title.chars().count() as f32;
+    let head = head.max(6.6 * scene.subtitle.chars().count() as f32) + 48.0;
+    let width = layout.width.max(legend_width).max(head).max(560.0);
     let mut out = String::new();
     let title = escaped(scene.title);
     let _ = writeln!(
@@ -188,12 +204,14 @@ fn draw_links(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
     let (graph, hot) = (scene.graph, &scene.hot);
     for link in &layout.links {
         let (kind, stroke) = (link.kind.name(), link.stroke());
-        let title = format!(
-            "{} - {}: {kind} {} GB/s",
-            label(graph, link.a),
-            label(graph, link.b),
-            short(link.gb_per_s)
-        );
+        let width = short(link.gb_per_s);
+        let title = match link.stands_for {
+            Some(n) => format!("each CPU to each, {n} links: {kind} {width} GB/s"),
+            None => {
+                let (a, b) = (label(graph, link.a), label(graph, link.b));
+                format!("{a} - {b}: {kind} {width} GB/s")
+            }
+        };
         let _ = writeln!(
             out,
             "<path class=\"l l{kind}\" d=\"{}\" fill=\"none\" stroke=\"{}\" \
@@ -204,9 +222,11 @@ fn draw_links(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
             escaped(&title)
         );
     }
-    let on_way = |a: NodeIdx, b: NodeIdx| hot.windows(2).any(|it| *it == [a, b] || *it == [b, a]);
-    let ways: Vec<&str> =
-        layout.links.iter().filter(|it| on_way(it.a, it.b)).map(|it| it.shape.as_str()).collect();
+    let on_way = |it: &&Drawn| {
+        let ends = [(it.a, it.b, it.kind), (it.b, it.a, it.kind)];
+        it.stands_for.is_none() && hot.iter().any(|it| ends.contains(it))
+    };
+    let ways: Vec<&str> = layout.links.iter().filter(on_way).map(|it| it.shape.as_str()).collect();
     for (class, paint) in
         [("halo", "stroke-width=\"12\" opacity=\"0.2\""), ("way", "stroke-width=\"4.5\"")]
     {
@@ -228,7 +248,8 @@ fn draw_boxes(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
             kind => kind.name(),
         };
         let ports: Vec<NodeIdx> = layout.ports.get(node).cloned().unwrap_or_default();
-        let is_hot = hot.contains(node) || ports.iter().any(|it| hot.contains(it));
+        let is_end = |at: &NodeIdx| hot.iter().any(|it| it.0 == *at || it.1 == *at);
+        let is_hot = is_end(node) || ports.iter().any(is_end);
         let (hot, (fill, edge)) = (if is_hot { " hot" } else { "" }, colours(class));
         let edge = if is_hot { HOT } else { edge };
         let Area { x, y, w, h } = *area;
@@ -343,12 +364,14 @@ fn legend(layout: &Layout, y: f32) -> (String, f32) {
     for link in &layout.links {
         *kinds.entry(link.kind).or_default() += 1;
     }
+    let has_trunk = layout.links.iter().any(|it| it.stands_for.is_some());
     let mut x = 24.0;
     for kind in kinds.keys() {
         let text = match kind {
             LinkKind::Nvl => "NVLink",
             LinkKind::C2c => "chip to chip",
             LinkKind::Pci => "PCI",
+            LinkKind::Sys if has_trunk => "between CPUs, each to each",
             LinkKind::Sys => "between CPUs",
             LinkKind::Net => "network",
             LinkKind::Loc => continue,

@@ -104,14 +104,23 @@ pub fn label(graph: &Graph, node: NodeIdx) -> String {
         Facts::Gpu { gpu, .. } if gpu.rank < 0 => format!("GPU {}", bus_text(it.id)),
         Facts::Gpu { gpu, .. } => format!("GPU{}", gpu.rank),
         Facts::Net(net) => format!("NET{}", net.dev),
-        // An id keeps 56 bits of its number, which may be negative.
-        Facts::Cpu(_) => cpu_name(((it.id << 8) as i64 >> 8) as i32),
+        Facts::Cpu(_) => cpu_name(numa_of(it.id)),
         Facts::Nvs => "NVS".to_owned(),
         Facts::Pci(_) => format!("PCI {}", bus_text(it.id)),
         Facts::Nic => format!("NIC {}", bus_text(it.id)),
         Facts::Face => format!("{} {}", it.kind.name(), local(it.id)),
         Facts::Dev { .. } => format!("DEV {}", bus_text(it.id)),
     }
+}
+
+/// The NUMA number of a CPU, as the file has it.
+pub fn numa(graph: &Graph, cpu: NodeIdx) -> String {
+    numa_of(graph.node(cpu).id).to_string()
+}
+
+/// An id keeps 56 bits of its number, which may be negative.
+fn numa_of(id: u64) -> i32 {
+    ((id << 8) as i64 >> 8) as i32
 }
 
 /// A machine without NUMA numbers its one node -1, which people do not say.

@@ -11,7 +11,14 @@ async function look(name) {
     const answer = await fetch("/topo/look", {
       method: "POST",
       headers: { "content-type": "application/json", accept: "text/html" },
-      body: JSON.stringify({ text, name, nccl: at("nccl").value, nodes: Number(at("nodes").value) }),
+      body: JSON.stringify({
+        text,
+        name,
+        nccl: at("nccl").value,
+        nodes: Number(at("nodes").value),
+        from: at("from").value,
+        to: at("to").value,
+      }),
     });
     const isPage = (answer.headers.get("content-type") ?? "").startsWith("text/html");
     // The text comes escaped from our own server.

@@ -20,10 +20,11 @@ use selvedge_family::host::lint::{Finding, lint};
 use selvedge_family::host::log;
 use selvedge_family::host::machine::topology;
 use selvedge_family::host::matrix::Matrix;
+use selvedge_family::host::nccl::graph::{Graph, NodeIdx, NodeKind};
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::{Element, Strictness, read, write};
 use selvedge_family::host::picture::{Picture, STYLE, svg_of_log_without_style, svg_without_style};
-use selvedge_family::host::place::walk;
+use selvedge_family::host::place::{PlaceError, PlaceName, label, walk};
 
 use crate::api::body::Json;
 use crate::api::error::ApiError;
@@ -54,6 +55,32 @@ struct Look {
     /// Equal servers in the job.
     #[serde(default)]
     nodes: Option<u32>,
+    /// The ends of a way that is drawn out, such as `GPU0`; none where they are empty.
+    #[serde(default)]
+    from: String,
+    /// The other.
+    #[serde(default)]
+    to: String,
+}
+
+impl Look {
+    /// The ends of the way that is asked for, if one is.
+    fn way(&self, graph: &Graph) -> Result<Option<(NodeIdx, NodeIdx)>, ApiError> {
+        if self.from.trim().is_empty() && self.to.trim().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some((part(graph, &self.from)?, part(graph, &self.to)?)))
+    }
+}
+
+/// The GPU, port or CPU that the matrix and the picture call so.
+fn part(graph: &Graph, name: &str) -> Result<NodeIdx, ApiError> {
+    let name: PlaceName = name.trim().parse().map_err(|error| refused(&error))?;
+    let kinds = [NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu].into_iter();
+    let mut all = kinds.flat_map(|it| graph.kind(it).iter().copied());
+    let wanted = name.to_string();
+    let found = all.find(|it| label(graph, *it) == wanted);
+    found.ok_or_else(|| refused(&PlaceError::absent(graph, &name)))
 }
 
 async fn page() -> Response {
@@ -81,6 +108,10 @@ async fn page() -> Response {
                         } } " "
                         label { "servers "
                             input #nodes type="number" min="1" max="1024" value="2"; } " "
+                        label { "way from "
+                            input #from size="6" placeholder="GPU0" spellcheck="false"; } " "
+                        label { "to "
+                            input #to size="6" placeholder="NET0" spellcheck="false"; } " "
                         button type="submit" { "look" } }
                     textarea #text rows="10" spellcheck="false"
                         aria-label="topology file or log" {}
@@ -95,10 +126,9 @@ async fn page() -> Response {
 
 /// The picture's own style, for pictures in this page alone.
 async fn style() -> Response {
-    // A picture keeps a size at which its words can be read; on a phone it scrolls.
+    // A picture keeps a size at which its words can be read, and scrolls.
     let text = format!(
-        ".picture{{{STYLE}}}\n.picture{{overflow-x:auto}}\n.picture svg{{max-width:100%;height:auto}}\n\
-         @media (max-width:62rem){{.picture svg{{max-width:none}}}}\n#text{{width:100%;\
+        ".picture{{{STYLE}}}\n.picture{{overflow-x:auto}}\n.picture svg{{max-width:none}}\n#text{{width:100%;\
          font-family:ui-monospace,monospace}}\n#text.over{{outline:2px dashed currentColor}}\n\
          #ask label{{white-space:nowrap}}\n#answer{{display:grid;gap:12px;\
          grid-template-columns:minmax(0,1fr)}}\n#answer>section{{background:var(--card);\
@@ -126,9 +156,15 @@ fn trouble(error: &ApiError) -> Markup {
 }
 
 async fn look(Json(ask): Json<Look>) -> Response {
+    let name = ask.name.clone();
     match looked_at(ask).await {
         Ok(body) => html_of(StatusCode::OK, body),
-        Err(error) => html_of(error.status, trouble(&error)),
+        Err(mut error) => {
+            if !name.is_empty() {
+                error.body.error = format!("{name}: {}", error.body.error);
+            }
+            html_of(error.status, trouble(&error))
+        }
     }
 }
 
@@ -156,14 +192,14 @@ fn draw(ask: &Look) -> Result<Markup, ApiError> {
         let machine = hwloc::machine(&ask.text, name).map_err(|error| refused(&error))?;
         let root = topology(&machine);
         let text = write(&root);
-        return server(&text, root, name, profile, nodes);
+        return server(ask, &text, root, profile, nodes);
     }
     if !ask.text.contains("<system") {
-        return logged(&ask.text, name);
+        return logged(ask, name);
     }
     let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
     let document = read(&ask.text, strictness).map_err(|error| refused(&error))?;
-    server(&ask.text, document.root, name, profile, nodes)
+    server(ask, &ask.text, document.root, profile, nodes)
 }
 
 /// What cannot be looked at, in the words of whoever found out.
@@ -171,15 +207,18 @@ fn refused(error: &dyn std::error::Error) -> ApiError {
     ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
 }
 
-fn logged(text: &str, name: &str) -> Result<Markup, ApiError> {
-    let logged = log::read(text, None).map_err(|error| refused(&error))?;
+fn logged(ask: &Look, name: &str) -> Result<Markup, ApiError> {
+    let logged = log::read(&ask.text, None).map_err(|error| refused(&error))?;
     let n_ends = logged.matrix.ends.len();
     if limits::TOPO_DEVICES_MAX < n_ends {
         let (max, text) = (limits::TOPO_DEVICES_MAX, format!("{n_ends} devices"));
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, text)
             .hint(format!("a page takes {max} at most; `selvedge topo show` takes more")));
     }
-    let drawn = svg_of_log_without_style(&logged, name);
+    let ends = logged.graph.as_ref().map(|it| ask.way(it)).transpose()?.flatten();
+    let way = ends.map(|(from, to)| logged.way(from, to)).transpose();
+    let way = way.map_err(|error| refused(&error))?;
+    let drawn = svg_of_log_without_style(&logged, name, way.as_ref());
     Ok(html! {
         @for note in &logged.notes { p.none { (note) } }
         @if let Some(drawn) = &drawn { (picture(drawn)) }
@@ -198,9 +237,9 @@ fn picture(drawn: &str) -> Markup {
 }
 
 fn server(
+    ask: &Look,
     text: &str,
     root: Element,
-    name: &str,
     profile: Profile,
     nodes: u32,
 ) -> Result<Markup, ApiError> {
@@ -225,7 +264,9 @@ fn server(
         }
     };
     let matrix = Matrix::of(&view).map_err(|error| refused(&error))?;
-    let drawn = svg_without_style(&view, &Picture { title: name.to_owned(), way: None });
+    let title = if ask.name.is_empty() { "the file" } else { &ask.name };
+    let picture_of = Picture { title: title.to_owned(), way: ask.way(&view.graph)? };
+    let drawn = svg_without_style(&view, &picture_of);
     Ok(html! {
         (findings(&report.findings))
         (picture(&drawn))

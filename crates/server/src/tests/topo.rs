@@ -43,6 +43,14 @@ async fn a_file_is_drawn_with_its_matrix_and_findings_and_nothing_of_it_is_kept(
     for wanted in ["self-link", "selvedge topo lint --fix", "<svg", "GPU0", "NET0", "PIX"] {
         assert!(text.contains(wanted), "{wanted} in {text}");
     }
+    assert!(!text.contains("class=\"way\""), "{text}");
+    let ask = json!({ "text": SERVER, "name": "a.xml", "from": "gpu0", "to": "NET0" });
+    let (status, drawn) = look(&stand, ask).await;
+    assert!(status == 200 && drawn.contains("class=\"way\""), "{drawn}");
+    let ask = json!({ "text": SERVER, "name": "a.xml", "from": "GPU0", "to": "NET7" });
+    let (status, refused) = look(&stand, ask).await;
+    let why = "a.xml: there is no NET7 here; there are GPU0, GPU1, NET0";
+    assert!(status == 422 && refused.contains(why), "{refused}");
     // What the policy would not let in, and what a file must not bring in.
     for unwanted in ["style=", "<style", "<script", "<img", "<b>"] {
         assert!(!text.contains(unwanted), "{unwanted} in {text}");

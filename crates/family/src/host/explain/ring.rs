@@ -13,7 +13,7 @@ use crate::host::nccl::graph::{LinkKind, NodeIdx, NodeKind};
 use crate::host::nccl::path::Hop;
 use crate::host::nccl::search::{Attempt, End, Found, Graphs, graphs};
 use crate::host::nccl::view::{RefusedView, View};
-use crate::host::place::{PlaceName, bus_text, counted, label};
+use crate::host::place::{PlaceName, bus_text, counted, label, short};
 
 /// Changes that are tried.
 const TRIES: usize = 16;
@@ -148,7 +148,8 @@ fn conditions(it: &Attempt) -> String {
         _ => ", in pairs that exchange their ports",
     };
     let (intra, inter) = (it.kind_intra.name(), it.kind_inter.name());
-    format!("{}GB/s each, GPUs {intra} apart at most, ports {inter}, {order}{ports}", it.inter.0)
+    let each = short(it.inter.0);
+    format!("{each}GB/s each, GPUs {intra} apart at most, ports {inter}, {order}{ports}")
 }
 
 fn found_by(ring: &Found, attempts: &[Attempt]) -> String {
@@ -184,14 +185,16 @@ fn stopped_by(view: &View, ring: &Found, attempts: &[Attempt], loads: &Loads) ->
     if next == f32::INFINITY {
         return format!(
             "no faster speed was tried: the widest way carries {}GB/s and all links of a GPU {}GB/s",
-            widest.0, total.0
+            short(widest.0),
+            short(total.0)
         );
     }
     let at_next = attempts.iter().filter(|it| it.inter.0 == next);
     let spent = at_next.clone().filter(|it| it.end == End::Budget).count();
     let tried = at_next.count();
     let share = next / accepted.max(f32::MIN_POSITIVE);
-    let mut text = format!("at {next}GB/s {} found no more in all", counted(tried, "walk"));
+    let mut text =
+        format!("at {}GB/s {} found no more in all", short(next), counted(tried, "walk"));
     if let Some(full) = loads.first_beyond(share) {
         let named = full.named(view);
         text += &format!(
@@ -385,12 +388,12 @@ fn no_nvlink(view: &View, a: i32, b: i32) -> Option<Change> {
 
 impl fmt::Display for RingExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = self.channels as f32 * self.gb_per_s;
+        let total = short(self.channels as f32 * self.gb_per_s);
         writeln!(
             f,
             "{} of {}GB/s each, {total}GB/s in all  NCCL {}, {}",
             counted(self.channels, "ring"),
-            self.gb_per_s,
+            short(self.gb_per_s),
             self.nccl,
             counted(self.nodes as usize, "node")
         )?;
@@ -410,7 +413,8 @@ impl fmt::Display for RingExplanation {
         }
         for it in &self.flips {
             let way = if it.faster { "faster" } else { "slower" };
-            let (change, rings, each) = (&it.change, counted(it.channels, "ring"), it.gb_per_s);
+            let (change, rings, each) =
+                (&it.change, counted(it.channels, "ring"), short(it.gb_per_s));
             writeln!(f, "  {way}     {change}: {rings} of {each}GB/s")?;
         }
         if self.flips.is_empty() {

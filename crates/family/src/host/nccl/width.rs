@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::host::place::short;
+
 /// GB/s as NCCL stores it.  Not `Eq`: it must round as NCCL does, so it is a float.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Width(pub f32);
@@ -64,7 +66,7 @@ fn trimmed(text: &str) -> String {
 
 impl fmt::Display for Width {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}GB/s", self.0)
+        write!(f, "{}GB/s", short(self.0))
     }
 }
 

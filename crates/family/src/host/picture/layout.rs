@@ -4,8 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::host::nccl::graph::{Facts, Graph, LinkKind, NodeIdx, NodeKind};
+use crate::host::place::bus_text;
 
 const LEAF: (f32, f32) = (72.0, 58.0);
+/// Of a box with a bus number that needs its domain.
+const LEAF_WITH_DOMAIN: f32 = 88.0;
+/// NCCL's width of what never leaves a device.
+const INNER_GB_PER_S: f32 = 5000.0;
+/// How far from a box's middle each of two links to the same box is.
+const BESIDE: f32 = 14.0;
 const GAP: f32 = 10.0;
 const CPU_HEIGHT: f32 = 44.0;
 const PCI_HEIGHT: f32 = 24.0;
@@ -39,7 +46,12 @@ pub(super) struct Drawn {
     pub(super) shape: String,
     /// Where its figure stands.
     pub(super) figure: Option<(f32, f32)>,
+    /// For how many links it stands, if for others of its kind and width too.
+    pub(super) stands_for: Option<usize>,
 }
+
+/// A link between two boxes on a way.
+pub(super) type Hop = (NodeIdx, NodeIdx, LinkKind);
 
 /// The whole.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,8 +67,16 @@ pub(super) struct Layout {
 }
 
 impl Drawn {
+    /// Whether it leads nowhere: what is inside one device has the width of NCCL's `LOC`.
+    fn is_inner(&self) -> bool {
+        INNER_GB_PER_S <= self.gb_per_s
+    }
+
     /// Wider links are drawn wider, by their logarithm's kin: the square root.
     pub(super) fn stroke(&self) -> f32 {
+        if self.is_inner() {
+            return 1.2;
+        }
         (self.gb_per_s.sqrt() / 3.0).clamp(1.2, 5.0)
     }
 }
@@ -85,13 +105,10 @@ pub(super) fn shown(graph: &Graph, node: NodeIdx) -> NodeIdx {
 
 impl Layout {
     /// Of a way that is drawn out, `hot` are the boxes: links on it are there in any case.
-    pub(super) fn of(graph: &Graph, hot: &[NodeIdx]) -> Layout {
+    pub(super) fn of(graph: &Graph, hot: &[Hop]) -> Layout {
         let mut layout = Layout::default();
         let cpus = graph.kind(NodeKind::Cpu).to_vec();
-        let mut trees = Trees { graph, below: BTreeMap::new(), seen: BTreeSet::new() };
-        for &cpu in &cpus {
-            trees.grow(cpu);
-        }
+        let trees = Trees::of(graph, &cpus);
         let depth = cpus.iter().map(|it| trees.depth(*it)).max().unwrap_or(0).max(1);
         let is_split = ROW_MAX < cpus.len();
         let arcs = if (3..=ROW_MAX).contains(&cpus.len()) { cpus.len() as f32 - 1.0 } else { 0.0 };
@@ -114,12 +131,16 @@ impl Layout {
         }
         layout.ports(graph);
         layout.tree_links(&trees);
+        layout.passing_links(&trees);
         if is_split {
             layout.cpu_rows(graph, &cpus, hot);
         } else {
             layout.cpu_links(graph, &cpus, top);
         }
         let end = layout.nvlinks(graph, bottom, gap);
+        for link in layout.links.iter_mut().filter(|it| it.is_inner()) {
+            link.figure = None;
+        }
         layout.height = if is_split { 2.0 * bottom + gap + 26.0 } else { end + 26.0 };
         layout
     }
@@ -185,17 +206,50 @@ impl Layout {
             let up = self.boxes[&parent];
             for &child in children {
                 let down = self.boxes[&child];
-                let Some((kind, gb_per_s)) = trees.link(child, parent) else { continue };
-                let x = down.middle();
-                let (from, to, y) = if self.lower.contains(&child) {
-                    (up.y, down.bottom(), down.bottom() + ROW / 2.0 + 4.0)
-                } else {
-                    (up.bottom(), down.y, down.y - ROW / 2.0 + 4.0)
-                };
-                let shape = format!("M{x:.1} {from:.1}V{to:.1}");
-                let figure = Some((x + 12.0, y));
-                self.links.push(Drawn { a: parent, b: child, kind, gb_per_s, shape, figure });
+                let links = trees.links(child, parent);
+                // Something else may come down past the parent.
+                let has_passing = trees.passing.iter().any(|it| it.1 == child);
+                for (nth, &(kind, gb_per_s)) in links.iter().enumerate() {
+                    let off = match links.len() {
+                        1 if !has_passing => 0.0,
+                        _ if nth == 0 => -BESIDE,
+                        _ => BESIDE,
+                    };
+                    let x = down.middle() + off;
+                    let (from, to, y) = if self.lower.contains(&child) {
+                        (up.y, down.bottom(), down.bottom() + ROW / 2.0 + 4.0)
+                    } else {
+                        (up.bottom(), down.y, down.y - ROW / 2.0 + 4.0)
+                    };
+                    let shape = format!("M{x:.1} {from:.1}V{to:.1}");
+                    let aside = if off < 0.0 { -13.0 } else { 13.0 };
+                    let figure = Some((x + aside, y));
+                    let (a, b) = (parent, child);
+                    let stands_for = None;
+                    self.links.push(Drawn { a, b, kind, gb_per_s, shape, figure, stands_for });
+                }
             }
+        }
+    }
+
+    /// Links that pass what stands between their boxes: behind it, beside the tree's own.
+    fn passing_links(&mut self, trees: &Trees<'_>) {
+        for &(above, below, kind, gb_per_s) in &trees.passing {
+            let (Some(&up), Some(&down)) = (self.boxes.get(&above), self.boxes.get(&below)) else {
+                continue;
+            };
+            let x = down.middle() + BESIDE;
+            let (from, to, y) = if self.lower.contains(&below) {
+                (up.y, down.bottom(), down.bottom() + ROW / 2.0 + 4.0)
+            } else {
+                (up.bottom(), down.y, down.y - ROW / 2.0 + 4.0)
+            };
+            // Of a CPU that stands elsewhere it leads there slantwise.
+            let over = x.clamp(up.x + 8.0, up.x + up.w - 8.0);
+            let shape = format!("M{over:.1} {from:.1}L{x:.1} {to:.1}");
+            let figure = Some((x + 14.0, y));
+            let (a, b, stands_for) = (above, below, None);
+            self.links.push(Drawn { a, b, kind, gb_per_s, shape, figure, stands_for });
         }
     }
 
@@ -214,32 +268,70 @@ impl Layout {
                     );
                     (shape, ((x + to) / 2.0, top + (peak - top) * 0.75 - 3.0))
                 };
-                let figure = (gb_per_s < 1000.0).then_some(figure);
-                self.links.push(Drawn { a, b, kind: LinkKind::Sys, gb_per_s, shape, figure });
+                let figure = Some(figure);
+                let (kind, stands_for) = (LinkKind::Sys, None);
+                self.links.push(Drawn { a, b, kind, gb_per_s, shape, figure, stands_for });
             }
         }
     }
 
-    /// In two rows: links between neighbours, and around the rows those on the way.
-    fn cpu_rows(&mut self, graph: &Graph, cpus: &[NodeIdx], hot: &[NodeIdx]) {
-        let on_way =
-            |a: NodeIdx, b: NodeIdx| hot.windows(2).any(|it| *it == [a, b] || *it == [b, a]);
-        for (i, &a) in cpus.iter().enumerate() {
-            for (j, &b) in cpus.iter().enumerate().skip(i + 1) {
-                let Some(gb_per_s) = between_cpus(graph, a, b) else { continue };
-                let next = j == i + 1 && self.lower.contains(&a) == self.lower.contains(&b);
-                let (left, right) = (self.boxes[&a], self.boxes[&b]);
-                let (shape, figure) = if next {
-                    straight(left, right)
-                } else if on_way(a, b) {
-                    self.around(a, b)
-                } else {
-                    continue;
-                };
-                let figure = (gb_per_s < 1000.0).then_some(figure);
-                self.links.push(Drawn { a, b, kind: LinkKind::Sys, gb_per_s, shape, figure });
-            }
+    /// In two rows.  Where each leads to each by links of one width, one line around the rows
+    /// stands for all, and those on the way are drawn out on it.
+    fn cpu_rows(&mut self, graph: &Graph, cpus: &[NodeIdx], hot: &[Hop]) {
+        let on_way = |a: NodeIdx, b: NodeIdx| {
+            hot.iter().any(|&(from, to, kind)| {
+                kind == LinkKind::Sys && ((from, to) == (a, b) || (from, to) == (b, a))
+            })
+        };
+        let pairs = || {
+            let later = |i: usize| cpus[i + 1..].iter().copied();
+            cpus.iter().enumerate().flat_map(move |(i, a)| later(i).map(move |b| (i, *a, b)))
+        };
+        let mut widths = pairs().map(|(_, a, b)| between_cpus(graph, a, b));
+        let first = widths.next().flatten();
+        let trunk = first.filter(|_| widths.all(|it| it == first));
+        if let Some(gb_per_s) = trunk {
+            let (shape, figure) = self.trunk(cpus);
+            let (kind, figure) = (LinkKind::Sys, Some(figure));
+            let (a, b, stands_for) = (cpus[0], cpus[1], Some(pairs().count()));
+            self.links.push(Drawn { a, b, kind, gb_per_s, shape, figure, stands_for });
         }
+        for (i, a, b) in pairs() {
+            let Some(gb_per_s) = between_cpus(graph, a, b) else { continue };
+            let is_next =
+                cpus.get(i + 1) == Some(&b) && self.lower.contains(&a) == self.lower.contains(&b);
+            let (shape, figure) = match trunk {
+                Some(_) if !on_way(a, b) => continue,
+                None if is_next => straight(self.boxes[&a], self.boxes[&b]),
+                Some(_) | None => self.around(a, b),
+            };
+            let figure = trunk.is_none().then_some(figure);
+            let (kind, stands_for) = (LinkKind::Sys, None);
+            self.links.push(Drawn { a, b, kind, gb_per_s, shape, figure, stands_for });
+        }
+    }
+
+    /// A line around the rows with a branch to each CPU.
+    fn trunk(&self, cpus: &[NodeIdx]) -> (String, (f32, f32)) {
+        let ends = cpus.iter().map(|it| (self.boxes[it], self.lower.contains(it)));
+        let (left, right) = (MARGIN / 2.0, self.width - MARGIN / 2.0);
+        let (mut top, mut bottom) = (0.0_f32, 0.0_f32);
+        let mut branches = String::new();
+        for (area, is_lower) in ends {
+            let (edge, lane) = if is_lower {
+                (area.bottom(), area.bottom() + LANE * 0.7)
+            } else {
+                (area.y, area.y - LANE * 0.7)
+            };
+            if is_lower {
+                bottom = lane
+            } else {
+                top = lane
+            }
+            branches.push_str(&format!("M{:.1} {lane:.1}V{edge:.1}", area.middle()));
+        }
+        let ring = format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}Z{branches}");
+        (ring, ((left + right) / 2.0, top - 4.0))
     }
 
     /// A link outside the rows, by the nearer side where it leads from one to the other.
@@ -300,8 +392,8 @@ impl Layout {
             } else {
                 (format!("M{x:.1} {:.1}V{:.1}", near.y, there.bottom()), None)
             };
-            let kind = LinkKind::Nvl;
-            self.links.push(Drawn { a: gpu, b: far, kind, gb_per_s, shape, figure });
+            let (kind, stands_for) = (LinkKind::Nvl, None);
+            self.links.push(Drawn { a: gpu, b: far, kind, gb_per_s, shape, figure, stands_for });
         }
         self.mesh_figures(bottom, gap);
         end
@@ -345,7 +437,8 @@ fn nvlinks(graph: &Graph) -> Vec<(NodeIdx, NodeIdx, f32)> {
             let far = shown(graph, link.peer);
             let is_gpu = graph.node(far).kind == NodeKind::Gpu;
             let known = is_gpu && gpus[..=idx].contains(&far);
-            if !known {
+            // Those to CPUs come down beside the tree's.
+            if !known && graph.node(far).kind != NodeKind::Cpu {
                 out.push((gpu, far, link.width.0));
             }
         }
@@ -386,12 +479,35 @@ fn crossing([x, y]: [f32; 2], [to, there]: [f32; 2]) -> String {
 struct Trees<'g> {
     graph: &'g Graph,
     below: BTreeMap<NodeIdx, Vec<NodeIdx>>,
+    /// Links past what stands between: the upper box, the lower, kind and width.
+    passing: Vec<(NodeIdx, NodeIdx, LinkKind, f32)>,
     seen: BTreeSet<NodeIdx>,
+    leaf: f32,
 }
 
-impl Trees<'_> {
+impl<'g> Trees<'g> {
+    fn of(graph: &'g Graph, cpus: &[NodeIdx]) -> Self {
+        let has_domain = |it: &NodeIdx| !bus_text(graph.node(*it).id).starts_with("0000:");
+        let leaf = match graph.kind(NodeKind::Gpu).iter().any(has_domain) {
+            true => LEAF_WITH_DOMAIN,
+            false => LEAF.0,
+        };
+        let (below, seen) = (BTreeMap::new(), BTreeSet::new());
+        let mut trees = Self { graph, below, passing: Vec::new(), seen, leaf };
+        // A GPU with both hangs on its bus.
+        for kind in [LinkKind::Pci, LinkKind::C2c] {
+            for &cpu in cpus {
+                trees.grow(cpu, kind);
+            }
+        }
+        for &cpu in cpus {
+            trees.pass(cpu);
+        }
+        trees
+    }
+
     /// Depth comes from a file, so the stack is ours.
-    fn grow(&mut self, root: NodeIdx) {
+    fn grow(&mut self, root: NodeIdx, by: LinkKind) {
         let mut todo = vec![root];
         self.seen.insert(root);
         while let Some(node) = todo.pop() {
@@ -399,7 +515,6 @@ impl Trees<'_> {
             let mut children = Vec::new();
             for link in &graph.node(self.seat(node)).links {
                 let child = shown(graph, link.peer);
-                let hangs = matches!(link.kind, LinkKind::Pci | LinkKind::C2c);
                 let kind = graph.node(child).kind;
                 // A device stays where trimming took its GPU.
                 let is_left = match kind {
@@ -407,19 +522,32 @@ impl Trees<'_> {
                     NodeKind::Gpu => graph.kind(NodeKind::Gpu).contains(&child),
                     _ => true,
                 };
-                if hangs && is_left && self.seen.insert(child) {
+                if link.kind == by && is_left && self.seen.insert(child) {
                     children.push(child);
                     if kind == NodeKind::Pci {
                         todo.push(child);
                     }
                 }
             }
+            let below = self.below.entry(node).or_default();
+            below.extend(children);
             // Ports left of GPUs, switches as the file has them.
-            children.sort_by_key(|it| {
+            below.sort_by_key(|it| {
                 let node = graph.node(*it);
                 (node.kind == NodeKind::Gpu, node.pos)
             });
-            self.below.insert(node, children);
+        }
+    }
+
+    /// What leads from a CPU to GPUs that hang on something else.
+    fn pass(&mut self, cpu: NodeIdx) {
+        for link in &self.graph.node(cpu).links {
+            let gpu = shown(self.graph, link.peer);
+            let is_gpu = self.graph.kind(NodeKind::Gpu).contains(&gpu);
+            let passes = matches!(link.kind, LinkKind::Pci | LinkKind::C2c | LinkKind::Nvl);
+            if is_gpu && passes && !self.below(cpu).contains(&gpu) {
+                self.passing.push((cpu, gpu, link.kind, link.width.0));
+            }
         }
     }
 
@@ -431,10 +559,13 @@ impl Trees<'_> {
         self.below.get(&node).map_or(&[], Vec::as_slice)
     }
 
-    fn link(&self, child: NodeIdx, parent: NodeIdx) -> Option<(LinkKind, f32)> {
-        let links = &self.graph.node(self.seat(child)).links;
-        let link = links.iter().find(|it| it.peer == parent)?;
-        Some((link.kind, link.width.0))
+    /// The links between two boxes, one under the other, the bus first.
+    fn links(&self, child: NodeIdx, parent: NodeIdx) -> Vec<(LinkKind, f32)> {
+        let links = self.graph.node(self.seat(child)).links.iter();
+        let links = links.filter(|it| shown(self.graph, it.peer) == parent);
+        let mut links: Vec<_> = links.map(|it| (it.kind, it.width.0)).collect();
+        links.sort_by_key(|it| it.0 != LinkKind::Pci);
+        links
     }
 
     /// Boxes below a node, one under another; the reader bounds the depth of a file.
@@ -445,7 +576,7 @@ impl Trees<'_> {
     fn width(&self, node: NodeIdx) -> f32 {
         let children = self.below(node);
         if children.is_empty() {
-            return LEAF.0;
+            return self.leaf;
         }
         let sum: f32 = children.iter().map(|it| self.width(*it)).sum();
         sum + GAP * (children.len() - 1) as f32
