@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use expect_test::{Expect, expect};
 use selvedge_family::host::change::Question;
 use selvedge_family::host::decision::Decisions;
-use selvedge_family::host::lint::{Report, lint};
+use selvedge_family::host::lint::{Report, Severity, lint};
+use selvedge_family::host::nccl::dump::dump;
 use selvedge_family::host::nccl::graph::{NodeIdx, NodeKind};
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::view::View;
-use selvedge_family::host::nccl::xml::{Strictness, read};
+use selvedge_family::host::nccl::xml::{Strictness, read, write};
 use selvedge_family::host::widest::Widest;
 
 const NEWEST: Profile = Profile::V2_30_7;
@@ -69,6 +70,94 @@ fn what_is_mended_is_taken_by_nccl_and_found_no_more() {
             let again = lint(&report.fixed, NEWEST).expect("well-formed");
             assert!(!again.is_mended, "{name}: {}", rules(&again));
         }
+    }
+}
+
+/// What `topo dump` would print, but for what NCCL refuses.
+fn dumped(text: &str, profile: Profile, nodes: u32) -> Option<String> {
+    let strict = Strictness::AsNccl { single_quotes: !profile.is_seed() };
+    let root = read(text, strict).ok()?.root;
+    let question = Question { nodes, ..Question::new(root, profile) };
+    dump(&question.view().ok()?, "it").ok()
+}
+
+/// That the mended file has no error that the file has not, and that no version refuses it that
+/// takes the file.
+#[track_caller]
+fn no_worse(name: &str, text: &str, report: &Report) {
+    let errors = |report: &Report| {
+        let errors = report.findings.iter().filter(|it| it.severity == Severity::Error);
+        errors.map(|it| (it.rule, it.what.clone())).collect::<Vec<_>>()
+    };
+    let before = errors(report);
+    let after = errors(&lint(&report.fixed, NEWEST).expect("well-formed"));
+    let new: Vec<_> = after.iter().filter(|it| !before.contains(it)).collect();
+    assert!(new.is_empty(), "{name}: {new:?}");
+    for profile in [Profile::V2_7_8, Profile::V2_27_7, NEWEST] {
+        for nodes in [1, 2] {
+            if dumped(text, profile, nodes).is_some() {
+                let after = dumped(&report.fixed, profile, nodes);
+                assert!(after.is_some(), "{name} {profile} {nodes}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_mended_is_no_worse_anywhere() {
+    let mut mended = 0;
+    for (name, text) in servers() {
+        let report = lint(&text, NEWEST).expect("well-formed");
+        if report.is_mended {
+            mended += 1;
+            no_worse(&name, &text, &report);
+        }
+    }
+    println!("{mended} files are mended");
+}
+
+/// A server of sixteen GPUs that 2.30.7 refuses with wider bridges, for ports are then faster than
+/// the ways between GPUs.
+#[test]
+fn a_change_after_which_nccl_refuses_is_not_made() {
+    let Some(text) = servers().remove("rccl-topo_16p1h") else { return };
+    let report = lint(&text, NEWEST).expect("well-formed");
+    assert!(!report.is_mended, "{}", rules(&report));
+    let (real, virtual_) =
+        ("\"16.0 GT/s PCIe\" link_width=\"8\"", "\"2.5 GT/s PCIe\" link_width=\"1\"");
+    let text = text.replace(real, virtual_);
+    let report = lint(&text, NEWEST).expect("well-formed");
+    let narrow = report.findings.iter().filter(|it| it.rule == "narrow-uplink");
+    println!("{} of {} raised", narrow.clone().filter(|it| it.is_fixed).count(), narrow.count());
+    no_worse("rccl-topo_16p1h with virtual bridges", &text, &report);
+}
+
+#[test]
+fn only_a_made_up_switch_gets_a_wider_link() {
+    let server_of = |speed: &str, width: &str| {
+        let switch = format!("link_speed=\"{speed}\" link_width=\"{width}\"");
+        let inside = gpu(1, "") + &gpu(2, "");
+        server(&format!(
+            "<pci busid=\"0000:40:00.0\" class=\"0x060400\" {switch}>\n{inside}</pci>\n{}",
+            port(0)
+        ))
+    };
+    let found = |text: &str| {
+        let report = lint(text, NEWEST).expect("well-formed");
+        let narrow = report.findings.iter().find(|it| it.rule == "narrow-uplink");
+        (narrow.map(|it| it.is_fixed), report.fixed)
+    };
+    let (is_fixed, fixed) = found(&server_of("2.5 GT/s PCIe", "1"));
+    assert_eq!(is_fixed, Some(true));
+    assert_eq!(fixed, {
+        let root =
+            read(&server_of("16.0 GT/s PCIe", "16"), Strictness::Lenient { single_quotes: true });
+        write(&root.expect("well-formed").root)
+    });
+    // A real one that trained badly is the server's fault and not the file's.
+    for (speed, width) in [("2.5 GT/s PCIe", "16"), ("16.0 GT/s PCIe", "4"), ("8.0 GT/s PCIe", "4")]
+    {
+        assert_eq!(found(&server_of(speed, width)).0, Some(false), "{speed} x{width}");
     }
 }
 

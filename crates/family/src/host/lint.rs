@@ -1,6 +1,8 @@
 //! What is wrong or doubtful in a topology file, from what NCCL refuses to what it does less well
 //! than the server could.  Notes §4.3.
 
+mod mend;
+
 mod rules;
 
 use std::fmt;
@@ -8,6 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::host::change::{NoAnswer, Question};
+use crate::host::lint::mend::{Edit, mended};
 use crate::host::nccl::TopoError;
 use crate::host::nccl::graph::NodeKind;
 use crate::host::nccl::path::PathKind;
@@ -108,8 +111,11 @@ fn as_text<S: serde::Serializer>(place: &Option<Place>, to: S) -> Result<S::Ok, 
 }
 
 /// Findings as the rules come upon them.
+#[derive(Default)]
 pub(crate) struct Findings {
     found: Vec<Finding>,
+    /// Changes that mend findings, by their places in the list.
+    edits: Vec<(usize, Edit)>,
 }
 
 impl Findings {
@@ -124,6 +130,12 @@ impl Findings {
         self.found.push(Finding { severity, rule, place, what, advice, is_fixed });
         self.found.last_mut().expect("just added")
     }
+
+    /// What mends the last finding.
+    fn mend(&mut self, edit: Edit) {
+        let last = self.found.len().checked_sub(1).expect("a finding comes before its cure");
+        self.edits.push((last, edit));
+    }
 }
 
 /// What that version would make of the file, on two equal servers seen by the first rank there is.
@@ -133,17 +145,18 @@ impl Findings {
 pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
     let Document { root, tolerated } =
         read(text, Strictness::Lenient { single_quotes: !profile.is_seed() })?;
-    let mut findings = Findings { found: Vec::new() };
+    let mut findings = Findings::default();
     for it in &tolerated {
         let what = format!("NCCL refuses {}", it.quirk);
         let advice = "write the file as NCCL does";
         findings.add((Severity::Error, "syntax"), Some(it.place), what, advice).is_fixed =
             it.quirk.is_form();
     }
-    let mut fixed = root.clone();
-    rules::file(&root, &mut fixed, &mut findings);
+    rules::file(&root, &mut findings);
     server(&root, profile, &mut findings);
-    let mut found = findings.found;
+    let Findings { mut found, edits } = findings;
+    let (fixed, is_mended) = mended(&root, profile, &edits, found.len());
+    found.iter_mut().zip(is_mended).for_each(|(it, is_mended)| it.is_fixed |= is_mended);
     found.sort_by_key(|it| (it.severity, it.place));
     let is_mended = found.iter().any(|it| it.is_fixed);
     Ok(Report { findings: found, fixed: write(&fixed), is_mended })

@@ -1,7 +1,7 @@
 //! `selvedge topo lint`: findings, and the file mended as a patch; `topo fleet`: many files.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, Component, Path, PathBuf};
+use std::{env, fs};
 
 use selvedge_family::host::change::NoAnswer;
 use selvedge_family::host::decision::Decisions;
@@ -28,7 +28,8 @@ pub(crate) struct Lint {
     /// The version of NCCL that is to read it.
     #[arg(long, value_name = "VERSION", default_value = "2.30.7")]
     nccl: Profile,
-    /// Print a patch that mends what can be mended without asking; `patch -p1` takes it.
+    /// Print a patch that mends what can be mended without asking; `patch -p1` takes it from the
+    /// folder one stands in, or with `-d /` where the file is not below that.
     #[arg(long)]
     fix: bool,
     /// With --fix, write the mended file there and print no patch.
@@ -61,8 +62,11 @@ pub(crate) fn run(args: &Lint, globals: &Globals) -> Outcome {
         fixed: text.clone(),
         is_mended: false,
     });
-    let patch =
-        if report.is_mended { unified(&shown, &text, &report.fixed) } else { String::new() };
+    let patch = if report.is_mended {
+        unified(&named_in_patch(&args.file), &text, &report.fixed)
+    } else {
+        String::new()
+    };
     if let Some(output) = &args.output {
         let mended = if report.is_mended { &report.fixed } else { &text };
         fs::write(output, mended).within(|| format!("cannot write {}", output.display()))?;
@@ -84,6 +88,17 @@ pub(crate) fn run(args: &Lint, globals: &Globals) -> Outcome {
         }
     }
     Ok(if bad { Answer::No } else { Answer::Yes })
+}
+
+/// The file as `patch -p1` finds it from here; one that is not below this folder as `patch -p1 -d /`
+/// does, for patch takes no path that leads upwards.
+fn named_in_patch(file: &Path) -> String {
+    let whole = path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let climbs = file.components().any(|it| it == Component::ParentDir);
+    let whole = if climbs { fs::canonicalize(file).unwrap_or(whole) } else { whole };
+    let here = env::current_dir().ok().and_then(|it| Some(whole.strip_prefix(it).ok()?.to_owned()));
+    let named = here.unwrap_or(whole);
+    named.display().to_string().trim_start_matches('/').to_owned()
 }
 
 pub(crate) fn run_fleet(args: &Fleet, globals: &Globals) -> Outcome {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::host::attribute::{Misfit, wanted};
+use crate::host::lint::mend::{Edit, set};
 use crate::host::lint::{Findings, Severity};
 use crate::host::nccl::xml::{Element, Place};
-use crate::host::place::{TreePath, at, at_mut, short, walk};
+use crate::host::place::{TreePath, at, short, walk};
 
 use Severity::{Error, Note, Warning};
 
@@ -18,24 +19,23 @@ pub(super) fn ranks(root: &Element) -> Vec<i32> {
     gpus.filter_map(|it| it.1.attr("rank")?.trim().parse().ok()).collect()
 }
 
-/// All rules of the file, mending `fixed` on the way.
-pub(super) fn file(root: &Element, fixed: &mut Element, findings: &mut Findings) {
-    version(root, fixed, findings);
+/// All rules of the file.
+pub(super) fn file(root: &Element, findings: &mut Findings) {
+    version(root, findings);
     let all = walk(root);
     outside_cpus(root, &all, findings);
     duplicates(&all, findings);
     numbers(&all, findings);
     entities(&all, findings);
-    affinities(&all, fixed, findings);
-    widths(&all, fixed, findings);
+    affinities(&all, findings);
+    widths(&all, findings);
     ports(&all, findings);
-    // Last, for links are taken out and put in.
-    nvlinks(root, &all, fixed, findings);
+    nvlinks(root, &all, findings);
 }
 
 type All<'e> = [(TreePath, &'e Element)];
 
-fn version(root: &Element, fixed: &mut Element, findings: &mut Findings) {
+fn version(root: &Element, findings: &mut Findings) {
     if root.name != "system" {
         let what = format!(
             "<{}> is no topology of NCCL, whose outermost element is <system version=\"1\">",
@@ -51,15 +51,8 @@ fn version(root: &Element, fixed: &mut Element, findings: &mut Findings) {
     let found = root.attr("version").unwrap_or("none");
     let what = format!("the file's version is {found:?}; NCCL takes version 1 alone");
     let advice = "write version=\"1\"; a file of RCCL's with xgmi links wants more than that";
-    findings.add((Error, "version"), Some(root.place), what, advice).is_fixed = true;
-    set(fixed, "version", "1");
-}
-
-fn set(element: &mut Element, name: &str, value: &str) {
-    match element.attrs.iter_mut().find(|(it, _)| it == name) {
-        Some((_, old)) => value.clone_into(old),
-        None => element.attrs.push((name.to_owned(), value.to_owned())),
-    }
+    findings.add((Error, "version"), Some(root.place), what, advice);
+    findings.mend(Edit::Set { path: Vec::new(), attr: "version", value: "1".to_owned() });
 }
 
 fn outside_cpus(root: &Element, all: &All, findings: &mut Findings) {
@@ -188,7 +181,7 @@ fn entities(all: &All, findings: &mut Findings) {
 }
 
 /// Affinities are words of eight hexadecimal digits; people write lists of processors.
-fn affinities(all: &All, fixed: &mut Element, findings: &mut Findings) {
+fn affinities(all: &All, findings: &mut Findings) {
     for (path, element) in all.iter().filter(|it| it.1.name == "cpu") {
         let Some(text) = element.attr("affinity") else { continue };
         let word =
@@ -199,10 +192,9 @@ fn affinities(all: &All, fixed: &mut Element, findings: &mut Findings) {
         let what =
             format!("affinity {text:?} is no mask; NCCL would read other processors from it");
         let advice = "write words of eight hexadecimal digits, such as 00000000,0000ffff";
-        let finding = findings.add((Error, "affinity"), Some(element.place), what, advice);
-        if let Some(mask) = mask(text) {
-            finding.is_fixed = true;
-            set(at_mut(fixed, path), "affinity", &mask);
+        findings.add((Error, "affinity"), Some(element.place), what, advice);
+        if let Some(value) = mask(text) {
+            findings.mend(Edit::Set { path: path.clone(), attr: "affinity", value });
         }
     }
 }
@@ -241,7 +233,7 @@ fn link(element: &Element) -> Option<(f32, bool)> {
     Some((f32::from(lanes) * known.unwrap_or(60.0) / 80.0, known.is_none() || width == 0))
 }
 
-fn widths(all: &All, fixed: &mut Element, findings: &mut Findings) {
+fn widths(all: &All, findings: &mut Findings) {
     let mut guessed: Vec<Place> = Vec::new();
     let mut by_kind: BTreeMap<&str, Vec<(f32, Place)>> = BTreeMap::new();
     for (path, element) in all.iter().filter(|it| it.1.name == "pci") {
@@ -254,7 +246,7 @@ fn widths(all: &All, fixed: &mut Element, findings: &mut Findings) {
                 by_kind.entry(inside).or_default().push((width, element.place));
             }
         }
-        narrow_uplink(element, width, path, fixed, findings);
+        narrow_uplink(element, width, path, findings);
     }
     if let Some(first) = guessed.first() {
         let links = match guessed.len() {
@@ -284,13 +276,7 @@ fn widths(all: &All, fixed: &mut Element, findings: &mut Findings) {
 }
 
 /// A switch whose way up is narrower than one device below it.
-fn narrow_uplink(
-    element: &Element,
-    width: f32,
-    path: &[usize],
-    fixed: &mut Element,
-    findings: &mut Findings,
-) {
+fn narrow_uplink(element: &Element, width: f32, path: &[usize], findings: &mut Findings) {
     let below = element.children.iter().filter(|it| it.name == "pci");
     let widest = below.filter_map(|it| Some((link(it)?.0, it))).max_by(|a, b| a.0.total_cmp(&b.0));
     let Some((below, child)) = widest else { return };
@@ -304,13 +290,27 @@ fn narrow_uplink(
         short(width),
         short(below)
     );
-    let advice =
-        "virtual switches report 2.5 GT/s x1; give the switch the link of what is below it";
-    findings.add((Warning, "narrow-uplink"), Some(element.place), what, advice).is_fixed = true;
-    for attr in ["link_speed", "link_width"] {
-        let value = child.attr(attr).unwrap_or_default();
-        set(at_mut(fixed, path), attr, value);
+    let advice = match is_virtual(element) {
+        true => "virtual switches report 2.5 GT/s x1; give the switch the link of what is below it",
+        false => {
+            "that link is degraded or the switch is built so: compare LnkSta with LnkCap in lspci; \
+             what the file says is changed only by who knows"
+        }
+    };
+    findings.add((Warning, "narrow-uplink"), Some(element.place), what, advice);
+    if is_virtual(element) {
+        for attr in ["link_speed", "link_width"] {
+            let value = child.attr(attr).unwrap_or_default().to_owned();
+            findings.mend(Edit::Set { path: path.to_vec(), attr, value });
+        }
     }
+}
+
+/// Whether the link is what hypervisors write for switches that are none: notes §4.3.
+fn is_virtual(element: &Element) -> bool {
+    let speed = element.attr("link_speed").and_then(|it| it.split_whitespace().next());
+    let width = element.attr("link_width").map(str::trim);
+    speed == Some("2.5") && width == Some("1")
 }
 
 fn ports(all: &All, findings: &mut Findings) {
@@ -350,7 +350,7 @@ struct Rows<'e> {
     gpu: &'e Element,
 }
 
-fn nvlinks(root: &Element, all: &All, fixed: &mut Element, findings: &mut Findings) {
+fn nvlinks(root: &Element, all: &All, findings: &mut Findings) {
     let gpus: Vec<Rows> = all
         .iter()
         .filter(|(path, it)| it.name == "gpu" && !path.is_empty())
@@ -359,7 +359,6 @@ fn nvlinks(root: &Element, all: &All, fixed: &mut Element, findings: &mut Findin
             Rows { path: path.clone(), bus: bus.to_ascii_lowercase(), gpu }
         })
         .collect();
-    let mut missing = Vec::new();
     for rows in &gpus {
         for link in rows.gpu.children.iter().filter(|it| it.name == "nvlink") {
             let target = link.attr("target").unwrap_or_default().to_ascii_lowercase();
@@ -370,9 +369,8 @@ fn nvlinks(root: &Element, all: &All, fixed: &mut Element, findings: &mut Findin
             if target == rows.bus {
                 let what = "an NVLink from a GPU to itself".to_owned();
                 let advice = "name the GPU or the switch at its other end, or delete it";
-                findings.add((Error, "self-link"), Some(link.place), what, advice).is_fixed = true;
-                let gpu = at_mut(fixed, &rows.path);
-                gpu.children.retain(|it| it != link);
+                findings.add((Error, "self-link"), Some(link.place), what, advice);
+                findings.mend(Edit::Drop { path: rows.path.clone(), child: (*link).clone() });
                 continue;
             }
             let Some(peer) = gpus.iter().find(|it| it.bus == target) else {
@@ -390,15 +388,12 @@ fn nvlinks(root: &Element, all: &All, fixed: &mut Element, findings: &mut Findin
                 let what =
                     format!("an NVLink to {target} that {target} does not name; NCCL gives up");
                 let advice = "name the link at both ends";
-                findings.add((Error, "one-way"), Some(link.place), what, advice).is_fixed = true;
-                missing.push((peer.path.clone(), rows.bus.clone(), link.clone()));
+                findings.add((Error, "one-way"), Some(link.place), what, advice);
+                let mut child = link.clone();
+                set(&mut child, "target", &rows.bus);
+                findings.mend(Edit::Add { path: peer.path.clone(), child });
             }
         }
-    }
-    for (path, bus, link) in missing {
-        let mut back = link;
-        set(&mut back, "target", &bus);
-        at_mut(fixed, &path).children.push(back);
     }
     uneven(&gpus, findings);
 }
