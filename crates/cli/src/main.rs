@@ -76,9 +76,25 @@ fn parse() -> Selvedge {
     let mut command = numbers_are_values(Selvedge::command());
     let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
         Ok(matches) => matches,
-        Err(error) => said_better(error).exit(),
+        Err(error) => {
+            let error = said_better(error);
+            print_for_programs(&error);
+            error.exit()
+        }
     };
     Selvedge::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+}
+
+/// Of `topo`, whose every answer to `--json` is an object, a line that says nothing it can do too.
+fn print_for_programs(error: &clap::Error) {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let asked = |word: &str| words.iter().any(|it| it == word);
+    if error.use_stderr() && asked("--json") && asked("topo") {
+        let text = error.to_string();
+        let text = text.lines().next().unwrap_or_default();
+        let text = text.strip_prefix("error: ").unwrap_or(text);
+        println!("{}", serde_json::json!({ "error": text }));
+    }
 }
 
 /// The command with options that take what looks like a negative number for their value.

@@ -256,45 +256,46 @@ fn a_guest_s_file_keeps_the_server_s_tree() {
         built.findings.iter().map(|(severity, what)| format!("{severity}: {what}")).collect();
     expect![[r#"
         warning: 2 of 10de:2330 were matched by the order of bus ids alone; hypervisors need not keep it: compare UUIDs with `nvidia-smi -L` and use --map
-        warning: the guest's NUMA node 0 holds devices of several of the server's: give the guest the server's NUMA nodes, for the <cpu> of this file names theirs"#]].assert_eq(&findings.join("\n"));
+        warning: the guest's NUMA node 0 holds devices of several of the server's: give the guest the server's NUMA nodes, for the <cpu> of this file names theirs
+        note: the server's masks of processors (affinity) are left out: NCCL reads the guest's own for a NUMA node of the same number"#]].assert_eq(&findings.join("\n"));
     check(
         &built.root,
         expect![[r#"
-        <system version="1">
-          <cpu numaid="0" affinity="00000000,0000ffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-            <pci busid="ffff:ff:01.0" class="0x060400" vendor="0x10de" device="0x0002" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="32.0 GT/s PCIe" link_width="16">
-              <pci busid="0000:00:05.0" class="0x030200" vendor="0x10de" device="0x2330" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="16.0 GT/s PCIe" link_width="16">
-                <gpu dev="0" sm="90" rank="0" gdr="1"/>
-              </pci>
-              <pci busid="0000:00:07.0" class="0x020700" vendor="0x15b3" device="0x1021" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="32.0 GT/s PCIe" link_width="8">
-                <nic>
-                  <net name="mlx5_0" dev="0" speed="400000" port="1" latency="0" guid="0x34f4e30003e1a258" maxconn="131072" gdr="1"/>
-                </nic>
-              </pci>
-            </pci>
-          </cpu>
-          <cpu numaid="1" affinity="ffff0000,00000000" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-            <pci busid="0000:00:06.0" class="0x030200" vendor="0x10de" device="0x2330" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="32.0 GT/s PCIe" link_width="16">
-              <gpu dev="1" sm="90" rank="1" gdr="1"/>
-            </pci>
-          </cpu>
-        </system>
-              GPU0  GPU1  NET0  CPU  width
-        GPU0  X     SYS!  PIX*  0    22GB/s
-        GPU1  SYS!  X     SYS   1    22GB/s
-        NET0  PIX*  SYS   X     -    50GB/s
+            <system version="1">
+              <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+                <pci busid="ffff:ff:01.0" class="0x060400" vendor="0x10de" device="0x0002" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="32.0 GT/s PCIe" link_width="16">
+                  <pci busid="0000:00:05.0" class="0x030200" vendor="0x10de" device="0x2330" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="16.0 GT/s PCIe" link_width="16">
+                    <gpu dev="0" sm="90" rank="0" gdr="1"/>
+                  </pci>
+                  <pci busid="0000:00:07.0" class="0x020700" vendor="0x15b3" device="0x1021" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="32.0 GT/s PCIe" link_width="8">
+                    <nic>
+                      <net name="mlx5_0" dev="0" speed="400000" port="1" latency="0" guid="0x34f4e30003e1a258" maxconn="131072" gdr="1"/>
+                    </nic>
+                  </pci>
+                </pci>
+              </cpu>
+              <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+                <pci busid="0000:00:06.0" class="0x030200" vendor="0x10de" device="0x2330" subsystem_vendor="0x10de" subsystem_device="0x0001" link_speed="32.0 GT/s PCIe" link_width="16">
+                  <gpu dev="1" sm="90" rank="1" gdr="1"/>
+                </pci>
+              </cpu>
+            </system>
+                  GPU0  GPU1  NET0  CPU  width
+            GPU0  X     SYS!  PIX*  0    22GB/s
+            GPU1  SYS!  X     SYS   1    22GB/s
+            NET0  PIX*  SYS   X     -    50GB/s
 
-        GB/s  GPU0  GPU1  NET0
-        GPU0  X     22    24
-        GPU1  22    X     22
-        NET0  24    22    X
+            GB/s  GPU0  GPU1  NET0
+            GPU0  X     22    24
+            GPU1  22    X     22
+            NET0  24    22    X
 
-        !  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving
-        width: of a GPU's widest way to another, of a port
+            !  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving
+            width: of a GPU's widest way to another, of a port
 
-        PIX  one PCI switch at most
-        SYS  between CPUs
-    "#]],
+            PIX  one PCI switch at most
+            SYS  between CPUs
+        "#]],
     );
     let empty = vm::build(&bare(), &guest, &options(&[], false)).expect("devices in common");
     assert!(!write(&empty.root).contains("<gpu"), "NCCL fills GPUs in itself");
@@ -313,6 +314,62 @@ fn a_map_decides_and_must_name_what_is_there() {
     assert!(error(&[("0000:03:00.0", "0000:99:00.0")]).contains("lspci does not list"));
     let twice = [("0000:03:00.0", "0000:00:06.0"), ("0000:81:00.0", "0000:00:06.0")];
     assert!(error(&twice).contains("two devices"));
+    expect!["--map puts 0000:03:00.0, which is a GPU, on 0000:00:07.0, which is a network card"]
+        .assert_eq(&error(&[("0000:03:00.0", "0000:00:07.0")]));
+    let bridge = error(&[("0000:04:00.0", "0000:00:01.0")]);
+    assert!(bridge.ends_with("on 0000:00:01.0, which is a bridge (class 0601)"), "{bridge}");
+}
+
+fn told(bare: &Element, guest: &str) -> String {
+    let guest = lspci::read(guest).expect("lspci's form");
+    let built = vm::build(bare, &guest, &options(&[], false)).expect("devices in common");
+    let by = built.matches.iter().map(|it| format!("{} {} {:?}", it.host, it.guest, it.by));
+    let findings = built.findings.iter().map(|(severity, what)| format!("{severity}: {what}"));
+    by.chain(findings).collect::<Vec<_>>().join("\n")
+}
+
+/// Clouds give guests virtual functions, without the card's serial number.
+#[test]
+fn virtual_functions_are_the_cards_of_their_kind() {
+    let (before, _) = GUEST.split_once("\tCapabilities").expect("a serial number");
+    let guest = before.replace("MT2910 [15b3:1021]", "mlx5Gen Virtual Function [15b3:101e]");
+    expect![[r#"
+        0000:03:00.0 0000:00:05.0 Order
+        0000:04:00.0 0000:00:07.0 VirtualFunction
+        0000:81:00.0 0000:00:06.0 Order
+        warning: 2 of 10de:2330 were matched by the order of bus ids alone; hypervisors need not keep it: compare UUIDs with `nvidia-smi -L` and use --map
+        warning: 1 of virtual functions 15b3:101e of class 0207 were matched to cards 15b3:1021 by the order of bus ids alone; hypervisors need not keep it: compare GUIDs with `ibstat` and use --map
+        warning: the guest's NUMA node 0 holds devices of several of the server's: give the guest the server's NUMA nodes, for the <cpu> of this file names theirs
+        note: the server's masks of processors (affinity) are left out: NCCL reads the guest's own for a NUMA node of the same number"#]].assert_eq(&told(&bare(), &guest));
+    // One of another class is no match, and whoever knows better says so by --map.
+    let other = guest.replace("[0207]", "[0200]");
+    expect![[r#"
+        0000:03:00.0 0000:00:05.0 Order
+        0000:81:00.0 0000:00:06.0 Order
+        error: the server's network card 0000:04:00.0 (15b3:1021) may be the guest's 0000:00:07.0 (15b3:101e), which nothing says: if it is, --map 0000:04:00.0=0000:00:07.0
+        warning: 2 of 10de:2330 were matched by the order of bus ids alone; hypervisors need not keep it: compare UUIDs with `nvidia-smi -L` and use --map
+        warning: the guest's 0000:00:07.0 (15b3:101e) is not on the server's dump; NCCL will put it below a CPU
+        warning: the guest's NUMA node 0 holds devices of several of the server's: give the guest the server's NUMA nodes, for the <cpu> of this file names theirs
+        note: 0000:04:00.0 is not in the guest; left out
+        note: the server's masks of processors (affinity) are left out: NCCL reads the guest's own for a NUMA node of the same number"#]].assert_eq(&told(&bare(), &other));
+}
+
+#[test]
+fn a_dump_without_numbers_is_matched_by_kind_and_order() {
+    let text = write(&bare());
+    let bare = text.lines().map(|line| {
+        let words =
+            line.split(" vendor=\"0x").map(|it| it.split_once(" link_speed").map_or(it, |it| it.1));
+        words.collect::<Vec<_>>().join(" link_speed")
+    });
+    let bare = read(&bare.collect::<Vec<_>>().join("\n"), STRICT).expect("well-formed").root;
+    expect![[r#"
+        0000:03:00.0 0000:00:05.0 Kind
+        0000:04:00.0 0000:00:07.0 Serial
+        0000:81:00.0 0000:00:06.0 Kind
+        warning: the dump has no vendor and device of its 2 GPUs, of which 2 were matched by the order of bus ids alone; hypervisors need not keep it: compare UUIDs with `nvidia-smi -L` and use --map
+        warning: the guest's NUMA node 0 holds devices of several of the server's: give the guest the server's NUMA nodes, for the <cpu> of this file names theirs
+        note: the server's masks of processors (affinity) are left out: NCCL reads the guest's own for a NUMA node of the same number"#]].assert_eq(&told(&bare, GUEST));
 }
 
 #[test]

@@ -127,8 +127,8 @@ fn a_change_after_which_nccl_refuses_is_not_made() {
         ("\"16.0 GT/s PCIe\" link_width=\"8\"", "\"2.5 GT/s PCIe\" link_width=\"1\"");
     let text = text.replace(real, virtual_);
     let report = lint(&text, NEWEST).expect("well-formed");
-    let narrow = report.findings.iter().filter(|it| it.rule == "narrow-uplink");
-    println!("{} of {} raised", narrow.clone().filter(|it| it.is_fixed).count(), narrow.count());
+    let narrow: Vec<_> = report.findings.iter().filter(|it| it.rule == "narrow-uplink").collect();
+    assert!(narrow.len() == 16 && narrow.iter().all(|it| !it.is_fixed), "{}", rules(&report));
     no_worse("rccl-topo_16p1h with virtual bridges", &text, &report);
 }
 
@@ -476,8 +476,8 @@ fn entities_and_documents_types_are_not_obeyed() {
     check(
         "<!DOCTYPE a [<!ENTITY b \"c\">]><system/>",
         expect![[r#"
-        1:2: found '!', expected a name
-    "#]],
+            1:2: found '!', expected an element: a topology file has no DOCTYPE and no instructions; delete this
+        "#]],
     );
     check(
         "<system version=\"&b;\"/>",
@@ -523,4 +523,53 @@ fn links_that_two_gpus_count_differently_are_told_once() {
     let findings = told(&server(2));
     assert_eq!(findings.len(), 1);
     assert!(findings[0].what.starts_with("4 NVLinks to 0000:01:00.0, which names 2 back"));
+}
+
+#[test]
+fn what_nccl_reads_otherwise_than_it_is_written_has_a_finding() {
+    let one = server(&gpu(1, ""));
+    let found = |from: &str, to: &str| {
+        let text = one.replace(from, to);
+        assert_ne!(text, one);
+        let report = lint(&text, NEWEST).expect("well-formed");
+        if report.is_mended {
+            no_worse("one", &text, &report);
+        }
+        let findings = report.findings.iter().filter(|it| it.severity < Severity::Note);
+        findings
+            .map(|it| format!("{}[{}]: {}\n", it.severity, it.rule, it.what))
+            .collect::<String>()
+    };
+    let busid = "busid=\"0000:01:00.0\"";
+    expect![[r#"
+        error[busid]: busid "zz" is no bus id; NCCL reads hexadecimal digits as far as they go, and 0 where there are none
+    "#]].assert_eq(&found(busid, "busid=\"zz\""));
+    expect![[r#"
+        error[busid]: busid "" is no bus id; NCCL reads hexadecimal digits as far as they go, and 0 where there are none
+    "#]].assert_eq(&found(busid, "busid=\"\""));
+    expect![[r#"
+        warning[number]: rank="2000000000" of <gpu> is more than there is of; NCCL reckons with it all the same
+    "#]].assert_eq(&found("rank=\"1\"", "rank=\"2000000000\""));
+    expect![[r#"
+        warning[nul]: busid="0000:01:00.0\0:zz" of <pci> holds a NUL byte; NCCL reads what stands before it
+    "#]].assert_eq(&found(busid, "busid=\"0000:01:00.0\0:zz\""));
+    let link = "<nvlink target=\"0000:09:00.0\" count=\"2147483647\" tclass=\"0x068000\"/></gpu>";
+    expect![[r#"
+        warning[number]: count="2147483647" of <nvlink> is more than there is of; NCCL reckons with it all the same
+    "#]].assert_eq(&found("</gpu>", link));
+    let net = port(0).replace("dev=\"0\"", "dev=\"99999\"") + "</cpu>";
+    expect![[r#"
+        warning[no-gdr]: no port reaches the memory of GPU1 (GPUDirect RDMA)
+        warning[number]: dev="99999" of <net> is more than there is of; NCCL reckons with it all the same
+    "#]].assert_eq(&found("</cpu>", &net));
+    // A GPU that is out of the graph for its place is not said to have no rank.
+    let outside =
+        "<nvlink target=\"0000:09:00.0\" count=\"1\" tclass=\"0x068000\"/></gpu></pci></cpu>";
+    let outside = outside.replace("</pci></cpu>", "</pci>");
+    let text = one.replace("</gpu></pci>", &outside).replace("</cpu>\n", "");
+    let open = text.find("<cpu").expect("a cpu");
+    let close = open + text[open..].find(">\n").expect("its end");
+    let text = format!("{}{}", &text[..open], &text[close + 2..]);
+    let report = lint(&text, NEWEST).expect("well-formed");
+    expect!["error[no-cpu] x1"].assert_eq(&rules(&report));
 }

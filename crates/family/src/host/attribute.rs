@@ -8,6 +8,8 @@
 pub(crate) struct Wanted {
     /// The least that makes sense.
     least: i64,
+    /// The most that any server has.
+    most: i64,
     /// Whether a fraction is taken.
     fraction: bool,
 }
@@ -19,6 +21,8 @@ pub(crate) enum Misfit {
     NoNumber,
     /// A number below the least that makes sense.
     TooSmall,
+    /// A number beyond what any server has.
+    TooLarge,
 }
 
 /// The number that the attribute of such an element is to hold; none of one that is no number.
@@ -46,11 +50,23 @@ pub(crate) fn wanted(element: &str, attr: &str) -> Option<Wanted> {
         ("net", "maxconn", 0),
         ("net", "rail", -1),
     ];
+    /// Those of which a job or a server has so many at most, with room to spare.
+    const MOST: [(&str, &str, i64); 4] = [
+        ("gpu", "rank", 1 << 24),
+        ("gpu", "dev", 1023),
+        ("net", "dev", 1023),
+        // A GPU of 2026 has 18 links, an NVSwitch 144.
+        ("nvlink", "count", 576),
+    ];
     if (element, attr) == ("net", "latency") {
-        return Some(Wanted { least: 0, fraction: true });
+        return Some(Wanted { least: 0, most: i64::MAX, fraction: true });
     }
-    let known = WHOLE.iter().find(|(name, it, _)| (*name, *it) == (element, attr));
-    known.map(|(_, _, least)| Wanted { least: *least, fraction: false })
+    let find = |table: &[(&str, &str, i64)]| {
+        let found = table.iter().find(|(name, it, _)| (*name, *it) == (element, attr));
+        found.map(|it| it.2)
+    };
+    let most = find(&MOST).unwrap_or(i64::MAX);
+    find(&WHOLE).map(|least| Wanted { least, most, fraction: false })
 }
 
 impl Wanted {
@@ -65,7 +81,8 @@ impl Wanted {
         }
         match whole(text.trim()) {
             None => Some(Misfit::NoNumber),
-            Some(number) => (number < self.least).then_some(Misfit::TooSmall),
+            Some(number) if number < self.least => Some(Misfit::TooSmall),
+            Some(number) => (self.most < number).then_some(Misfit::TooLarge),
         }
     }
 
@@ -133,6 +150,9 @@ mod tests {
         assert_eq!(misfit("gpu", "sm", "9.0"), Some(Misfit::NoNumber));
         assert_eq!(misfit("pci", "link_width", "-4"), Some(Misfit::TooSmall));
         assert_eq!(misfit("pci", "link_width", "0"), None);
+        assert_eq!(misfit("gpu", "rank", "2000000000"), Some(Misfit::TooLarge));
+        assert_eq!(misfit("net", "dev", "99999"), Some(Misfit::TooLarge));
+        assert_eq!(misfit("nvlink", "count", "2147483647"), Some(Misfit::TooLarge));
         assert_eq!(misfit("cpu", "numaid", "-1"), None);
         assert_eq!(misfit("net", "speed", "-1"), None);
         assert_eq!(misfit("net", "latency", "1.5"), None);

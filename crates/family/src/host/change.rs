@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::host::attribute::wanted;
+use crate::host::attribute::{Misfit, Wanted, wanted};
 use crate::host::nccl::profile::{Profile, UnknownProfile};
 use crate::host::nccl::settings::{GRAPH_FILE, SettingError, Settings, TOPO_FILE};
 use crate::host::nccl::view::{Ask, RefusedView, View};
@@ -358,7 +358,9 @@ fn set_attribute(
     // The part itself, then outwards to the PCI device that it is on.
     loop {
         let element = at_mut(root, &path);
-        let misfit = wanted(&element.name, attr).filter(|it| it.misfit(value).is_some());
+        // More than any server has is nonsense that NCCL reckons with, and may be asked about.
+        let is_wrong = |it: &Wanted| !matches!(it.misfit(value), None | Some(Misfit::TooLarge));
+        let misfit = wanted(&element.name, attr).filter(is_wrong);
         let known = element.attrs.iter_mut().find(|(name, _)| name == attr);
         let is_its = known.is_some() || optional(&element.name).contains(&attr);
         if let Some(wanted) = misfit.filter(|_| is_its) {

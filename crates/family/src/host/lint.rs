@@ -22,7 +22,7 @@ use crate::host::place::{label, short};
 use crate::host::widest::Widest;
 
 /// Every rule, in the order in which they came: a rule's number stays, new ones come at the end.
-pub const RULES: [&str; 32] = [
+pub const RULES: [&str; 34] = [
     "syntax",
     "version",
     "refused",
@@ -55,6 +55,8 @@ pub const RULES: [&str; 32] = [
     "number",
     "entity",
     "lopsided-nvlink",
+    "busid",
+    "nul",
 ];
 
 /// A rule's number; that of no rule is the one after the last.
@@ -155,7 +157,7 @@ pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
     rules::file(&root, &mut findings);
     server(&root, profile, &mut findings);
     let Findings { mut found, edits } = findings;
-    let (fixed, is_mended) = mended(&root, profile, &edits, found.len());
+    let (fixed, is_mended) = mended(&root, profile, &found, &edits);
     found.iter_mut().zip(is_mended).for_each(|(it, is_mended)| it.is_fixed |= is_mended);
     found.sort_by_key(|it| (it.severity, it.place));
     let is_mended = found.iter().any(|it| it.is_fixed);
@@ -203,6 +205,11 @@ fn server(root: &Element, profile: Profile, findings: &mut Findings) {
                 Some(TopoError::NoSystem { .. }) if told("refused") => return,
                 Some(TopoError::Version { .. }) if told("version") => return,
                 Some(TopoError::OneWay { .. }) if told("one-way") => return,
+                Some(TopoError::NoGpu { .. } | TopoError::NoCpu { .. })
+                    if told("no-cpu") || told("no-pci") =>
+                {
+                    return;
+                }
                 _ => {}
             }
             let place = topo.and_then(TopoError::place);

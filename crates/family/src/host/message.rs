@@ -58,6 +58,10 @@ pub struct Meaning {
     pub limit: Option<&'static str>,
     /// The distance in words, empty where there is none.
     pub far: &'static str,
+    /// Whether the level is the nearest that is too far, as before 2.6, and not the farthest that
+    /// is taken.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_old: bool,
 }
 
 /// A line that says nothing that is known here.
@@ -101,12 +105,18 @@ pub fn version_in(log: &str) -> Option<Release> {
 fn read_distance(line: &str, release: Option<Release>) -> Option<Message> {
     let (distance, rest) = number(after(line, "distance ")?)?;
     let rest = rest.trim_start();
-    let (on, rest) = match rest.strip_prefix("<=") {
-        Some(rest) => (true, rest),
-        None => (false, rest.strip_prefix('>')?),
-    };
+    // Before 2.6 a level was the nearest that was too far, and lines that said Enabled might carry
+    // the sign of the others.
+    let signs = [("<=", true, false), (">=", false, true), ("<", true, true), (">", false, false)];
+    let (rest, on, is_old) =
+        signs.into_iter().find_map(|it| Some((rest.strip_prefix(it.0)?, it.1, it.2)))?;
+    let on = on || line.contains("RDMA Enabled");
     let (limit, rest) = number(rest.trim_start())?;
     let send = after(rest, "read ").and_then(number).map(|(read, _)| read != 0);
+    if is_old {
+        let meanings = vec![old_meaning(distance, limit)];
+        return Some(Message::Distance { distance, limit, on, send, meanings });
+    }
     let ours = release.map(Scheme::of);
     let asked = |it: &Scheme| ours.is_none_or(|ours| ours == Some(*it));
     let meaning = |it: &Scheme| {
@@ -119,10 +129,32 @@ fn read_distance(line: &str, release: Option<Release>) -> Option<Message> {
             distance: kind.map(PathKind::name),
             limit: it.kind(limit).map(PathKind::name),
             far: kind.map_or("", words),
+            is_old: false,
         }
     };
     let meanings = SCHEMES.iter().filter(|it| asked(it)).map(meaning).collect();
     Some(Message::Distance { distance, limit, on, send, meanings })
+}
+
+/// What 2.4 and 2.5 counted: their own five distances between devices, and a level that is too far.
+fn old_meaning(distance: usize, limit: usize) -> Meaning {
+    const KINDS: [(&str, &str); 5] = [
+        ("PIX", "one PCI switch at most"),
+        ("PXB", "several PCI switches, no CPU"),
+        ("PHB", "through a CPU"),
+        ("NODE", "between host bridges of one CPU"),
+        ("SYS", "between CPUs"),
+    ];
+    let kind = |it: usize| KINDS.get(it).map(|it| it.0);
+    Meaning {
+        since: Release { major: 2, minor: 4, patch: 2 },
+        before: Some(SCHEMES[0].since),
+        distance: kind(distance),
+        // One level above the farthest distance takes all.
+        limit: if limit == KINDS.len() { Some("none") } else { kind(limit) },
+        far: KINDS.get(distance).map_or("", |it| it.1),
+        is_old: true,
+    }
 }
 
 fn pattern_name(pattern: usize) -> &'static str {
@@ -212,6 +244,17 @@ impl fmt::Display for Message {
 }
 
 impl Meaning {
+    /// Who set the limit, as far as its name tells.
+    fn whose_limit(&self) -> &'static str {
+        // P2C, the chip-to-chip link and PCI from there, is the default since there is such a kind.
+        let has_p2c = SCHEMES.last().is_some_and(|it| it.since <= self.since);
+        match (self.limit, has_p2c) {
+            (Some("PXB"), false) | (Some("P2C"), true) => ", the default",
+            (Some("PXB"), true) => ", as NCCL_NET_GDR_C2C=0 or NCCL_NET_GDR_LEVEL=PXB sets it",
+            _ => "",
+        }
+    }
+
     fn sentence(&self, [distance, limit]: [usize; 2], on: bool) -> String {
         let versions = match self.before {
             Some(before) => format!("from {} to before {before}", self.since),
@@ -224,9 +267,19 @@ impl Meaning {
         if self.distance.is_none() {
             return format!("{versions}: {a}");
         }
+        if self.is_old {
+            let (below, allow) = match on {
+                true => ("is nearer than", String::new()),
+                false => (
+                    "is not nearer than",
+                    format!("; NCCL_NET_GDR_LEVEL={} would allow it", distance + 1),
+                ),
+            };
+            let default = if self.limit == Some("PHB") { ", the default" } else { "" };
+            return format!("{versions}: {a}, {}, {below} {b}{default}{allow}", self.far);
+        }
         let compared = if on { "within" } else { "beyond" };
-        // A line without a version is most likely of one whose default the limit is.
-        let default = if matches!(self.limit, Some("PXB" | "P2C")) { ", the default" } else { "" };
+        let default = self.whose_limit();
         let mut out = format!("{versions}: {a}, {}, is {compared} {b}{default}", self.far);
         if let (false, Some(distance)) = (on, self.distance) {
             if matches!(distance, "NET" | "DIS") {
@@ -302,6 +355,57 @@ mod tests {
                 GPUDirect RDMA is off:
                   from 2.26.2 to before 2.27.3: NET (9), over the network, is beyond PXB (5), the default; no level is that far
             "#]],
+        );
+    }
+
+    #[test]
+    fn a_limit_is_called_the_default_where_it_is() {
+        check(
+            "distance 9 > 5",
+            Some("2.30.7"),
+            expect![[r#"
+            GPUDirect RDMA is off:
+              from 2.27.3 on: SYS (9), between CPUs, is beyond PXB (5), as NCCL_NET_GDR_C2C=0 or NCCL_NET_GDR_LEVEL=PXB sets it; NCCL_NET_GDR_LEVEL=SYS would allow it
+        "#]],
+        );
+        check(
+            "distance 9 > 6",
+            Some("2.30.7"),
+            expect![[r#"
+            GPUDirect RDMA is off:
+              from 2.27.3 on: SYS (9), between CPUs, is beyond P2C (6), the default; NCCL_NET_GDR_LEVEL=SYS would allow it
+        "#]],
+        );
+    }
+
+    #[test]
+    fn versions_before_2_6_counted_a_level_that_is_too_far() {
+        let line = "NET/IB : GPU Direct RDMA Disabled for GPU 0[0] / HCA 0 (distance 4 >= 2)";
+        check(
+            line,
+            None,
+            expect![[r#"
+            GPUDirect RDMA is off:
+              from 2.4.2 to before 2.6.4: SYS (4), between CPUs, is not nearer than PHB (2), the default; NCCL_NET_GDR_LEVEL=5 would allow it
+        "#]],
+        );
+        let line = "GPU Direct RDMA Enabled for GPU 3[3] / HCA 1 (distance 1 < 2), read 1";
+        check(
+            line,
+            Some("2.4.8"),
+            expect![[r#"
+            GPUDirect RDMA is on for sending:
+              from 2.4.2 to before 2.6.4: PXB (1), several PCI switches, no CPU, is nearer than PHB (2), the default
+        "#]],
+        );
+        let line = "GPU Direct RDMA Enabled for GPU 3 / HCA 1 (distance 0 >= 5), read 0";
+        check(
+            line,
+            None,
+            expect![[r#"
+            GPUDirect RDMA is on for receiving:
+              from 2.4.2 to before 2.6.4: PIX (0), one PCI switch at most, is nearer than none (5)
+        "#]],
         );
     }
 

@@ -22,6 +22,10 @@ pub enum By {
     Serial,
     /// The numbers of vendor and device, and the order of bus ids.
     Order,
+    /// A virtual function of the server's kind of card, and the order of bus ids.
+    VirtualFunction,
+    /// The kind of device alone, for the dump has no numbers, and the order of bus ids.
+    Kind,
 }
 
 /// One device in both worlds.
@@ -76,6 +80,18 @@ pub enum VmError {
         /// The guest's bus id.
         bus: String,
     },
+    /// A GPU on a card, or on something that is neither.
+    #[error("--map puts {host}, which is a {host_kind}, on {guest}, which is a {guest_kind}")]
+    Kinds {
+        /// The server's bus id.
+        host: String,
+        /// What is there.
+        host_kind: String,
+        /// The guest's.
+        guest: String,
+        /// What is there.
+        guest_kind: String,
+    },
     /// Nothing in common.
     #[error("no GPU and no card of the dump is in the guest")]
     Nothing,
@@ -84,6 +100,8 @@ pub enum VmError {
 /// A leaf of the server's tree: a GPU or a card.
 struct Leaf {
     bus: String,
+    /// Four digits.
+    class: String,
     vendor: String,
     device: String,
     guids: Vec<String>,
@@ -116,13 +134,19 @@ pub fn build(bare: &Element, guest: &[Device], options: &Options) -> Result<Buil
     let mut root = Element::new("system").with("version", 1);
     for cpu in bare.children.iter().filter(|it| it.name == "cpu") {
         let mut kept = kept(cpu, &to, options.filled, &mut switches);
-        // The host's name for itself means nothing in the guest.
-        kept.attrs.retain(|(name, _)| name != "host_hash");
+        // The host's name for itself and its processors' numbers mean nothing in the guest.  NCCL
+        // reads the masks of the node of that number itself, but only where the file has none.
+        kept.attrs.retain(|(name, _)| !matches!(name.as_str(), "host_hash" | "affinity"));
         if !kept.children.is_empty() {
             root.children.push(kept);
         }
     }
     numa(&root, guest, &mut findings);
+    if bare.children.iter().any(|it| it.attr("affinity").is_some()) {
+        let what = "the server's masks of processors (affinity) are left out: NCCL reads the \
+                    guest's own for a NUMA node of the same number";
+        findings.push((Severity::Note, what.to_owned()));
+    }
     findings.sort_by_key(|it| it.0);
     Ok(Built { root, matches, findings })
 }
@@ -136,7 +160,8 @@ fn leaves(bare: &Element) -> Vec<Leaf> {
             let guids = nets.iter().filter_map(|it| it.1.attr("guid")).map(digits).collect();
             let short = |name| digits(it.attr(name).unwrap_or_default());
             let bus = it.attr("busid").unwrap_or_default().to_ascii_lowercase();
-            Leaf { bus, vendor: short("vendor"), device: short("device"), guids }
+            let class = short("class").chars().take(4).collect();
+            Leaf { bus, class, vendor: short("vendor"), device: short("device"), guids }
         })
         .collect()
 }
@@ -145,6 +170,32 @@ fn is_device(element: &Element) -> bool {
     let class = element.attr("class").unwrap_or_default();
     let is_end = class.starts_with("0x03") || class.starts_with("0x02");
     element.name == "pci" && element.children.iter().all(|it| it.name != "pci") && is_end
+}
+
+/// What a class of devices is to us: GPUs and network cards are what is mapped.
+fn kind_of(class: &str) -> String {
+    match class.get(..2) {
+        Some("03" | "12") => "GPU".to_owned(),
+        Some("02") => "network card".to_owned(),
+        Some("06") => format!("bridge (class {class})"),
+        _ => format!("device of class {class}"),
+    }
+}
+
+/// The number of a card's virtual functions, of NVIDIA's and Mellanox's: from ConnectX-6 Dx on all
+/// have one.
+fn virtual_function(vendor: &str, device: &str) -> Option<&'static str> {
+    let number = match (vendor, device) {
+        ("15b3", "1013") => "1014",
+        ("15b3", "1015") => "1016",
+        ("15b3", "1017") => "1018",
+        ("15b3", "1019") => "101a",
+        ("15b3", "101b") => "101c",
+        ("15b3", "a2d2") => "a2d3",
+        ("15b3", "101d" | "101f" | "1021" | "1023" | "a2d6" | "a2dc") => "101e",
+        _ => return None,
+    };
+    Some(number)
 }
 
 fn is_leaf(device: &Device) -> bool {
@@ -177,11 +228,15 @@ fn mapped(leaves: &[Leaf], guest: &[Device], options: &Options) -> Result<Vec<Ma
     let mut matches: Vec<Match> = Vec::new();
     for (host, bus) in &options.map {
         let (host, bus) = (host.to_ascii_lowercase(), bus.to_ascii_lowercase());
-        if !leaves.iter().any(|it| it.bus == host) {
+        let Some(leaf) = leaves.iter().find(|it| it.bus == host) else {
             return Err(VmError::NoHost { bus: host });
-        }
-        if !guest.iter().any(|it| it.bus == bus) {
+        };
+        let Some(device) = guest.iter().find(|it| it.bus == bus) else {
             return Err(VmError::NoGuest { bus });
+        };
+        let (host_kind, guest_kind) = (kind_of(&leaf.class), kind_of(&device.class));
+        if host_kind != guest_kind {
+            return Err(VmError::Kinds { host, host_kind, guest: bus, guest_kind });
         }
         if matches.iter().any(|it| it.guest == bus) {
             return Err(VmError::Twice { bus });
@@ -210,56 +265,142 @@ fn matched(
             matches.push(Match { host: leaf.bus.clone(), guest: bus, by: By::Serial });
         }
     }
-    by_order(leaves, guest, &mut matches, findings);
+    for by in [By::Order, By::VirtualFunction, By::Kind] {
+        by_order(leaves, guest, by, &mut matches, findings);
+    }
+    suggested(leaves, guest, &matches, findings);
     matches.sort_by(|a, b| a.host.cmp(&b.host));
     Ok(matches)
 }
 
-/// What is left, by the numbers of vendor and device and by order.
+/// What devices of both worlds have alike, in words; none where it does not tell.
+fn likeness(leaf: &Leaf, by: By) -> Option<String> {
+    let Leaf { vendor, device, class, .. } = leaf;
+    match by {
+        By::Map | By::Serial => None,
+        By::Order => (!device.is_empty()).then(|| format!("{vendor}:{device}")),
+        By::VirtualFunction => {
+            let function = virtual_function(vendor, device)?;
+            Some(format!("{vendor}:{function} of class {class}"))
+        }
+        By::Kind => device.is_empty().then(|| kind_of(class)),
+    }
+}
+
+fn is_like(leaf: &Leaf, device: &Device, by: By) -> bool {
+    match by {
+        By::Map | By::Serial => false,
+        By::Order => leaf.vendor == device.vendor && leaf.device == device.device,
+        By::VirtualFunction => {
+            leaf.vendor == device.vendor
+                && leaf.class == device.class
+                && virtual_function(&leaf.vendor, &leaf.device) == Some(&device.device)
+        }
+        By::Kind => is_leaf(device) && kind_of(&leaf.class) == kind_of(&device.class),
+    }
+}
+
+/// What is left, by what `by` says and by order.
 fn by_order(
     leaves: &[Leaf],
     guest: &[Device],
+    by: By,
     matches: &mut Vec<Match>,
     findings: &mut Vec<(Severity, String)>,
 ) {
     let free = |matches: &[Match], bus: &str| matches.iter().all(|it| it.guest != bus);
-    let mut kinds: BTreeMap<(&str, &str), Vec<&Leaf>> = BTreeMap::new();
-    let open = |it: &&Leaf| matches.iter().all(|other| other.host != it.bus);
-    for leaf in leaves.iter().filter(open) {
-        kinds.entry((leaf.vendor.as_str(), leaf.device.as_str())).or_default().push(leaf);
+    let mut kinds: BTreeMap<String, Vec<&Leaf>> = BTreeMap::new();
+    for leaf in leaves.iter().filter(|it| matches.iter().all(|other| other.host != it.bus)) {
+        if let Some(alike) = likeness(leaf, by) {
+            kinds.entry(alike).or_default().push(leaf);
+        }
     }
-    for ((vendor, device), mut leaves) in kinds {
+    for (alike, mut leaves) in kinds {
         leaves.sort_by(|a, b| a.bus.cmp(&b.bus));
-        let same = guest.iter().filter(|it| it.vendor == vendor && it.device == device);
+        let same = guest.iter().filter(|it| is_like(leaves[0], it, by));
         let mut buses: Vec<&str> =
             same.map(|it| it.bus.as_str()).filter(|it| free(matches, it)).collect();
         buses.sort_unstable();
         if buses.is_empty() {
             continue;
         }
-        let what = format!(
-            "{} of {vendor}:{device} were matched by the order of bus ids alone; hypervisors need not \
-             keep it: compare UUIDs with `nvidia-smi -L` and use --map",
-            buses.len().min(leaves.len())
-        );
-        let severity = if buses.len() == leaves.len() && buses.len() == 1 {
-            Severity::Note
-        } else {
-            Severity::Warning
-        };
-        findings.push((severity, what));
-        if buses.len() < leaves.len() {
+        let (n, n_leaves) = (buses.len(), leaves.len());
+        findings.push(by_order_alone(by, &alike, n, leaves.as_slice()));
+        // Of one kind alone a server has none to spare, so that more in the guest are others too.
+        if n < n_leaves || (by != By::Order && n_leaves < n) {
             let what = format!(
-                "the guest has {} of the server's {} devices {vendor}:{device}; by order the first \
-                 are taken, which is a guess",
-                buses.len(),
-                leaves.len()
+                "the guest has {n} for the server's {n_leaves} devices {alike}; by order the first \
+                 are taken, which is a guess"
             );
             findings.push((Severity::Error, what));
         }
         for (leaf, bus) in leaves.iter().zip(buses) {
-            let (host, guest) = (leaf.bus.clone(), bus.to_owned());
-            matches.push(Match { host, guest, by: By::Order });
+            matches.push(Match { host: leaf.bus.clone(), guest: bus.to_owned(), by });
+        }
+    }
+}
+
+fn by_order_alone(by: By, alike: &str, n: usize, leaves: &[&Leaf]) -> (Severity, String) {
+    let count = n.min(leaves.len());
+    let what = match by {
+        By::VirtualFunction => {
+            let mut cards: Vec<String> =
+                leaves.iter().map(|it| format!("{}:{}", it.vendor, it.device)).collect();
+            cards.sort();
+            cards.dedup();
+            format!(
+                "{count} of virtual functions {alike} were matched to cards {}",
+                cards.join(", ")
+            )
+        }
+        By::Kind => format!(
+            "the dump has no vendor and device of its {} {alike}s, of which {count} were matched",
+            leaves.len()
+        ),
+        By::Map | By::Serial | By::Order => format!("{count} of {alike} were matched"),
+    };
+    let compare = match leaves.iter().all(|it| kind_of(&it.class) == "GPU") {
+        true => "compare UUIDs with `nvidia-smi -L`",
+        false => "compare GUIDs with `ibstat`",
+    };
+    let advice = format!(
+        "by the order of bus ids alone; hypervisors need not keep it: {compare} and use --map"
+    );
+    let is_sure = by == By::Order && n == 1 && leaves.len() == 1;
+    let severity = if is_sure { Severity::Note } else { Severity::Warning };
+    (severity, format!("{what} {advice}"))
+}
+
+/// Devices of one kind that are left on both sides: nothing says that they are the same.
+fn suggested(
+    leaves: &[Leaf],
+    guest: &[Device],
+    matches: &[Match],
+    findings: &mut Vec<(Severity, String)>,
+) {
+    for kind in ["GPU", "network card"] {
+        let hosts = leaves.iter().filter(|it| kind_of(&it.class) == kind);
+        let mut hosts: Vec<&Leaf> =
+            hosts.filter(|it| matches.iter().all(|other| other.host != it.bus)).collect();
+        let guests = guest.iter().filter(|it| is_leaf(it) && kind_of(&it.class) == kind);
+        let mut guests: Vec<&Device> =
+            guests.filter(|it| matches.iter().all(|other| other.guest != it.bus)).collect();
+        hosts.sort_by(|a, b| a.bus.cmp(&b.bus));
+        guests.sort_by(|a, b| a.bus.cmp(&b.bus));
+        for (host, guest) in hosts.into_iter().zip(guests) {
+            let what = format!(
+                "the server's {kind} {} ({}:{}) may be the guest's {} ({}:{}), which nothing says: \
+                 if it is, --map {}={}",
+                host.bus,
+                host.vendor,
+                host.device,
+                guest.bus,
+                guest.vendor,
+                guest.device,
+                host.bus,
+                guest.bus
+            );
+            findings.push((Severity::Error, what));
         }
     }
 }

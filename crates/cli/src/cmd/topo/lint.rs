@@ -38,7 +38,10 @@ pub(crate) struct Lint {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 all alike, 1 some are odd, 2 a file cannot be read.")]
+#[command(
+    after_help = "Exit status: 0 all alike, 1 some are odd or are no topology files, 2 the folder \
+                        or a file in it cannot be opened.  Text is cut short; --json has all of it."
+)]
 pub(crate) struct Fleet {
     /// A folder; every .xml file in it and below is a server.
     #[arg(value_name = "DIR")]
@@ -90,8 +93,8 @@ pub(crate) fn run(args: &Lint, globals: &Globals) -> Outcome {
     Ok(if bad { Answer::No } else { Answer::Yes })
 }
 
-/// The file as `patch -p1` finds it from here; one that is not below this folder as `patch -p1 -d /`
-/// does, for patch takes no path that leads upwards.
+/// The file as `patch -p1` finds it from here; one that is not below this folder as
+/// `patch -p1 -d /` does, for patch takes no path that leads upwards.
 fn named_in_patch(file: &Path) -> String {
     let whole = path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let climbs = file.components().any(|it| it == Component::ParentDir);
@@ -156,26 +159,44 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome<()> {
 }
 
 fn fleet_text(groups: &[Group], total: usize) -> String {
+    /// Names on a line, and differences of a group.
     const SHOWN: usize = 8;
     let mut out = String::new();
     for (idx, group) in groups.iter().enumerate() {
-        let names = group.servers.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-        let more = group.servers.len().saturating_sub(SHOWN);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names = listed(&group.servers, SHOWN);
         let word = if idx == 0 { "usual" } else { "odd" };
-        out.push_str(&format!("{word}: {} of {total}: {names}{more}\n", group.servers.len()));
+        out.push_str(&format!("{word}: {} of {total}: {names}\n", group.servers.len()));
         if let Some(error) = &group.error {
             out.push_str(&format!("  refused: {error}\n"));
         }
-        for it in &group.differences {
-            let subjects = it.subjects.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-            let more = it.subjects.len().saturating_sub(SHOWN);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let none = || "-".to_owned();
-            let (old, new) = (it.before.clone(), it.after.clone());
-            let (old, new) = (old.unwrap_or_else(none), new.unwrap_or_else(none));
-            out.push_str(&format!("  {subjects}{more}: {old} => {new}\n"));
+        for it in group.differences.iter().take(SHOWN) {
+            out.push_str(&format!("  {}\n", listed(&it.subjects, SHOWN)));
+            for (sign, line) in [("-", &it.before), ("+", &it.after)] {
+                if let Some(line) = line {
+                    out.push_str(&format!("    {sign} {}\n", cut(line)));
+                }
+            }
+        }
+        let more = group.differences.len().saturating_sub(SHOWN);
+        if more > 0 {
+            out.push_str(&format!("  and {more} more; --json has them\n"));
         }
     }
     out
+}
+
+fn listed(names: &[String], shown: usize) -> String {
+    let more = names.len().saturating_sub(shown);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = names.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    format!("{}{more}", cut(&names))
+}
+
+/// A line as far as a screen goes.
+fn cut(line: &str) -> String {
+    const COLUMNS: usize = 90;
+    match line.char_indices().nth(COLUMNS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
 }

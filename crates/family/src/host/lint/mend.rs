@@ -14,7 +14,7 @@ pub(super) enum Edit {
         /// Of which element.
         path: TreePath,
         /// Which.
-        attr: &'static str,
+        attr: String,
         /// Its value.
         value: String,
     },
@@ -82,39 +82,39 @@ impl State {
     }
 }
 
-/// The file with what mends the findings, by their places in the list, and for each whether it is
-/// mended: a change after which there would be more errors than before, or after which a version
-/// would refuse the file that took it, is not made.
+/// The file with what mends the findings, and for each of them whether it is mended.
+///
+/// A change after which there would be more errors than before, or after which a version would
+/// refuse the file that took it, is not made; nor are the others of its rule, for half of a
+/// server's switches made wide is a server that there is not.
 pub(super) fn mended(
     root: &Element,
     profile: Profile,
+    found: &[Finding],
     edits: &[(usize, Edit)],
-    n_findings: usize,
 ) -> (Element, Vec<bool>) {
-    /// Findings that are tried one by one; beyond, all or none of them are mended.
-    const TRIED: usize = 16;
-    let mut is_mended = vec![false; n_findings];
-    if edits.is_empty() {
-        return (root.clone(), is_mended);
-    }
-    let before = State::of(root, profile);
-    let mut all = root.clone();
-    edits.iter().for_each(|(_, edit)| edit.make(&mut all));
-    if !State::of(&all, profile).is_worse_than(&before) {
-        edits.iter().for_each(|(idx, _)| is_mended[*idx] = true);
-        return (all, is_mended);
-    }
+    let mut is_mended = vec![false; found.len()];
     let mut fixed = root.clone();
-    let groups: Vec<&[(usize, Edit)]> = edits.chunk_by(|a, b| a.0 == b.0).collect();
-    if groups.len() > TRIED {
+    if edits.is_empty() {
         return (fixed, is_mended);
     }
-    for group in groups {
-        let mut tried = fixed.clone();
-        group.iter().for_each(|(_, edit)| edit.make(&mut tried));
-        if !State::of(&tried, profile).is_worse_than(&before) {
-            fixed = tried;
-            is_mended[group[0].0] = true;
+    let before = State::of(root, profile);
+    let mut rules: Vec<&str> = edits.iter().map(|(idx, _)| found[*idx].rule).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    // All at once, which is how it nearly always is; else one rule after the other.
+    let one_by_one = rules.iter().map(|it| vec![*it]);
+    for tried in std::iter::once(rules.clone()).chain(one_by_one) {
+        let group = edits.iter().filter(|(idx, _)| tried.contains(&found[*idx].rule));
+        let mut changed = fixed.clone();
+        group.clone().for_each(|(_, edit)| edit.make(&mut changed));
+        if State::of(&changed, profile).is_worse_than(&before) {
+            continue;
+        }
+        fixed = changed;
+        group.for_each(|(idx, _)| is_mended[*idx] = true);
+        if tried.len() == rules.len() {
+            break;
         }
     }
     (fixed, is_mended)

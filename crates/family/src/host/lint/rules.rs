@@ -26,6 +26,8 @@ pub(super) fn file(root: &Element, findings: &mut Findings) {
     outside_cpus(root, &all, findings);
     duplicates(&all, findings);
     numbers(&all, findings);
+    bus_ids(&all, findings);
+    nuls(&all, findings);
     entities(&all, findings);
     affinities(&all, findings);
     widths(&all, findings);
@@ -52,7 +54,11 @@ fn version(root: &Element, findings: &mut Findings) {
     let what = format!("the file's version is {found:?}; NCCL takes version 1 alone");
     let advice = "write version=\"1\"; a file of RCCL's with xgmi links wants more than that";
     findings.add((Error, "version"), Some(root.place), what, advice);
-    findings.mend(Edit::Set { path: Vec::new(), attr: "version", value: "1".to_owned() });
+    findings.mend(Edit::Set {
+        path: Vec::new(),
+        attr: "version".to_owned(),
+        value: "1".to_owned(),
+    });
 }
 
 fn outside_cpus(root: &Element, all: &All, findings: &mut Findings) {
@@ -151,10 +157,50 @@ fn numbers(all: &All, findings: &mut Findings) {
                     "{attr}={text:?} of <{name}> is no {}; NCCL reckons with it all the same",
                     wanted.words()
                 ),
+                Some(Misfit::TooLarge) => format!(
+                    "{attr}={text:?} of <{name}> is more than there is of; NCCL reckons with it all \
+                     the same"
+                ),
             };
             let advice = "write the number that the server has; `nvidia-smi topo -m`, lspci and \
                           ibstat show it";
-            findings.add((Error, "number"), Some(element.place), what, advice);
+            let is_large = wanted.misfit(text) == Some(Misfit::TooLarge);
+            let severity = if is_large { Warning } else { Error };
+            findings.add((severity, "number"), Some(element.place), what, advice);
+        }
+    }
+}
+
+/// Bus ids that are none: NCCL reads hexadecimal digits as far as they go.
+fn bus_ids(all: &All, findings: &mut Findings) {
+    for (_, element) in all.iter().filter(|it| it.1.name == "pci") {
+        let Some(text) = element.attr("busid") else { continue };
+        let is_part = |it: char| it.is_ascii_hexdigit() || matches!(it, ':' | '.');
+        if !text.is_empty() && text.chars().all(is_part) {
+            continue;
+        }
+        let what = format!(
+            "busid {text:?} is no bus id; NCCL reads hexadecimal digits as far as they go, and 0 where \
+             there are none"
+        );
+        let advice = "write it as lspci -D does, such as 0000:1a:00.0";
+        findings.add((Error, "busid"), Some(element.place), what, advice);
+    }
+}
+
+/// A string of C ends at a NUL.
+fn nuls(all: &All, findings: &mut Findings) {
+    for (path, element) in all {
+        for (attr, text) in &element.attrs {
+            let Some((value, _)) = text.split_once('\0') else { continue };
+            let what = format!(
+                "{attr}={text:?} of <{}> holds a NUL byte; NCCL reads what stands before it",
+                element.name
+            );
+            let advice = "write the value without it";
+            findings.add((Warning, "nul"), Some(element.place), what, advice);
+            let (path, attr, value) = (path.clone(), attr.clone(), value.to_owned());
+            findings.mend(Edit::Set { path, attr, value });
         }
     }
 }
@@ -194,7 +240,8 @@ fn affinities(all: &All, findings: &mut Findings) {
         let advice = "write words of eight hexadecimal digits, such as 00000000,0000ffff";
         findings.add((Error, "affinity"), Some(element.place), what, advice);
         if let Some(value) = mask(text) {
-            findings.mend(Edit::Set { path: path.clone(), attr: "affinity", value });
+            let (path, attr) = (path.clone(), "affinity".to_owned());
+            findings.mend(Edit::Set { path, attr, value });
         }
     }
 }
@@ -301,7 +348,7 @@ fn narrow_uplink(element: &Element, width: f32, path: &[usize], findings: &mut F
     if is_virtual(element) {
         for attr in ["link_speed", "link_width"] {
             let value = child.attr(attr).unwrap_or_default().to_owned();
-            findings.mend(Edit::Set { path: path.to_vec(), attr, value });
+            findings.mend(Edit::Set { path: path.to_vec(), attr: attr.to_owned(), value });
         }
     }
 }

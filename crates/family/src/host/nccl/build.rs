@@ -45,7 +45,10 @@ pub enum TopoError {
         profile: Profile,
     },
     /// NVLinks of a GPU that is not there.
-    #[error("{place}: the GPU of this <{element}> has no rank, so it is not part of the graph")]
+    #[error(
+        "{place}: the GPU of this <{element}> is not part of the graph, for it has no rank or stands \
+         below no <cpu> and <pci>"
+    )]
     NoGpu {
         /// Where.
         place: Place,

@@ -251,9 +251,10 @@ impl Element {
         self
     }
 
-    /// The attribute's value.
+    /// The attribute's value as NCCL reads it, whose strings end at a NUL.
     pub fn attr(&self, name: &str) -> Option<&str> {
-        self.attrs.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+        let value = self.attrs.iter().find(|(it, _)| it == name).map(|(_, value)| value)?;
+        Some(value.find('\0').map_or(value, |end| &value[..end]))
     }
 
     /// The first child of that name.
@@ -331,6 +332,11 @@ impl Reader<'_> {
         if self.n_elements > limits::XML_ELEMENTS {
             let (what, limit) = ("elements", limits::XML_ELEMENTS);
             return Err(XmlError::Limit { place, what, limit });
+        }
+        if let Some(b'!' | b'?') = self.peek() {
+            return Err(self.unexpected(
+                "an element: a topology file has no DOCTYPE and no instructions; delete this",
+            ));
         }
         let name = self.name()?;
         let mut element = Element { name, attrs: Vec::new(), children: Vec::new(), place };
