@@ -84,7 +84,9 @@ fn what_is_not_well_formed_names_the_place_and_what_belongs_there() {
         refused("<a><b></a>", strictness, "1:7: </a> closes <b> of 1:4; close <b> first");
         refused("</a>", strictness, "1:1: found </a>, expected a start tag");
         refused("<a/><b/>", strictness, "1:5: found '<', expected the end of the file");
-        refused("<!DOCTYPE a><a/>", strictness, "1:2: found '!', expected a name");
+        let message = "1:2: found '!', expected an element: a topology file has no DOCTYPE and no \
+                       instructions; delete this";
+        refused("<!DOCTYPE a><a/>", strictness, message);
         refused(
             "<a b=\"1\" b=\"2\"/>",
             strictness,
