@@ -10,6 +10,7 @@ pub(crate) mod body;
 pub(crate) mod guard;
 
 pub mod job;
+pub(crate) mod listed;
 pub mod order;
 
 pub mod array;

@@ -17,7 +17,7 @@ use selvedge_model::id::PartId;
 
 use crate::api::error::{ApiError, chain};
 use crate::api::guard::Guard;
-use crate::api::job::Listed;
+use crate::api::listed::Listed;
 use crate::limits;
 use crate::plant::{Parting, Tamper};
 use crate::share::Shares;

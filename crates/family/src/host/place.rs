@@ -265,13 +265,29 @@ pub fn find_net(root: &Element, name: &PlaceName) -> Result<i32, PlaceError> {
     })
 }
 
-impl PlaceError {
-    /// That no GPU, port or CPU of the graph has the name.
-    pub fn absent(graph: &Graph, name: &PlaceName) -> PlaceError {
+/// The GPU, port or CPU of that name in a graph alone, where no file says what devices are called.
+///
+/// # Errors
+/// If there is none.
+pub fn find_part(graph: &Graph, name: &PlaceName) -> Result<NodeIdx, PlaceError> {
+    let all = || {
         let kinds = [NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu].into_iter();
-        let all = kinds.flat_map(|it| graph.kind(it).iter());
-        PlaceError::Absent { name: name.clone(), present: listed(all.map(|it| label(graph, *it))) }
-    }
+        kinds.flat_map(|it| graph.kind(it).iter().copied())
+    };
+    let found = all().find(|it| {
+        let node = graph.node(*it);
+        match (name, &node.facts) {
+            (PlaceName::Gpu(rank), Facts::Gpu { gpu, .. }) => gpu.rank == *rank,
+            (PlaceName::Bus(bus), Facts::Gpu { .. }) => bus_text(node.id) == *bus,
+            (PlaceName::Net(dev), Facts::Net(net)) => net.dev == *dev,
+            (PlaceName::Cpu(numa), Facts::Cpu(_)) => numa_of(node.id) == *numa,
+            _ => false,
+        }
+    });
+    found.ok_or_else(|| PlaceError::Absent {
+        name: name.clone(),
+        present: listed(all().map(|it| label(graph, it))),
+    })
 }
 
 /// A number of things: `1 ring`, `2 rings`.

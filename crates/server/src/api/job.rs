@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use axum::Json as Answer;
-use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -25,6 +24,7 @@ use selvedge_model::unit::{Moment, Ppm, Span};
 use crate::api::array;
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody, chain};
+use crate::api::listed;
 use crate::house::{By, House};
 use crate::limits;
 use crate::runner;
@@ -345,41 +345,8 @@ pub(crate) async fn list(
             return Err(ApiError::bad(format!("{word:?} is no state of a job")).hint(hint));
         }
     }
-    let mut listed = house.listed().lock().await;
-    let shared = listed.as_ref().filter(|it| it.keep == keep && asked <= it.drawn);
-    let body = match shared {
-        Some(it) => it.body.clone(),
-        None => {
-            let it = drawn_list(&house, keep).await?;
-            listed.insert(it).body.clone()
-        }
-    };
-    drop(listed);
+    let body = listed::body(&house, keep, asked).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
-}
-
-/// A list of jobs as it is sent.  One is drawn at a time, and who asked before that has it too, so
-/// that a crowd who ask for ten thousand jobs cost the server two lists.
-#[derive(Debug)]
-pub(crate) struct Listed {
-    keep: Option<String>,
-    drawn: Instant,
-    body: Bytes,
-}
-
-async fn drawn_list(house: &House, keep: Option<String>) -> Result<Listed, ApiError> {
-    let drawn = Instant::now();
-    let wanted = keep.clone();
-    let jobs = house.look(move |shell| {
-        let wanted = |job: &Job| match &wanted {
-            Some(keep) => keep.split(',').any(|it| it == job.state.word()),
-            None => true,
-        };
-        let jobs = shell.core().state().jobs.pairs().filter(|(_, job)| wanted(job));
-        jobs.map(|(id, job)| view(shell, id, job)).collect()
-    });
-    let body = serde_json::to_vec(&JobList { jobs: jobs.await? }).expect("its keys are text");
-    Ok(Listed { keep, drawn, body: body.into() })
 }
 
 /// Submits a job, or says what would become of it.

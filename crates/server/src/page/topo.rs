@@ -20,11 +20,11 @@ use selvedge_family::host::lint::{Finding, lint};
 use selvedge_family::host::log;
 use selvedge_family::host::machine::topology;
 use selvedge_family::host::matrix::Matrix;
-use selvedge_family::host::nccl::graph::{Graph, NodeIdx, NodeKind};
+use selvedge_family::host::nccl::graph::{Graph, NodeIdx};
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::{Element, Strictness, read, write};
 use selvedge_family::host::picture::{Picture, STYLE, svg_of_log_without_style, svg_without_style};
-use selvedge_family::host::place::{PlaceError, PlaceName, label, walk};
+use selvedge_family::host::place::{PlaceName, find_part, walk};
 
 use crate::api::body::Json;
 use crate::api::error::ApiError;
@@ -69,18 +69,17 @@ impl Look {
         if self.from.trim().is_empty() && self.to.trim().is_empty() {
             return Ok(None);
         }
-        Ok(Some((part(graph, &self.from)?, part(graph, &self.to)?)))
+        let part = |name: &str| {
+            let name: PlaceName = name.trim().parse().map_err(|error| refused(&error))?;
+            find_part(graph, &name).map_err(|error| refused(&error))
+        };
+        Ok(Some((part(&self.from)?, part(&self.to)?)))
     }
-}
 
-/// The GPU, port or CPU that the matrix and the picture call so.
-fn part(graph: &Graph, name: &str) -> Result<NodeIdx, ApiError> {
-    let name: PlaceName = name.trim().parse().map_err(|error| refused(&error))?;
-    let kinds = [NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu].into_iter();
-    let mut all = kinds.flat_map(|it| graph.kind(it).iter().copied());
-    let wanted = name.to_string();
-    let found = all.find(|it| label(graph, *it) == wanted);
-    found.ok_or_else(|| refused(&PlaceError::absent(graph, &name)))
+    /// What it is called in pictures and complaints.
+    fn title(&self) -> &str {
+        if self.name.is_empty() { "the file" } else { &self.name }
+    }
 }
 
 async fn page() -> Response {
@@ -187,7 +186,7 @@ fn draw(ask: &Look) -> Result<Markup, ApiError> {
         let text = format!("{nodes} servers; a job has 1 to {}", limits::TOPO_NODES_MAX);
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, text));
     }
-    let name = if ask.name.is_empty() { "the file" } else { &ask.name };
+    let name = ask.title();
     if ask.text.contains("<topology") && !ask.text.contains("<system") {
         let machine = hwloc::machine(&ask.text, name).map_err(|error| refused(&error))?;
         let root = topology(&machine);
@@ -264,8 +263,7 @@ fn server(
         }
     };
     let matrix = Matrix::of(&view).map_err(|error| refused(&error))?;
-    let title = if ask.name.is_empty() { "the file" } else { &ask.name };
-    let picture_of = Picture { title: title.to_owned(), way: ask.way(&view.graph)? };
+    let picture_of = Picture { title: ask.title().to_owned(), way: ask.way(&view.graph)? };
     let drawn = svg_without_style(&view, &picture_of);
     Ok(html! {
         (findings(&report.findings))

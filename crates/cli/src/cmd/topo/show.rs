@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use selvedge_family::host::log::{self, LoggedWay};
 use selvedge_family::host::matrix::Matrix;
 use selvedge_family::host::nccl::dump::{dump, refusal};
-use selvedge_family::host::nccl::graph::{Graph, NodeIdx, NodeKind};
+use selvedge_family::host::nccl::graph::NodeIdx;
 use selvedge_family::host::nccl::view::View;
+use selvedge_family::host::nccl::xml::Element;
 use selvedge_family::host::picture::{Picture, svg, svg_of_log};
-use selvedge_family::host::place::{PlaceError, PlaceName, bus_text, find_gpu, find_net};
+use selvedge_family::host::place::{PlaceName, find_net, find_part};
 
 use crate::Globals;
 use crate::cmd::topo::{Look, name, read, root_of, tell_unread, unanswered};
@@ -82,19 +83,10 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn find(
-    view: &View,
-    root: &selvedge_family::host::nccl::xml::Element,
-    place: &PlaceName,
-) -> Outcome<NodeIdx> {
-    use selvedge_family::host::nccl::graph::NodeKind;
-    if let Ok(gpu) = find_gpu(&view.graph, place) {
-        return Ok(gpu);
-    }
-    if let PlaceName::Cpu(numa) = place {
-        let cpus = view.graph.kind(NodeKind::Cpu).iter().copied();
-        let mut cpus = cpus.filter(|it| view.graph.node(*it).id & 0xffff == *numa as u64);
-        return cpus.next().ok_or_else(|| Failure::new(format!("there is no {place} here")));
+fn find(view: &View, root: &Element, place: &PlaceName) -> Outcome<NodeIdx> {
+    let part = find_part(&view.graph, place);
+    if part.is_ok() || matches!(place, PlaceName::Gpu(_) | PlaceName::Cpu(_)) {
+        return part.within(|| "the path has no such end");
     }
     let dev = find_net(root, place).within(|| "the path has no such end")?;
     let net = view.nets().iter().copied().find(|it| view.graph.net(*it).dev == dev);
@@ -111,11 +103,11 @@ fn show_log(text: &str, shown: &str, args: &Show, globals: &Globals) -> Outcome 
     }
     if let Some(picture) = &args.svg {
         let way = match (&args.path, &logged.graph) {
-            (Some([a, b]), Some(graph)) => Some(
-                logged
-                    .way(find_logged(graph, a)?, find_logged(graph, b)?)
-                    .within(|| "the way cannot be drawn")?,
-            ),
+            (Some([a, b]), Some(graph)) => {
+                let find = |it| find_part(graph, it).within(|| "the path has no such end");
+                let way = logged.way(find(a)?, find(b)?);
+                Some(way.within(|| "the way cannot be drawn")?)
+            }
             _ => None,
         };
         let text = drawn_log(&logged, shown, way.as_ref())?;
@@ -135,26 +127,5 @@ fn drawn_log(logged: &log::Logged, shown: &str, way: Option<&LoggedWay>) -> Outc
             "a log has the tree from its line \"=== System\" on; else name the file that \
              NCCL_TOPO_DUMP_FILE wrote",
         )
-    })
-}
-
-/// A part by the name that the log's matrix gives it.
-fn find_logged(graph: &Graph, place: &PlaceName) -> Outcome<NodeIdx> {
-    if let PlaceName::Gpu(_) = place {
-        return find_gpu(graph, place).within(|| "the path has no such end");
-    }
-    let all = [NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu].into_iter();
-    let mut all = all.flat_map(|it| graph.kind(it).iter().copied());
-    let found = all.find(|it| {
-        let node = graph.node(*it);
-        match (place, node.kind) {
-            (PlaceName::Bus(bus), NodeKind::Gpu) => bus_text(node.id) == *bus,
-            (PlaceName::Net(dev), NodeKind::Net) => graph.net(*it).dev == *dev,
-            (PlaceName::Cpu(numa), NodeKind::Cpu) => node.id & 0xffff == *numa as u64,
-            _ => false,
-        }
-    });
-    found.ok_or_else(|| {
-        Failure::from(PlaceError::absent(graph, place)).within("the path has no such end")
     })
 }
