@@ -31,6 +31,10 @@ pub const ROWS_PER_COPY: usize = 4096;
 /// How long to wait for another reader that is just recovering or closing the same file.
 pub const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// How long to wait for the lock of an owner that is dead: a child that it was just starting holds
+/// it until it runs its own program.
+pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// Findings about pages that one report lists.
 pub const PAGE_FINDINGS_MAX: u32 = 20;
 

@@ -5,15 +5,22 @@
 //! nothing stale is ever left to clean up; the number is for people.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::files::{self, DirError, FILE_MODE};
+use crate::limits;
+use crate::process::Process;
 
 /// The name of the lock file in a data directory.
 pub const LOCK_FILE: &str = "lock";
+
+/// How often a lock that a dead owner seems to hold is tried again.
+const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// Why a data directory could not be taken.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +58,7 @@ impl DirLock {
     ///
     /// # Errors
     /// If another process, or another place in this one, owns it, or it cannot be made.
+    #[allow(clippy::disallowed_methods, reason = "a real process is waited for in real time")]
     pub fn take(dir: &Path) -> Result<DirLock, LockError> {
         files::own_dir(dir)?;
         let path = dir.join(LOCK_FILE);
@@ -59,15 +67,24 @@ impl DirLock {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
         let mut file = options.open(&path).map_err(io_error)?;
-        match file.try_lock() {
-            Ok(()) => (),
-            Err(TryLockError::WouldBlock) => {
-                let pid = read_pid(&mut file);
+        let asked = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(io_error(source)),
+                Err(TryLockError::WouldBlock) => (),
+            }
+            let pid = read_pid(&mut file).map_err(io_error)?;
+            // An owner that was killed as it started a child is survived, for a moment, by the
+            // child's copy of the open file.
+            let is_dead = pid.is_some_and(|it| Process::of(it).is_none());
+            if !is_dead || limits::LOCK_WAIT_MAX < asked.elapsed() {
                 return Err(LockError::Held { dir: dir.to_owned(), pid });
             }
-            Err(TryLockError::Error(source)) => return Err(io_error(source)),
+            thread::sleep(LOCK_POLL);
         }
         file.set_len(0)
+            .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(format!("{}\n", process::id()).as_bytes()))
             .map_err(io_error)?;
         Ok(DirLock { file })
@@ -100,16 +117,19 @@ pub fn hold_still(dir: &Path) -> Result<Option<File>, LockError> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => {
-            Err(LockError::Held { dir: dir.to_owned(), pid: read_pid(&mut file) })
+            let pid = read_pid(&mut file).map_err(|source| LockError::Io { path, source })?;
+            Err(LockError::Held { dir: dir.to_owned(), pid })
         }
         Err(TryLockError::Error(source)) => Err(LockError::Io { path, source }),
     }
 }
 
-fn read_pid(file: &mut File) -> Option<u32> {
-    let mut text = String::new();
-    file.take(32).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+/// The owner's number; none while it has not written it.
+fn read_pid(file: &mut File) -> io::Result<Option<u32>> {
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.take(32).read_to_end(&mut text)?;
+    Ok(str::from_utf8(&text).ok().and_then(|it| it.trim().parse().ok()))
 }
 
 fn holder(pid: Option<u32>) -> String {
@@ -145,6 +165,26 @@ mod tests {
         let text = fs::read_to_string(dir.path().join(LOCK_FILE)).unwrap();
         assert_eq!(text, format!("{}\n", process::id()));
         drop(lock);
+    }
+
+    #[test]
+    fn a_lock_that_a_dead_owner_still_holds_is_waited_for() {
+        let dir = crate::files::temp_dir();
+        let mut child = process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let held = File::create(dir.path().join(LOCK_FILE)).unwrap();
+        held.try_lock().unwrap();
+        (&held).write_all(format!("{}\n", child.id()).as_bytes()).unwrap();
+        let holder = thread::spawn(move || {
+            #[allow(clippy::disallowed_methods, reason = "the lock is let go of in real time")]
+            thread::sleep(Duration::from_millis(100));
+            drop(held);
+        });
+        let lock = DirLock::take(dir.path()).unwrap();
+        let text = fs::read_to_string(dir.path().join(LOCK_FILE)).unwrap();
+        assert_eq!(text, format!("{}\n", process::id()));
+        drop(lock);
+        holder.join().unwrap();
     }
 
     #[test]
