@@ -170,17 +170,16 @@ impl Plant {
         }
         for local in form.net.iter().map(|&it| it as usize) {
             let port = PortId::at(base + local);
-            let outer = fabric.cable_at(port).is_some();
+            let lit = if joined { light.seen(port).is_some() } else { !light.cable_dark(port) };
+            if lit || fabric.cable_at(port).is_none() || form.seats_at[local] & dead != 0 {
+                continue;
+            }
             // Under test a cable is looked at from whatever end is free.
             let is_used = match joined {
                 true => family::uses_cable(fabric, place, port),
                 false => !self.leads_away(port, &place.holds),
             };
-            if !outer || form.seats_at[local] & dead != 0 || !is_used {
-                continue;
-            }
-            let lit = if joined { light.seen(port).is_some() } else { !light.cable_dark(port) };
-            if !lit {
+            if is_used {
                 found.insert(self.blame(port));
             }
         }
