@@ -231,8 +231,38 @@ fn a_variable_of_another_version_is_named_and_an_unknown_one_refused() {
     assert_eq!(refused("NCCL_P2P_LEVL", "PHB"), SettingError::Unknown { name });
     let name = "NCCL_NET_MERGE_LEVEL".to_owned();
     assert_eq!(refused("NCCL_NET_MERGE_LEVEL", "LOC"), SettingError::NotReproduced { name });
-    assert!(matches!(refused("NCCL_P2P_LEVEL", "near"), SettingError::Value { .. }));
-    assert!(matches!(refused("NCCL_NETDEVS_POLICY", "MAX:0"), SettingError::Value { .. }));
+}
+
+/// As 2.7.8 decides with these values, and as 2.27.7's code reads them.
+#[test]
+fn values_that_are_none_are_taken_as_nccl_takes_them_and_named() {
+    let read = |profile, name, value| {
+        Settings::read(profile, [(name, value)]).expect("all values are taken")
+    };
+    for profile in Profile::ALL {
+        for (name, value) in [("NCCL_P2P_LEVEL", "PBX"), ("NCCL_P2P_LEVEL", "pix")] {
+            let it = read(profile, name, value);
+            assert_eq!((it.p2p_level, it.unread), (None, vec![format!("{name}={value}")]));
+        }
+        let it = read(profile, "NCCL_NET_GDR_LEVEL", "0x2");
+        assert_eq!((it.gdr_level, it.unread), (Some(PathKind::Pxb), vec![]));
+        assert_eq!(read(profile, "NCCL_P2P_LEVEL", "-3").p2p_level, None);
+        assert_eq!(read(profile, "NCCL_P2P_LEVEL", "99").p2p_level, Some(PathKind::Sys));
+        for name in ["NCCL_CROSS_NIC", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_READ"] {
+            assert_eq!(read(profile, name, ""), Settings::defaults(profile));
+        }
+        let it = read(profile, "NCCL_CROSS_NIC", "abc");
+        assert_eq!((it.cross_nic, it.unread), (0, vec!["NCCL_CROSS_NIC=abc, taken for 0".into()]));
+        assert_eq!(read(profile, "NCCL_P2P_DISABLE", "yes").p2p_level, None);
+        assert_eq!(read(profile, "NCCL_P2P_DISABLE", "0x1").p2p_level, Some(PathKind::Loc));
+        let octal = if profile == V2_7_8 { 10 } else { 8 };
+        assert_eq!(read(profile, "NCCL_CROSS_NIC", "010").cross_nic, octal, "{profile}");
+        let large = if profile == V2_7_8 { i64::MAX } else { 2 };
+        let it = read(profile, "NCCL_CROSS_NIC", "9999999999999999999");
+        assert_eq!(it.cross_nic, large, "{profile}");
+    }
+    let it = read(V2_30_7, "NCCL_NETDEVS_POLICY", "MAX:0");
+    assert_eq!(it.unread, ["NCCL_NETDEVS_POLICY=MAX:0"]);
 }
 
 #[test]
@@ -288,7 +318,6 @@ fn a_level_of_another_version_is_passed_over_and_named() {
     assert_eq!((old.p2p_level, old.unread), (None, vec!["NCCL_P2P_LEVEL=P2C".to_owned()]));
     let new = read(V2_27_7, "P2C").expect("its own level");
     assert_eq!((new.p2p_level, new.unread), (Some(PathKind::P2c), vec![]));
-    assert!(matches!(read(V2_27_7, "PBX"), Err(SettingError::Value { .. })));
 }
 
 /// Chains come before NVLS where the network may reduce, direct channels from 2.22 on; in 2.7

@@ -190,7 +190,7 @@ impl<'f> Job<'f> {
                 tree.up = if at == 0 { NONE } else { self.rank(node, order[at - 1]) };
                 tree.down[0] = order.get(at + 1).map_or(NONE, |it| self.rank(node, *it));
             }
-            let place = double_tree(self.nodes, node)[second];
+            let place = double_tree(self.nodes, node, self.old)[second];
             let root = self.rank(node, order[0]) as usize;
             if let Some(up) = place.up {
                 let from = if place.is_second_child { second_child } else { first_child };
@@ -240,11 +240,12 @@ fn binary_tree(nodes: usize, node: usize) -> Place {
     Place { up: Some(up), down, is_second_child: node >= up }
 }
 
-/// The tree and its complement: mirrored for an even number of servers, shifted for an odd one.
-fn double_tree(nodes: usize, node: usize) -> [Place; 2] {
-    let even = nodes.is_multiple_of(2);
-    let to = |it: usize| if even { nodes - 1 - it } else { (it + nodes - 1) % nodes };
-    let back = |it: usize| if even { nodes - 1 - it } else { (it + 1) % nodes };
+/// The tree and its complement: mirrored for an even number of servers, shifted for an odd one; in
+/// 2.7, which is `old`, the other way round.
+fn double_tree(nodes: usize, node: usize, old: bool) -> [Place; 2] {
+    let mirrored = nodes.is_multiple_of(2) != old;
+    let to = |it: usize| if mirrored { nodes - 1 - it } else { (it + nodes - 1) % nodes };
+    let back = |it: usize| if mirrored { nodes - 1 - it } else { (it + 1) % nodes };
     let other = binary_tree(nodes, to(node));
     let (up, down) = (other.up.map(back), other.down.map(|it| it.map(back)));
     [binary_tree(nodes, node), Place { up, down, is_second_child: other.is_second_child }]
@@ -285,9 +286,9 @@ mod tests {
 
     #[test]
     fn every_server_but_the_root_is_the_child_that_its_parent_knows() {
-        for nodes in 1..70 {
+        for (nodes, old) in (1..70).flat_map(|nodes| [(nodes, false), (nodes, true)]) {
             for second in 0..2 {
-                let place = |node| double_tree(nodes, node)[second];
+                let place = |node| double_tree(nodes, node, old)[second];
                 let roots = (0..nodes).filter(|it| place(*it).up.is_none()).count();
                 assert_eq!(roots, 1, "{nodes}");
                 for node in 0..nodes {
@@ -307,9 +308,24 @@ mod tests {
     fn of_an_even_number_of_servers_none_is_inner_in_both_trees() {
         for nodes in (2..70).step_by(2) {
             for node in 0..nodes {
-                let children = double_tree(nodes, node).map(|it| it.down.iter().flatten().count());
+                let children =
+                    double_tree(nodes, node, false).map(|it| it.down.iter().flatten().count());
                 assert!(children.contains(&0), "{node} of {nodes}");
             }
         }
+    }
+
+    /// As the lines that 2.7.8 itself writes for 8 and for 3 servers have it.
+    #[test]
+    fn the_second_tree_of_2_7_is_shifted_for_an_even_number_of_servers() {
+        let parents = |nodes, old| -> Vec<_> {
+            (0..nodes).map(|node| double_tree(nodes, node, old)[1].up).collect()
+        };
+        let parent = |it: [usize; 8], root: usize| -> Vec<_> {
+            it.iter().enumerate().map(|(at, up)| Some(*up).filter(|_| at != root)).collect()
+        };
+        assert_eq!(parents(8, true), parent([7, 0, 3, 5, 3, 1, 7, 5], 1));
+        assert_eq!(parents(8, false), parent([1, 3, 1, 7, 5, 3, 5, 0], 7));
+        assert_eq!(parents(3, true), [Some(2), Some(0), None]);
     }
 }

@@ -51,7 +51,8 @@ pub struct Settings {
     pub dumps: [(Option<String>, i64); 2],
     /// The outermost element of the file that `NCCL_GRAPH_FILE` names.
     pub graph_file: Option<Element>,
-    /// Variables that were set and that this version does not read, and levels it has no word for.
+    /// Variables that were set and that this version does not read, `NAME=VALUE` where it is the
+    /// value that it passes over or takes for another.
     pub unread: Vec<String>,
 }
 
@@ -89,16 +90,6 @@ pub enum SettingError {
         /// Which.
         name: String,
     },
-    /// Its value has no meaning.
-    #[error("{name} is {value:?}; {expected}")]
-    Value {
-        /// Which.
-        name: String,
-        /// Its value.
-        value: String,
-        /// What would be right.
-        expected: &'static str,
-    },
 }
 
 impl Settings {
@@ -134,8 +125,8 @@ impl Settings {
     /// With `NAME=VALUE` pairs.
     ///
     /// # Errors
-    /// Names a variable that no version reads, that is not reproduced, or whose value has no
-    /// meaning.  One that only this version does not read is listed in `unread`.
+    /// Names a variable that no version reads, or that is not reproduced.  One that only this version
+    /// does not read, or whose value it passes over, is listed in `unread`.
     pub fn read<'a>(
         profile: Profile,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -150,53 +141,37 @@ impl Settings {
                 settings.unread.push(name.to_owned());
                 continue;
             }
-            let number = || number(name, value);
+            if settings.set_words(profile, name, value)? {
+                continue;
+            }
+            let Some(number) = settings.number(profile, name, value) else { continue };
             match name {
-                "NCCL_P2P_DISABLE" => p2p_disabled = number()? == 1,
-                "NCCL_P2P_LEVEL" | "NCCL_NET_GDR_LEVEL" => {
-                    let Some(kind) = level(profile, name, value)? else {
-                        settings.unread.push(format!("{name}={value}"));
-                        continue;
-                    };
-                    let level = if name == "NCCL_P2P_LEVEL" {
-                        &mut settings.p2p_level
-                    } else {
-                        &mut settings.gdr_level
-                    };
-                    *level = Some(kind);
-                }
-                "NCCL_SHM_DISABLE" => settings.shm_disabled = number()? == 1,
-                "NCCL_IGNORE_DISABLED_P2P" => settings.ignore_disabled_p2p = number()?,
-                "NCCL_NET_GDR_READ" => settings.gdr_read = Some(number()?),
-                "NCCL_NET_GDR_C2C" => settings.gdr_c2c = number()? != 0,
-                "NCCL_NET_DISABLE_INTRA" => settings.net_disable_intra = number()? == 1,
-                "NCCL_NVB_DISABLE" => settings.nvb_disabled = number()? != 0,
-                "NCCL_PXN_DISABLE" => settings.pxn_disabled = number()? == 1,
-                "NCCL_PXN_C2C" => settings.pxn_c2c = number()? != 0,
-                "NCCL_P2P_PER_CHANNEL_NET_BW" => settings.p2p_per_channel_net = number()?.max(1),
-                "NCCL_CROSS_NIC" => settings.cross_nic = number()?,
-                "NCCL_P2P_PXN_LEVEL" => settings.p2p_pxn_level = number()?,
-                "NCCL_NET_FORCE_FLUSH" => settings.force_flush = number()? != 0,
-                "NCCL_MIN_P2P_NCHANNELS" => settings.p2p_channels.0 = Some(number()?),
-                "NCCL_MAX_P2P_NCHANNELS" => settings.p2p_channels.1 = Some(number()?),
-                "NCCL_MIN_NRINGS" => rings.0 = Some(number()?),
-                "NCCL_MAX_NRINGS" => rings.1 = Some(number()?),
-                "NCCL_MIN_NCHANNELS" => settings.channels.0 = Some(number()?),
-                "NCCL_MAX_NCHANNELS" => settings.channels.1 = Some(number()?),
-                "NCCL_IGNORE_CPU_AFFINITY" => settings.ignore_affinity = number()? != 0,
-                "NCCL_TOPO_DUMP_FILE" => settings.dumps[0].0 = Some(value.to_owned()),
-                "NCCL_TOPO_DUMP_FILE_RANK" => settings.dumps[0].1 = number()?,
-                "NCCL_GRAPH_DUMP_FILE" => settings.dumps[1].0 = Some(value.to_owned()),
-                "NCCL_GRAPH_DUMP_FILE_RANK" => settings.dumps[1].1 = number()?,
-                "NCCL_MIN_CTAS" => blocks.0 = number()?,
-                "NCCL_MAX_CTAS" => blocks.1 = number()?,
-                "NCCL_COLLNET_ENABLE" => settings.collnet = value == "1",
-                "NCCL_NVLS_ENABLE" => settings.nvls = number()? != 0,
-                "NCCL_NETDEVS_POLICY" => settings.netdevs = netdevs(name, value)?,
-                GRAPH_FILE | TOPO_FILE => {
-                    let (name, file) = (name.to_owned(), value.to_owned());
-                    return Err(SettingError::Unopened { name, file });
-                }
+                // This one is cut to a C `int`.
+                "NCCL_P2P_DISABLE" => p2p_disabled = number as i32 == 1,
+                "NCCL_SHM_DISABLE" => settings.shm_disabled = number == 1,
+                "NCCL_IGNORE_DISABLED_P2P" => settings.ignore_disabled_p2p = number,
+                "NCCL_NET_GDR_READ" => settings.gdr_read = Some(number),
+                "NCCL_NET_GDR_C2C" => settings.gdr_c2c = number != 0,
+                "NCCL_NET_DISABLE_INTRA" => settings.net_disable_intra = number == 1,
+                "NCCL_NVB_DISABLE" => settings.nvb_disabled = number != 0,
+                "NCCL_PXN_DISABLE" => settings.pxn_disabled = number == 1,
+                "NCCL_PXN_C2C" => settings.pxn_c2c = number != 0,
+                "NCCL_P2P_PER_CHANNEL_NET_BW" => settings.p2p_per_channel_net = number.max(1),
+                "NCCL_CROSS_NIC" => settings.cross_nic = number,
+                "NCCL_P2P_PXN_LEVEL" => settings.p2p_pxn_level = number,
+                "NCCL_NET_FORCE_FLUSH" => settings.force_flush = number != 0,
+                "NCCL_MIN_P2P_NCHANNELS" => settings.p2p_channels.0 = Some(number),
+                "NCCL_MAX_P2P_NCHANNELS" => settings.p2p_channels.1 = Some(number),
+                "NCCL_MIN_NRINGS" => rings.0 = Some(number),
+                "NCCL_MAX_NRINGS" => rings.1 = Some(number),
+                "NCCL_MIN_NCHANNELS" => settings.channels.0 = Some(number),
+                "NCCL_MAX_NCHANNELS" => settings.channels.1 = Some(number),
+                "NCCL_IGNORE_CPU_AFFINITY" => settings.ignore_affinity = number != 0,
+                "NCCL_TOPO_DUMP_FILE_RANK" => settings.dumps[0].1 = number,
+                "NCCL_GRAPH_DUMP_FILE_RANK" => settings.dumps[1].1 = number,
+                "NCCL_MIN_CTAS" => blocks.0 = number,
+                "NCCL_MAX_CTAS" => blocks.1 = number,
+                "NCCL_NVLS_ENABLE" => settings.nvls = number != 0,
                 _ => return Err(SettingError::NotReproduced { name: name.to_owned() }),
             }
         }
@@ -205,6 +180,65 @@ impl Settings {
             settings.p2p_level = Some(PathKind::Loc);
         }
         Ok(settings)
+    }
+
+    /// Takes a variable that is no number; false where it is one.
+    fn set_words(
+        &mut self,
+        profile: Profile,
+        name: &str,
+        value: &str,
+    ) -> Result<bool, SettingError> {
+        match name {
+            "NCCL_P2P_LEVEL" | "NCCL_NET_GDR_LEVEL" => {
+                let level = level(profile, value);
+                if level.is_none() && !value.is_empty() {
+                    self.unread.push(format!("{name}={value}"));
+                }
+                match name {
+                    "NCCL_P2P_LEVEL" => self.p2p_level = level,
+                    _ => self.gdr_level = level,
+                }
+            }
+            "NCCL_NETDEVS_POLICY" => {
+                self.netdevs = netdevs(value).unwrap_or_else(|| {
+                    self.unread.push(format!("{name}={value}"));
+                    NetDevs::Auto
+                });
+            }
+            "NCCL_TOPO_DUMP_FILE" => self.dumps[0].0 = Some(value.to_owned()),
+            "NCCL_GRAPH_DUMP_FILE" => self.dumps[1].0 = Some(value.to_owned()),
+            "NCCL_COLLNET_ENABLE" => self.collnet = value == "1",
+            GRAPH_FILE | TOPO_FILE => {
+                let (name, file) = (name.to_owned(), value.to_owned());
+                return Err(SettingError::Unopened { name, file });
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// A variable that is a number, as C's `strtoll` reads it: its first digits, or 0.  None where
+    /// it is as if it were not set.
+    fn number(&mut self, profile: Profile, name: &str, value: &str) -> Option<i64> {
+        if value.is_empty() {
+            return None;
+        }
+        // 2.7 reads decimal numbers alone, but for one, and knows no number that is too large.
+        let base = if profile.is_seed() && name != "NCCL_P2P_DISABLE" { 10 } else { 0 };
+        let number = strtoll(value, base);
+        let taken = match number {
+            Ok(it) => it,
+            Err(bound) if profile.is_seed() => bound,
+            Err(_) => {
+                self.unread.push(format!("{name}={value}"));
+                return None;
+            }
+        };
+        if value.parse() != Ok(taken) {
+            self.unread.push(format!("{name}={value}, taken for {taken}"));
+        }
+        Some(taken)
     }
 }
 
@@ -278,42 +312,83 @@ fn is_read(profile: Profile, name: &str) -> Result<bool, SettingError> {
     Ok(since <= profile)
 }
 
-/// A level by name, or by the number that the first versions took; none for the name of a level
-/// that this version does not know, which it passes over.
-fn level(profile: Profile, name: &str, value: &str) -> Result<Option<PathKind>, SettingError> {
+/// A level by name, or by the number that the first versions took; none for words that this version
+/// does not know, which it passes over.
+fn level(profile: Profile, value: &str) -> Option<PathKind> {
     use PathKind::{Loc, Phb, Pix, Pxb, Sys};
     if let Some(kind) = PathKind::ALL.into_iter().find(|it| it.name() == value) {
-        return Ok(Some(kind).filter(|it| *it <= Sys && it.exists_in(profile)));
+        return Some(kind).filter(|it| *it <= Sys && it.exists_in(profile));
     }
-    let old = value.parse::<usize>().map_err(|_| SettingError::Value {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        expected: "a level such as NVL, PIX, PXB, PHB or SYS, or a number from 0 to 5",
-    })?;
-    Ok(Some([Loc, Pix, Pxb, Phb, Sys, Sys][old.min(5)]))
+    if !value.starts_with(|it: char| it.is_ascii_digit()) {
+        return None;
+    }
+    let old = strtoll(value, 0).unwrap_or_else(|bound| bound);
+    Some([Loc, Pix, Pxb, Phb, Sys, Sys][old.clamp(0, 5) as usize])
 }
 
-fn netdevs(name: &str, value: &str) -> Result<NetDevs, SettingError> {
-    let error = || SettingError::Value {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        expected: "AUTO, ALL, or MAX:n with n from 1",
-    };
+fn netdevs(value: &str) -> Option<NetDevs> {
     match value.split_once(':') {
-        None if value.eq_ignore_ascii_case("auto") => Ok(NetDevs::Auto),
-        None if value.eq_ignore_ascii_case("all") => Ok(NetDevs::All),
+        None if value.eq_ignore_ascii_case("auto") => Some(NetDevs::Auto),
+        None if value.eq_ignore_ascii_case("all") => Some(NetDevs::All),
         Some((max, n)) if max.eq_ignore_ascii_case("max") => {
-            let n = n.parse().ok().filter(|it| *it > 0);
-            n.map(NetDevs::Max).ok_or_else(error)
+            let n = strtoll(n, 10).ok().and_then(|it| usize::try_from(it).ok());
+            n.filter(|it| *it > 0).map(NetDevs::Max)
         }
-        _ => Err(error()),
+        _ => None,
     }
 }
 
-fn number(name: &str, value: &str) -> Result<i64, SettingError> {
-    value.parse().map_err(|_| SettingError::Value {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        expected: "a whole number",
-    })
+/// The number that a text begins with, 0 where it begins with none, as C's `strtoll` reads it: in
+/// base 10, or in base 0, where `0x` stands before hexadecimal and `0` before octal digits; as an
+/// error the nearest number of 64 bits where it is out of their range.
+fn strtoll(text: &str, base: u32) -> Result<i64, i64> {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
+    let (is_negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let hex = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
+    let hex = hex.filter(|it| it.starts_with(|it: char| it.is_ascii_hexdigit()));
+    let (base, digits) = match hex {
+        Some(hex) if base == 0 => (16, hex),
+        _ if base == 0 && digits.starts_with('0') => (8, digits),
+        _ => (10, digits),
+    };
+    let digits = digits.chars().map_while(|it| it.to_digit(base));
+    let value = digits.fold(0_i128, |value, it| {
+        // Beyond 64 bits all are alike.
+        (value * i128::from(base) + i128::from(it)).min(1 << 64)
+    });
+    let value = if is_negative { -value } else { value };
+    i64::try_from(value).map_err(|_| if is_negative { i64::MIN } else { i64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::strtoll;
+
+    #[test]
+    fn numbers_are_read_as_c_reads_them() {
+        let cases = [
+            ("7", 7, 7),
+            (" \t+7x", 7, 7),
+            ("-3", -3, -3),
+            ("yes", 0, 0),
+            ("", 0, 0),
+            ("-", 0, 0),
+            ("0x", 0, 0),
+            ("0x10", 0, 16),
+            ("-0Xfg", 0, -15),
+            ("010", 10, 8),
+            ("09", 9, 0),
+            ("9223372036854775807", i64::MAX, i64::MAX),
+            ("-9223372036854775808", i64::MIN, i64::MIN),
+        ];
+        for (text, decimal, any) in cases {
+            assert_eq!((strtoll(text, 10), strtoll(text, 0)), (Ok(decimal), Ok(any)), "{text:?}");
+        }
+        assert_eq!(strtoll("9223372036854775808", 10), Err(i64::MAX));
+        assert_eq!(strtoll("-99999999999999999999999999999999999999999999", 0), Err(i64::MIN));
+    }
 }
