@@ -41,3 +41,11 @@ pub(crate) fn line(mut text: String) -> String {
     text.push('\n');
     text
 }
+
+/// At most `n` characters, the last an ellipsis where some are left out.
+pub(crate) fn clip(text: &str, n: usize) -> String {
+    if text.chars().count() <= n {
+        return text.to_owned();
+    }
+    text.chars().take(n - 1).chain(['…']).collect()
+}

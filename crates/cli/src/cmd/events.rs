@@ -6,7 +6,7 @@ use crate::Globals;
 use crate::client::{Client, path_text};
 use crate::failure::{Answer, Outcome};
 use crate::render::table::{Cell, Table};
-use crate::render::{self, number, style};
+use crate::render::{self, clip, number, style};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Events {
@@ -79,6 +79,9 @@ pub(crate) fn run(args: &Events, globals: &Globals) -> Outcome {
     Ok(Answer::Yes)
 }
 
+/// What a cell of the trail shows of a text, in characters; `--json` has all of it.
+const WHAT_MAX: usize = 160;
+
 fn audit(args: &Events, client: &Client, globals: &Globals) -> Outcome {
     let mut path = format!("/v1/audit?n={}", args.count);
     if let Some(name) = &args.by {
@@ -100,8 +103,8 @@ fn audit(args: &Events, client: &Client, globals: &Globals) -> Outcome {
             Cell::from(it.unix_s.map_or("-".to_owned(), number::utc)),
             Cell::from(number::clock(it.at_s)),
             Cell::from(&it.by),
-            Cell::from(&it.what),
-            Cell::from(it.reason.as_deref().unwrap_or("-")),
+            Cell::from(clip(&it.what, WHAT_MAX)),
+            Cell::from(clip(it.reason.as_deref().unwrap_or("-"), WHAT_MAX)),
         ]);
     }
     render::print(&table.to_string())?;

@@ -228,17 +228,24 @@ fn picture(view: &View, (width, height): (u16, u16)) -> Outcome<String> {
     Ok(render::line(text))
 }
 
-/// Cubes in one row of the map.
-const COLUMNS: usize = 16;
+/// Cubes in one row of the map: as many of 16, 8 or 4 as fit between its borders.
+fn columns(width: u16) -> usize {
+    let fits = |it: &usize| it * TILE + 2 <= usize::from(width);
+    [16, 8].into_iter().find(fits).unwrap_or(4)
+}
+
+/// Rows of the map, at most.
+const ROWS: usize = 8;
 
 fn draw(frame: &mut Frame<'_>, view: &View) {
-    let n_rows = view.cubes.len().div_ceil(COLUMNS).min(8);
+    let columns = columns(frame.area().width);
+    let n_rows = view.cubes.len().div_ceil(columns).min(ROWS);
     let map = u16::try_from(n_rows).unwrap_or(8) + 2;
     let rows =
-        [Constraint::Length(2), Constraint::Length(map), Constraint::Fill(3), Constraint::Fill(2)];
+        [Constraint::Length(3), Constraint::Length(map), Constraint::Fill(3), Constraint::Fill(2)];
     let [head, pod, jobs, events] = Layout::vertical(rows).areas(frame.area());
     frame.render_widget(header(view), head);
-    frame.render_widget(pod_map(view), pod);
+    frame.render_widget(pod_map(view, columns), pod);
     frame.render_widget(job_table(view), jobs);
     frame.render_widget(event_list(view, events), events);
 }
@@ -276,20 +283,23 @@ fn header(view: &View) -> Paragraph<'_> {
                 number::counted(status.cases_open, "open case"),
                 colour(status.cases_open != 0),
             ),
-            Span::raw(format!(
-                "  jobs: {}",
-                if jobs.is_empty() { "none".to_owned() } else { jobs.join(", ") }
-            )),
         ]),
+        Line::from(format!(
+            "jobs: {}",
+            if jobs.is_empty() { "none".to_owned() } else { jobs.join(", ") }
+        )),
     ])
 }
 
-/// Each cube four characters: the job that holds it, or how much of it is held.
-fn pod_map(view: &View) -> Paragraph<'_> {
-    let rows = view.cubes.chunks(COLUMNS).take(8);
+/// Characters of one cube.
+const TILE: usize = 4;
+
+/// Each cube: the job that holds it, or how much of it is held, and a mark of its health.
+fn pod_map(view: &View, columns: usize) -> Paragraph<'_> {
+    let rows = view.cubes.chunks(columns).take(ROWS);
     let lines: Vec<Line<'_>> = rows.map(|row| row.iter().flat_map(tile).collect()).collect();
     let title = match view.cubes.len() {
-        n if 8 * COLUMNS < n => format!(" the first {} of {n} cubes ", 8 * COLUMNS),
+        n if ROWS * columns < n => format!(" the first {} of {n} cubes ", ROWS * columns),
         _ => match (view.cubes.first(), view.cubes.last()) {
             (Some(first), Some(last)) => format!(" {} to {} ", first.name, last.name),
             _ => " no cubes ".to_owned(),
@@ -300,9 +310,10 @@ fn pod_map(view: &View) -> Paragraph<'_> {
 
 fn tile(cube: &Cube) -> [Span<'_>; 2] {
     let text = match &cube.jobs[..] {
-        [] => "  · ".to_owned(),
-        [job] if cube.chips_used == cube.chips => format!("{:>3} ", job % 1000),
-        _ => format!("{:>2}% ", 100 * cube.chips_used / cube.chips.max(1)),
+        [] => "  ·".to_owned(),
+        [job] if cube.chips_used == cube.chips => format!("{:>3}", job % 1000),
+        _ if cube.chips_used == cube.chips => "all".to_owned(),
+        _ => format!("{:>2}%", 100 * cube.chips_used / cube.chips.max(1)),
     };
     let mark = match (cube.health.as_str(), cube.drained) {
         ("ok", false) => " ",
@@ -441,15 +452,15 @@ mod tests {
         let picture = picture(&view, (90, 16)).unwrap();
         expect![[r#"
             TPUv4 pod  01:02:05 at 60x  acts at repair
-            256 chips, 136 used (53.1 %), 4 out, 1 open case  jobs: 1 queued, 1 running
+            256 chips, 136 used (53.1 %), 4 out, 1 open case
+            jobs: 1 queued, 1 running
             ┌ cube0 to cube3 ────────────────────────────────────────────────────────────────────────┐
-            │  7    7 ~12% d  ·                                                                      │
+            │  7   7~12%d  ·                                                                         │
             └────────────────────────────────────────────────────────────────────────────────────────┘
             ┌ 2 jobs that are not over ──────────────────────────────────────────────────────────────┐
             │job    name            state           shape            chips  prio owner   submitted   │
             │7      <b>训练</b>     running         4x4x8            128    3    ada     00:01:00    │
             │8      longlonglonglon starting: train 4x4x8            128    3    ada     00:01:00    │
-            │                                                                                        │
             │                                                                                        │
             └────────────────────────────────────────────────────────────────────────────────────────┘
             ┌ what happened, newest first ───────────────────────────────────────────────────────────┐
@@ -478,11 +489,11 @@ mod tests {
         let view = View { status, cubes, jobs, events, first: 7, stale };
         expect![[r#"
             pod  00:00:00  acts at observe  no answer: cannot ask http://127
-            0 chips, 0 used (0.0 %), 0 out, 0 open cases  jobs: none
+            0 chips, 0 used (0.0 %), 0 out, 0 open cases
+            jobs: none
             ┌ no cubes ────────────────────────────────────────────────────┐
             └──────────────────────────────────────────────────────────────┘
             ┌ 0 jobs that are not over ────────────────────────────────────┐
-            │job    name state shape            chips  prio ow submitted   │
             └──────────────────────────────────────────────────────────────┘
             ┌ what happened, newest first ─────────────────────────────────┐
             └──────────────────────────────────────────────────────────────┘
@@ -490,6 +501,39 @@ mod tests {
         .assert_eq(&picture(&view, (64, 9)).unwrap());
         for size in [(1, 1), (200, 1), (3, 50)] {
             picture(&view, size).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_cube_of_a_pod_is_in_sight_on_a_terminal_of_60_columns() {
+        let view = |drained: u32| {
+            let cube = |n| cube(n, &[n], if n == 5 { 8 } else { 64 }, "ok", n == drained);
+            View {
+                status: Status {
+                    name: "pod".to_owned(),
+                    now_s: 0.0,
+                    speed: 1.0,
+                    level: "observe".to_owned(),
+                    jobs: BTreeMap::from([("running".to_owned(), 64)]),
+                    chips: 4096,
+                    chips_used: 4096,
+                    chips_out: 0,
+                    cases_open: 0,
+                    journal_ok: true,
+                },
+                cubes: (0..64).map(cube).collect(),
+                jobs: Vec::new(),
+                events: Vec::new(),
+                first: 0,
+                stale: None,
+            }
+        };
+        for size in [(60, 20), (66, 20), (80, 24), (200, 50)] {
+            for drained in [0, 15, 30, 63] {
+                let picture = picture(&view(drained), size).unwrap();
+                assert!(picture.contains(&format!("{drained:>3}d")), "{size:?}\n{picture}");
+                assert!(picture.contains("jobs: 64 running"), "{size:?}\n{picture}");
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::render::number;
+use crate::render::{clip, number};
 
 /// What the picture shows.
 #[derive(Clone, Debug)]
@@ -301,14 +301,6 @@ fn srgb(lightness: f64, chroma: f64, hue: f64) -> [u8; 3] {
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a string takes whatever is written to it");
-}
-
-/// At most `n` characters, the last an ellipsis where some are left out.
-fn clip(text: &str, n: usize) -> String {
-    if text.chars().count() <= n {
-        return text.to_owned();
-    }
-    text.chars().take(n - 1).chain(['…']).collect()
 }
 
 fn escape(text: &str) -> String {
