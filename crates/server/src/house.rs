@@ -26,6 +26,14 @@ use crate::tally::Tally;
 use crate::users::{Role, Who};
 use crate::words;
 
+/// Goes on to its end, also where who asked hangs up in between.
+pub(crate) async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    let stopped = |_| Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
+    tokio::spawn(work).await.unwrap_or_else(stopped)
+}
+
 /// What all routes share.
 #[derive(Clone, Debug)]
 pub(crate) struct House(Arc<Inner>);

@@ -25,7 +25,7 @@ use crate::api::array;
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody, chain};
 use crate::api::listed;
-use crate::house::{By, House};
+use crate::house::{By, House, whole};
 use crate::limits;
 use crate::runner;
 use crate::shell::Shell;
@@ -383,7 +383,7 @@ pub(crate) async fn submit(
         return Ok(Answer(view.await?).into_response());
     }
     if let Some(n_jobs) = array {
-        let ids = array::submit(&house, &by, key, spec, n_jobs).await?;
+        let ids = whole(async move { array::submit(&house, &by, key, spec, n_jobs).await }).await?;
         return Ok((StatusCode::CREATED, Answer(array::ArrayView { ids })).into_response());
     }
     let wanted = spec.clone();
@@ -679,6 +679,10 @@ fn key_of(headers: &HeaderMap, key: Option<String>) -> Result<Option<String>, Ap
 }
 
 fn spec_of(mut form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
+    if form.name.trim().is_empty() {
+        let hint = "for instance \"name\": \"train\"";
+        return Err(ApiError::unprocessable("a job needs a name").hint(hint));
+    }
     let work = work_of(&mut form)?;
     let of_load = form.memory_gib.is_some() || form.communication.is_some();
     if form.chips.is_none() && (of_load || form.collective.is_some()) {

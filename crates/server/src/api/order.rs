@@ -12,7 +12,7 @@ use selvedge_model::id::JobId;
 use crate::api::body::Json;
 use crate::api::error::{ApiError, ErrorBody};
 use crate::api::job::{Empty, JobView, find, id_of, view};
-use crate::house::{By, House};
+use crate::house::{By, House, whole};
 use crate::limits;
 
 /// Changes its fate: `cancel`, `hold`, `release` or `requeue`.
@@ -99,9 +99,13 @@ pub(crate) async fn order_many(
         let hint = format!("at most {} at once", limits::ARRAY_MAX);
         return Err(ApiError::unprocessable(format!("an order for {n_jobs} jobs")).hint(hint));
     }
+    whole(async move { Ok(Answer(obey_all(&house, &by, &orders.ids, order).await)) }).await
+}
+
+async fn obey_all(house: &House, by: &By, ids: &[u32], order: JobOrder) -> OrdersView {
     let mut view = OrdersView { done: Vec::new(), refused: Vec::new() };
-    for stride in orders.ids.chunks(limits::ARRAY_STRIDE) {
-        let obeyed = stride.iter().map(|&id| obey(&house, by.clone(), JobId::new(id), order));
+    for stride in ids.chunks(limits::ARRAY_STRIDE) {
+        let obeyed = stride.iter().map(|&id| obey(house, by.clone(), JobId::new(id), order));
         for (&id, obeyed) in stride.iter().zip(join_all(obeyed).await) {
             match obeyed {
                 Ok(_) => view.done.push(id),
@@ -109,5 +113,5 @@ pub(crate) async fn order_many(
             }
         }
     }
-    Ok(Answer(view))
+    view
 }

@@ -337,3 +337,26 @@ async fn many_who_ask_for_the_jobs_at_once_all_see_what_was_acknowledged() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_and_an_order_for_many_go_on_where_the_client_hangs_up() {
+    const N: usize = 1000;
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let hang_up = async |path: &str, body: Value| {
+        let request = stand.request("POST", path).body(Body::from(body.to_string())).unwrap();
+        let soon = Duration::from_millis(5);
+        tokio::time::timeout(soon, stand.send(request)).await.expect_err("it takes longer");
+    };
+    let form = json!({ "name": "sweep", "shape": "2x2x1", "duration": "1000d", "array": N });
+    hang_up("/v1/jobs", form).await;
+    let count = |it: &Value| it["jobs"].as_array().unwrap().len();
+    stand.until("/v1/jobs", |it| count(it) == N).await;
+    let ids: Vec<_> = (0..N).collect();
+    hang_up("/v1/orders", json!({ "order": "cancel", "ids": ids })).await;
+    stand.until("/v1/jobs?state=cancelled", |it| count(it) == N).await;
+    let form = json!({ "name": " ", "shape": "2x2x1" });
+    let (status, refused) = stand.json("POST", "/v1/jobs", &form).await;
+    assert_eq!((status, &refused["error"]), (422, &json!("a job needs a name")));
+    stand.down();
+}
