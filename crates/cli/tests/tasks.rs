@@ -479,24 +479,28 @@ fn a_task_that_puts_something_else_in_the_place_of_its_files_is_ended_and_stops_
     assert!(!lives(left.trim()), "{left}");
 }
 
-/// What whoever started the server had open is not for tasks.
+/// What whoever started the server had open, or deaf to signals, is not for tasks.
 #[test]
-fn a_task_has_none_of_the_files_that_the_server_was_started_with() {
+fn a_task_has_none_of_the_files_and_deaf_signals_that_the_server_was_started_with() {
     let dir = support::dir();
     let secret = dir.path().join("secret");
     fs::write(&secret, "for the server alone").unwrap();
     let mut shell = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_selvedge");
     shell
-        .args(["-c", "exec 9<secret; exec \"$@\"", "sh", program])
+        .args(["-c", "trap '' QUIT USR1; exec 9<secret; exec \"$@\"", "sh", program])
         .args(["up", "--json", "--data", "data", "--listen", "127.0.0.1:0"])
         .current_dir(dir.path())
         .env("SELVEDGE_RUNTIME_DIR", dir.path());
     let up = Up::of(shell, dir);
-    let id = up.script("cat <&9; ls -l /proc/self/fd /proc/$PPID/fd");
+    let look = "grep SigIgn /proc/self/status; cat <&9; ls -l /proc/self/fd /proc/$PPID/fd";
+    let id = up.script(look);
     up.until_job(&id, "over", |it| it["state"] == "finished" || it["state"] == "failed");
     let log = up.logs(&id);
     assert!(!log.contains("for the server alone") && !log.contains("secret"), "{log}");
+    let ignored = log.lines().find_map(|it| it.strip_prefix("SigIgn:")).unwrap().trim();
+    // The C library keeps 32 and 33 to itself.
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 0x7fff_ffff, 0, "{log}");
 }
 
 #[test]

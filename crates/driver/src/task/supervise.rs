@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -113,11 +113,24 @@ pub fn become_task(dir: &Path, supervisor: u32, cage: Option<&Path>) -> (String,
     if let Err(error) = std::env::set_current_dir(&order.dir) {
         return (format!("cannot begin in {}: {error}", order.dir), 126);
     }
+    heed_signals();
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(&env).stdin(Stdio::null());
     let error = command.exec();
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (format!("cannot run {program}: {error}"), status)
+}
+
+/// Lets the program that this process becomes be reached by signals that whoever started the server
+/// had ignored, as a shell does for what it starts in the background.
+fn heed_signals() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0);
+    for number in (1..=31).filter(|it| mask >> (it - 1) & 1 == 1) {
+        // A handler does not outlive the change of program: the signal then acts as by default.
+        let _ = signal_hook::flag::register(number, Arc::default());
+    }
 }
 
 /// Sees to it that the kernel ends this process with its supervisor; false where that is gone.
