@@ -252,7 +252,7 @@ fn values_that_are_none_are_taken_as_nccl_takes_them_and_named() {
             assert_eq!(read(profile, name, ""), Settings::defaults(profile));
         }
         let it = read(profile, "NCCL_CROSS_NIC", "abc");
-        assert_eq!((it.cross_nic, it.unread), (0, vec!["NCCL_CROSS_NIC=abc, taken for 0".into()]));
+        assert_eq!((it.cross_nic, it.unread), (0, vec!["NCCL_CROSS_NIC=abc (taken for 0)".into()]));
         assert_eq!(read(profile, "NCCL_P2P_DISABLE", "yes").p2p_level, None);
         assert_eq!(read(profile, "NCCL_P2P_DISABLE", "0x1").p2p_level, Some(PathKind::Loc));
         let octal = if profile == V2_7_8 { 10 } else { 8 };

@@ -125,8 +125,8 @@ impl Settings {
     /// With `NAME=VALUE` pairs.
     ///
     /// # Errors
-    /// Names a variable that no version reads, or that is not reproduced.  One that only this version
-    /// does not read, or whose value it passes over, is listed in `unread`.
+    /// Names a variable that no version reads, or that is not reproduced.  One that only this
+    /// version does not read, or whose value it passes over, is listed in `unread`.
     pub fn read<'a>(
         profile: Profile,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -236,7 +236,7 @@ impl Settings {
             }
         };
         if value.parse() != Ok(taken) {
-            self.unread.push(format!("{name}={value}, taken for {taken}"));
+            self.unread.push(format!("{name}={value} (taken for {taken})"));
         }
         Some(taken)
     }
