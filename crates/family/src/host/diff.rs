@@ -15,9 +15,11 @@ enum Edit {
     Add,
 }
 
-/// The diff that turns `old` into `new`, empty where they are the same.
+/// The diff that turns `old` into `new`, byte for byte, empty where they are the same.
 pub fn unified(name: &str, old: &str, new: &str) -> String {
-    let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    // A line ends with its line feed; a carriage return before it is the line's own.
+    let (a, b): (Vec<&str>, Vec<&str>) =
+        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
     let edits = edits(&a, &b);
     let mut out = String::new();
     let changed: Vec<usize> = (0..edits.len()).filter(|it| edits[*it] != Edit::Keep).collect();
@@ -31,7 +33,7 @@ pub fn unified(name: &str, old: &str, new: &str) -> String {
         let from = changed[at].saturating_sub(CONTEXT);
         let to = (changed[last] + CONTEXT + 1).min(edits.len());
         if out.is_empty() {
-            let _ = writeln!(out, "--- a/{name}\n+++ b/{name}");
+            let _ = writeln!(out, "--- {}\n+++ {}", headed('a', name), headed('b', name));
         }
         hunk(&a, &b, &edits, from, to, &mut out);
         at = last + 1;
@@ -47,21 +49,34 @@ fn hunk(a: &[&str], b: &[&str], edits: &[Edit], from: usize, to: usize, out: &mu
     let start = |at: usize, n: usize| if n == 0 { at } else { at + 1 };
     let _ = writeln!(out, "@@ -{},{n} +{},{m} @@", start(i, n), start(j, m));
     for edit in &edits[from..to] {
-        match edit {
-            Edit::Keep => {
-                let _ = writeln!(out, " {}", a[i]);
-                (i, j) = (i + 1, j + 1);
-            }
-            Edit::Remove => {
-                let _ = writeln!(out, "-{}", a[i]);
-                i += 1;
-            }
-            Edit::Add => {
-                let _ = writeln!(out, "+{}", b[j]);
-                j += 1;
-            }
+        let (sign, line) = match edit {
+            Edit::Keep => (' ', a[i]),
+            Edit::Remove => ('-', a[i]),
+            Edit::Add => ('+', b[j]),
+        };
+        i += usize::from(*edit != Edit::Add);
+        j += usize::from(*edit != Edit::Remove);
+        out.push(sign);
+        out.push_str(line);
+        if !line.ends_with('\n') {
+            out.push_str("\n\\ No newline at end of file\n");
         }
     }
+}
+
+/// A name as git writes it: what would end it early stands in quotes, and behind a blank a tab
+/// says where it ends.
+fn headed(side: char, name: &str) -> String {
+    let name = format!("{side}/{name}");
+    if name.contains(|it: char| it == '"' || it == '\\' || it.is_ascii_control()) {
+        let quoted = name.chars().map(|it| match it {
+            '"' | '\\' => format!("\\{it}"),
+            it if it.is_ascii_control() => format!("\\{:03o}", it as u32),
+            it => it.to_string(),
+        });
+        return format!("\"{}\"", quoted.collect::<String>());
+    }
+    if name.contains(' ') { format!("{name}\t") } else { name }
 }
 
 /// The longest common subsequence by the textbook's table, after equal ends are set aside.
@@ -144,5 +159,61 @@ mod tests {
             +a
         "#]]
         .assert_eq(&unified("x", "", "a\n"));
+    }
+
+    #[test]
+    fn lines_keep_how_they_end_and_names_what_they_hold() {
+        let check = |name: &str, old: &str, new: &str, expected: expect_test::Expect| {
+            expected.assert_debug_eq(
+                &unified(name, old, new).split_inclusive('\n').collect::<Vec<_>>(),
+            );
+        };
+        check(
+            "a b",
+            "x\r\ny\r\n",
+            "x\r\nz\n",
+            expect![[r#"
+            [
+                "--- a/a b\t\n",
+                "+++ b/a b\t\n",
+                "@@ -1,2 +1,2 @@\n",
+                " x\r\n",
+                "-y\r\n",
+                "+z\n",
+            ]
+        "#]],
+        );
+        check(
+            "x",
+            "a\nb",
+            "a\nb\n",
+            expect![[r#"
+            [
+                "--- a/x\n",
+                "+++ b/x\n",
+                "@@ -1,2 +1,2 @@\n",
+                " a\n",
+                "-b\n",
+                "\\ No newline at end of file\n",
+                "+b\n",
+            ]
+        "#]],
+        );
+        check(
+            "a\"\\\t",
+            "a\nb",
+            "c\nb",
+            expect![[r#"
+            [
+                "--- \"a/a\\\"\\\\\\011\"\n",
+                "+++ \"b/a\\\"\\\\\\011\"\n",
+                "@@ -1,2 +1,2 @@\n",
+                "-a\n",
+                "+c\n",
+                " b\n",
+                "\\ No newline at end of file\n",
+            ]
+        "#]],
+        );
     }
 }
