@@ -88,7 +88,7 @@ fn lines_of_gpudirect_rdma_are_read_in_every_version_s_form() {
         let log = rest.replace("2.21.5", version);
         let log = format!("{log}n:7:9 [0] NCCL INFO GPU Direct RDMA Enabled for {line}\n");
         let text = log::read(&log, None).expect(version).matrix.text();
-        assert!(text.contains("GPU0   X     NVL!  PHBs"), "{version}: {text}");
+        assert!(text.contains("GPU0   X      NVL!  PHBs?"), "{version}: {text}");
     }
 }
 
@@ -121,6 +121,17 @@ fn what_stands_around_a_log_s_lines_does_not_matter() {
     let logged = log::read(&flat, None).expect("a flat log");
     assert_eq!(logged.matrix.cells, plain.matrix.cells);
     assert!(logged.notes[0].contains("indentation"), "{:?}", logged.notes);
+}
+
+/// NCCL logs for every pair whether receiving is direct, and for the ports in use alone whether
+/// sending is.
+#[test]
+fn what_a_log_says_of_receiving_alone_leaves_sending_open() {
+    let log: String =
+        LOG.lines().filter(|it| !it.contains("read 1")).map(|it| format!("{it}\n")).collect();
+    let text = log::read(&log, None).expect("paths are spelled out").matrix.text();
+    assert!(text.contains("GPU0   X      NVL!  PHBr?"), "{text}");
+    assert!(text.contains("the log does not say whether for the other too"), "{text}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ struct Thread {
 struct Host {
     /// Ranks by the GPU's id.
     ranks: BTreeMap<String, i32>,
-    /// By GPU and port, sending and receiving.
+    /// By GPU and port, whether sending and receiving are told to be direct.
     gdr: BTreeMap<(Gpu, Port), [bool; 2]>,
     /// Pairs of ranks that do without P2P.
     no_p2p: BTreeSet<(i32, i32)>,
@@ -463,9 +463,16 @@ impl Host {
         let ports = [Port::Id(net.id.clone()), Port::Number(number), Port::Either(either)];
         let gpus = [Some(Gpu::Id(gpu.id.clone())), rank.map(Gpu::Rank)];
         let all = gpus.iter().flatten().flat_map(|gpu| ports.iter().map(move |it| (gpu, it)));
-        let mut known = all.filter_map(|(gpu, port)| self.gdr.get(&(gpu.clone(), port.clone())));
-        let untold = if self.tells_gdr { Mark::None } else { Mark::Untold };
-        known.next().map_or(untold, |[send, receive]| Mark::gdr(*send, *receive))
+        let known = all.filter_map(|(gpu, port)| self.gdr.get(&(gpu.clone(), port.clone())));
+        match known.copied().reduce(|a, b| [a[0] || b[0], a[1] || b[1]]) {
+            // NCCL writes of every pair whether it receives so, and only of the ports in use
+            // whether it sends so.
+            Some([true, true]) => Mark::Gdr,
+            Some([true, false]) => Mark::GdrSendAtLeast,
+            Some([false, true]) => Mark::GdrReceiveAtLeast,
+            _ if self.tells_gdr => Mark::None,
+            _ => Mark::Untold,
+        }
     }
 }
 

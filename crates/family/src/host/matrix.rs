@@ -49,6 +49,10 @@ pub enum Mark {
     GdrSend,
     /// GPUDirect RDMA for receiving alone.
     GdrReceive,
+    /// GPUDirect RDMA for sending; a log does not say whether for receiving.
+    GdrSendAtLeast,
+    /// GPUDirect RDMA for receiving; a log does not say whether for sending.
+    GdrReceiveAtLeast,
     /// A log does not say.
     Untold,
 }
@@ -62,6 +66,8 @@ impl Mark {
             Mark::Gdr => "*",
             Mark::GdrSend => "s",
             Mark::GdrReceive => "r",
+            Mark::GdrSendAtLeast => "s?",
+            Mark::GdrReceiveAtLeast => "r?",
             Mark::Untold => "?",
         }
     }
@@ -121,7 +127,7 @@ impl Matrix {
                 let kind = cell
                     .map_or_else(|| "?".to_owned(), |it| format!("{}{}", it.kind, it.mark.sign()));
                 row.push(if own { "X".to_owned() } else { kind });
-                let width = cell.map_or_else(|| "?".to_owned(), |it| rounded(it.gb_per_s));
+                let width = cell.map_or_else(|| "?".to_owned(), |it| short(it.gb_per_s));
                 wide.push(if own { "X".to_owned() } else { width });
             }
             if has_cpus {
@@ -141,9 +147,17 @@ impl Matrix {
         let mut out = String::from(
             "\n!  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving\n",
         );
-        let is_untold = |it: &&Option<Cell>| it.is_some_and(|it| it.mark == Mark::Untold);
-        if self.cells.iter().flatten().any(|it| is_untold(&it)) {
+        let has = |signs: &[&str]| {
+            let mut marks = self.cells.iter().flatten().flatten().map(|it| it.mark.sign());
+            marks.any(|it| signs.contains(&it))
+        };
+        if has(&["?"]) {
             out.push_str("?  the log does not say whether\n");
+        }
+        if has(&["s?", "r?"]) {
+            out.push_str(
+                "s?, r?  for sending, receiving; the log does not say whether for the other too\n",
+            );
         }
         if has_widths {
             out.push_str("width: of a GPU's widest way to another, of a port\n");
@@ -161,10 +175,6 @@ impl Matrix {
         }
         out
     }
-}
-
-fn rounded(gb_per_s: f32) -> String {
-    short((gb_per_s * 10.0).round() / 10.0)
 }
 
 fn table(rows: &[Vec<String>]) -> String {
