@@ -2,12 +2,12 @@
 //!
 //! [`nccl`] decides as NCCL does.  Around it: [`place`] names the parts, [`level`] what numbers
 //! mean in each version, [`change`] what can be asked and changed, [`decision`] what came of it
-//! and how two outcomes differ, [`explain`] why, [`message`] what a line of NCCL's
-//! log says, [`log`] what a whole one says of a server.  [`matrix`] and [`picture`] show a server,
-//! [`lint`] says what is wrong with its file, [`widest`] what it could carry, [`fleet`] which of
-//! many is odd.  Files are made too: [`vm`] for a guest from its server's and what [`lspci`] shows,
-//! and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`] makes a file a host of a plant,
-//! [`predict`] says how fast NCCL takes itself to be.
+//! and how two outcomes differ, [`views`] what each rank sees, [`explain`] why, [`message`] what
+//! a line of NCCL's log says, [`log`] what a whole one says of a server.  [`matrix`] and
+//! [`picture`] show a server, [`lint`] says what is wrong with its file, [`widest`] what it could
+//! carry, [`fleet`] which of many is odd.  Files are made too: [`vm`] for a guest from its
+//! server's and what [`lspci`] shows, and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`]
+//! makes a file a host of a plant, [`predict`] says how fast NCCL takes itself to be.
 
 mod attribute;
 
@@ -22,6 +22,8 @@ pub mod level;
 pub mod change;
 
 pub mod decision;
+
+pub mod views;
 
 pub mod explain;
 

@@ -280,20 +280,20 @@ fn hostile_and_broken_files_have_findings() {
     check(
         &two(&link(0), ""),
         expect![[r#"
-        4:39: error[self-link]: an NVLink from a GPU to itself
-            name the GPU or the switch at its other end, or delete it (--fix does it)
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-    "#]],
+            4:39: error[self-link]: an NVLink from a GPU to itself
+                name the GPU or the switch at its other end, or delete it (--fix does it)
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+        "#]],
     );
     check(
         &two(&link(7), ""),
         expect![[r#"
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-        4:39: warning[missing-target]: an NVLink to 0000:07:00.0, where no GPU is; NCCL passes it over
-            name the GPU's own bus id, in a VM the guest's
-    "#]],
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+            4:39: warning[missing-target]: an NVLink to 0000:07:00.0, where no GPU is; NCCL passes it over
+                name the GPU's own bus id, in a VM the guest's
+        "#]],
     );
     check(
         &two(&link(1), ""),
@@ -305,24 +305,24 @@ fn hostile_and_broken_files_have_findings() {
     check(
         &two("", "").replace("0000:01", "0000:00"),
         expect![[r#"
-        5:1: error[duplicate-busid]: busid="0000:00:00.0" of a <pci> stands at 3:1 already
-            a bus id names one device; the first is found
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-        warning[fallback]: NCCL 2.30.7 finds no ring at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
-            the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
-        warning[fallback]: NCCL 2.30.7 finds no tree at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
-            the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
-    "#]],
+            5:1: error[duplicate-busid]: busid="0000:00:00.0" of a <pci> stands at 3:1 already
+                a bus id names one device; the first is found
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+            warning[fallback]: NCCL 2.30.7 finds no ring at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
+                the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
+            warning[fallback]: NCCL 2.30.7 finds no tree at any speed of its tables and falls back to the ranks' order at 0.1 GB/s
+                the narrowest way between two GPUs, or to a port, is below the tables' last speed; `topo show` has the widths
+        "#]],
     );
     check(
         &two("", "").replace("rank=\"1\"", "rank=\"0\""),
         expect![[r#"
-        6:1: error[duplicate-rank]: rank="0" of a <gpu> stands at 4:1 already
-            each GPU of a job has a rank of its own
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU0 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-    "#]],
+            6:1: error[duplicate-rank]: rank="0" of a <gpu> stands at 4:1 already
+                each GPU of a job has a rank of its own
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU0 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+        "#]],
     );
     check(
         &server(&port(0)),
@@ -344,11 +344,11 @@ fn hostile_and_broken_files_have_findings() {
     check(
         &two("", "").replace("link_width=\"16\"", "link_width=\"0\""),
         expect![[r#"
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-        3:1: note[guessed-link]: 3 links have a width of 0 or an unknown speed, for which NCCL takes 16 lanes of generation 3, 12 GB/s, or of the speed that stands there
-            write the link_speed and link_width of the bare-metal server
-    "#]],
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+            3:1: note[guessed-link]: 3 links have a width of 0 or an unknown speed, for which NCCL takes 16 lanes of generation 3, 12 GB/s, or of the speed that stands there
+                write the link_speed and link_width of the bare-metal server
+        "#]],
     );
     check(
         &two("", "").replace("sm=\"80\"", "sm=\"8.0\""),
@@ -357,18 +357,18 @@ fn hostile_and_broken_files_have_findings() {
                 write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
             6:1: error[number]: sm="8.0" of <gpu> is no whole number of 1 or more; NCCL reads as far as digits go, and 0 where there are none
                 write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
-            warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
                 ask `topo explain gdr` which rule decides
         "#]],
     );
     check(
         &two("", "").replace("speed=\"100000\"", "speed=\"0\""),
         expect![[r#"
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-        8:6: warning[port-speed]: a port without a speed, which NCCL takes for 10 Gbit/s
-            write its speed in Mbit/s
-    "#]],
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+            8:6: warning[port-speed]: a port without a speed, which NCCL takes for 10 Gbit/s
+                write its speed in Mbit/s
+        "#]],
     );
     check(
         &two("", "").replace("version=\"1\"", "version=\"2\""),
@@ -398,21 +398,111 @@ fn hostile_and_broken_files_have_findings() {
     check(
         &list,
         expect![[r#"
-        2:1: error[affinity]: affinity "0-63" is no mask; NCCL would read other processors from it
-            write words of eight hexadecimal digits, such as 00000000,0000ffff (--fix does it)
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-    "#]],
+            2:1: error[affinity]: affinity "0-63" is no mask; NCCL would read other processors from it
+                write words of eight hexadecimal digits, such as 00000000,0000ffff (--fix does it)
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+        "#]],
     );
     let many: String = (0..61).map(port).collect();
     check(
         &server(&(gpu(0, "") + &many)),
         expect![[r#"
-        warning[no-gdr]: no port reaches the memory of GPU0 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-        70:6: warning[many-ports]: 61 ports; versions up to 2.18 have room for 32 links of a card and crash
-            leave out those that are not used, or use a newer version
-    "#]],
+            37:1: error[busid]: busid "0000:910:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            39:1: error[busid]: busid "0000:911:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            41:1: error[busid]: busid "0000:912:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            43:1: error[busid]: busid "0000:913:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            45:1: error[busid]: busid "0000:914:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            47:1: error[busid]: busid "0000:915:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            49:1: error[busid]: busid "0000:916:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            51:1: error[busid]: busid "0000:917:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            53:1: error[busid]: busid "0000:918:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            55:1: error[busid]: busid "0000:919:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            57:1: error[busid]: busid "0000:91a:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            59:1: error[busid]: busid "0000:91b:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            61:1: error[busid]: busid "0000:91c:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            63:1: error[busid]: busid "0000:91d:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            65:1: error[busid]: busid "0000:91e:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            67:1: error[busid]: busid "0000:91f:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            69:1: error[busid]: busid "0000:920:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            71:1: error[busid]: busid "0000:921:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            73:1: error[busid]: busid "0000:922:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            75:1: error[busid]: busid "0000:923:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            77:1: error[busid]: busid "0000:924:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            79:1: error[busid]: busid "0000:925:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            81:1: error[busid]: busid "0000:926:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            83:1: error[busid]: busid "0000:927:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            85:1: error[busid]: busid "0000:928:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            87:1: error[busid]: busid "0000:929:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            89:1: error[busid]: busid "0000:92a:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            91:1: error[busid]: busid "0000:92b:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            93:1: error[busid]: busid "0000:92c:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            95:1: error[busid]: busid "0000:92d:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            97:1: error[busid]: busid "0000:92e:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            99:1: error[busid]: busid "0000:92f:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            101:1: error[busid]: busid "0000:930:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            103:1: error[busid]: busid "0000:931:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            105:1: error[busid]: busid "0000:932:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            107:1: error[busid]: busid "0000:933:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            109:1: error[busid]: busid "0000:934:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            111:1: error[busid]: busid "0000:935:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            113:1: error[busid]: busid "0000:936:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            115:1: error[busid]: busid "0000:937:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            117:1: error[busid]: busid "0000:938:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            119:1: error[busid]: busid "0000:939:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            121:1: error[busid]: busid "0000:93a:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            123:1: error[busid]: busid "0000:93b:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            125:1: error[busid]: busid "0000:93c:00.0" is no bus id: domains end at ffffffff, buses at ff, devices at 1f, functions at 7
+                write it as lspci -D does, such as 0000:1a:00.0
+            warning[no-gdr]: no port reaches the memory of GPU0 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+            70:6: warning[many-ports]: 61 ports; versions up to 2.18 have room for 32 links of a card and crash
+                leave out those that are not used, or use a newer version
+        "#]],
     );
 }
 
@@ -422,21 +512,21 @@ fn numbers_that_stand_twice_and_links_of_no_width_have_findings() {
     check(
         &two("").replace("dev=\"1\"", "dev=\"0\""),
         expect![[r#"
-        6:1: error[duplicate-dev]: dev="0" of a <gpu> stands at 4:1 already
-            NVML numbers each GPU of a server once
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-    "#]],
+            6:1: error[duplicate-dev]: dev="0" of a <gpu> stands at 4:1 already
+                NVML numbers each GPU of a server once
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+        "#]],
     );
     let numa = two("").replace("</cpu>", &format!("</cpu>\n<cpu numaid=\"0\" {CPU}></cpu>"));
     check(
         &numa,
         expect![[r#"
-        10:1: error[duplicate-numa]: numaid="0" of a <cpu> stands at 2:1 already
-            each NUMA node stands once
-        warning[no-gdr]: no port reaches the memory of GPU0, GPU1 (GPUDirect RDMA)
-            ask `topo explain gdr` which rule decides
-    "#]],
+            10:1: error[duplicate-numa]: numaid="0" of a <cpu> stands at 2:1 already
+                each NUMA node stands once
+            warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
+                ask `topo explain gdr` which rule decides
+        "#]],
     );
     check(
         &server(&(gpu(0, "") + &port(0) + &port(1).replace("dev=\"1\"", "dev=\"0\""))),

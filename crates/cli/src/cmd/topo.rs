@@ -30,6 +30,7 @@ use selvedge_family::host::nccl::search::RefusedSearch;
 use selvedge_family::host::nccl::settings::{GRAPH_FILE, TOPO_FILE};
 use selvedge_family::host::nccl::view::{RefusedView, View};
 use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness, XmlError};
+use selvedge_family::host::views::left_out_note;
 use serde::Serialize;
 
 use crate::Globals;
@@ -316,6 +317,13 @@ fn tell_unread(question: &Question) -> Outcome<Vec<String>> {
     let unread = question.unread().within(|| "this variable has no meaning")?;
     note_unread(question.profile, &unread);
     Ok(unread)
+}
+
+/// What NCCL leaves out of the view that is shown, told on the way.
+fn tell_left_out(view: &View) {
+    if let Some(note) = left_out_note(view) {
+        anstream::eprintln!("note: {note}; --rank shows it");
+    }
 }
 
 fn note_unread(profile: Profile, unread: &[String]) {

@@ -51,7 +51,9 @@ pub(crate) fn wanted(element: &str, attr: &str) -> Option<Wanted> {
         ("net", "rail", -1),
     ];
     /// Those of which a job or a server has so many at most, with room to spare.
-    const MOST: [(&str, &str, i64); 4] = [
+    const MOST: [(&str, &str, i64); 5] = [
+        // Linux has room for 1,024 nodes.
+        ("cpu", "numaid", 1023),
         ("gpu", "rank", 1 << 24),
         ("gpu", "dev", 1023),
         ("net", "dev", 1023),
@@ -154,6 +156,7 @@ mod tests {
         assert_eq!(misfit("net", "dev", "99999"), Some(Misfit::TooLarge));
         assert_eq!(misfit("nvlink", "count", "2147483647"), Some(Misfit::TooLarge));
         assert_eq!(misfit("cpu", "numaid", "-1"), None);
+        assert_eq!(misfit("cpu", "numaid", "999999999999"), Some(Misfit::TooLarge));
         assert_eq!(misfit("net", "speed", "-1"), None);
         assert_eq!(misfit("net", "latency", "1.5"), None);
         assert_eq!(misfit("net", "latency", "-1.5"), Some(Misfit::TooSmall));

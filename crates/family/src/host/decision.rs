@@ -166,6 +166,11 @@ impl Decisions {
         self.lines.iter().map(|(subject, line)| (*subject, line.as_str()))
     }
 
+    /// One decision in words.
+    pub fn line(&self, subject: Subject) -> Option<&str> {
+        self.lines.get(&subject).map(String::as_str)
+    }
+
     /// What is decided otherwise in `after`.
     pub fn differences(&self, after: &Decisions) -> Vec<Difference> {
         let mut subjects: Vec<Subject> =

@@ -5,20 +5,23 @@ mod mend;
 
 mod rules;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::host::change::{NoAnswer, Question};
+use crate::host::decision::{PortKey, port_keys};
 use crate::host::lint::mend::{Edit, mended};
 use crate::host::nccl::TopoError;
-use crate::host::nccl::graph::NodeKind;
+use crate::host::nccl::graph::{NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::graphs;
 use crate::host::nccl::view::{RefusedView, View};
 use crate::host::nccl::xml::{Document, Element, Place, Strictness, XmlError, read, write};
-use crate::host::place::{label, short};
+use crate::host::place::{joined, label, ranks, short};
+use crate::host::views::{left_out, views};
 use crate::host::widest::Widest;
 
 /// Every rule, in the order in which they came: a rule's number stays, new ones come at the end.
@@ -183,13 +186,14 @@ pub fn malformed(error: &XmlError) -> Finding {
 fn server(root: &Element, profile: Profile, findings: &mut Findings) {
     let mut question = Question::new(root.clone(), profile);
     // A file for a VM names no GPUs: NCCL fills them in when it runs.
-    match rules::ranks(root).into_iter().min() {
+    match ranks(root).into_iter().min() {
         Some(rank) => question.rank = rank,
         None => return,
     }
-    let (view, whole) = match (question.view(), question.whole()) {
-        (Ok(view), Ok(whole)) => (view, whole),
-        (Err(error), _) | (_, Err(error)) => {
+    // What the view of one rank leaves out, another's shows.
+    let views = match views(&question) {
+        Ok(views) => views,
+        Err(error) => {
             let topo = match &error {
                 NoAnswer::Refused(RefusedView::Topo(error)) => Some(error),
                 _ => None,
@@ -218,18 +222,15 @@ fn server(root: &Element, profile: Profile, findings: &mut Findings) {
             return;
         }
     };
-    trimmed(&view, &whole, findings);
-    no_gdr(&view, findings);
-    idle_ports(&view, findings);
-    narrower(&view, findings);
-    fallback(&view, profile, findings);
+    trimmed(&views[0], findings);
+    no_gdr(&views, findings);
+    idle_ports(&views, findings);
+    narrower(&views, findings);
+    fallback(&views[0], profile, findings);
 }
 
-fn trimmed(view: &View, whole: &View, findings: &mut Findings) {
-    let left: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
-    let ranks = whole.gpus().iter().map(|it| whole.graph.gpu(*it).rank);
-    let gone: Vec<String> =
-        ranks.filter(|it| !left.contains(it)).map(|it| format!("GPU{it}")).collect();
+fn trimmed(view: &View, findings: &mut Findings) {
+    let gone: Vec<String> = left_out(view).iter().map(|it| format!("GPU{it}")).collect();
     if !gone.is_empty() {
         let what = format!(
             "rank {} does not see {} on its own server: neither P2P nor shared memory is used \
@@ -243,34 +244,37 @@ fn trimmed(view: &View, whole: &View, findings: &mut Findings) {
     }
 }
 
-fn no_gdr(view: &View, findings: &mut Findings) {
-    if view.nets().is_empty() {
-        return;
+fn no_gdr(views: &[View], findings: &mut Findings) {
+    let mut without: Vec<(i32, String)> = Vec::new();
+    for view in views.iter().filter(|it| !it.nets().is_empty()) {
+        let is_without =
+            |gpu: &&NodeIdx| view.nets().iter().all(|net| !view.check_gdr(**gpu, *net, false));
+        let gpus = view.gpus().iter().filter(is_without);
+        without.extend(gpus.map(|it| (view.graph.gpu(*it).rank, label(&view.graph, *it))));
     }
-    let without: Vec<String> = view
-        .gpus()
-        .iter()
-        .filter(|gpu| view.nets().iter().all(|net| !view.check_gdr(**gpu, *net, false)))
-        .map(|it| label(&view.graph, *it))
-        .collect();
+    without.sort();
+    let without: Vec<String> = without.into_iter().map(|it| it.1).collect();
     if !without.is_empty() {
-        let what = format!("no port reaches the memory of {} (GPUDirect RDMA)", without.join(", "));
+        let what = format!("no port reaches the memory of {} (GPUDirect RDMA)", joined(&without));
         let advice = "ask `topo explain gdr` which rule decides";
         findings.add((Severity::Warning, "no-gdr"), None, what, advice);
     }
 }
 
-/// Ports that no GPU has on any channel.
-fn idle_ports(view: &View, findings: &mut Findings) {
-    let idle: Vec<String> = view
-        .nets()
-        .iter()
-        .zip(&view.local_gpus)
-        .filter(|(_, gpu)| gpu.is_none())
-        .map(|(net, _)| label(&view.graph, *net))
-        .collect();
-    if !idle.is_empty() && idle.len() < view.nets().len() {
-        let what = format!("{} is nobody's nearest port", idle.join(", "));
+/// Ports that no GPU has on any channel, in no rank's view.
+fn idle_ports(views: &[View], findings: &mut Findings) {
+    let mut is_idle: BTreeMap<PortKey, bool> = BTreeMap::new();
+    for view in views {
+        for ((_, key), gpu) in port_keys(view).into_iter().zip(&view.local_gpus) {
+            *is_idle.entry(key).or_insert(true) &= gpu.is_none();
+        }
+    }
+    let idle: Vec<String> = is_idle.iter().filter(|it| *it.1).map(|it| it.0.to_string()).collect();
+    if !idle.is_empty() && idle.len() < is_idle.len() {
+        let what = match idle.as_slice() {
+            [one] => format!("{one} is nobody's nearest port"),
+            _ => format!("{} are nobody's nearest port", joined(&idle)),
+        };
         let advice = "a port that is to be used wants a GPU on its own switch, or as wide and near a \
                       way as the others have";
         findings.add((Severity::Note, "idle-port"), None, what, advice);
@@ -278,22 +282,20 @@ fn idle_ports(view: &View, findings: &mut Findings) {
 }
 
 /// Ways that are wider than those that NCCL takes.
-fn narrower(view: &View, findings: &mut Findings) {
+fn narrower(views: &[View], findings: &mut Findings) {
     const NAMED: usize = 4;
-    let widest = Widest::of(view);
     let mut pairs = Vec::new();
-    for (idx, &a) in view.gpus().iter().enumerate() {
-        for &b in &view.gpus()[idx + 1..] {
-            let (taken, best) = (view.path(a, b), widest.between(a, b));
-            if taken.kind < PathKind::Net && best.0 > taken.width.0 * 1.001 {
-                pairs.push(format!(
-                    "{}-{} ({} {} GB/s, {} possible)",
-                    label(&view.graph, a),
-                    label(&view.graph, b),
-                    taken.kind.name(),
-                    short(taken.width.0),
-                    short(best.0)
-                ));
+    for view in views {
+        let widest = Widest::of(view);
+        for (idx, &a) in view.gpus().iter().enumerate() {
+            for &b in &view.gpus()[idx + 1..] {
+                let (taken, best) = (view.path(a, b), widest.between(a, b));
+                if taken.kind < PathKind::Net && best.0 > taken.width.0 * 1.001 {
+                    let [near, far] = [a, b].map(|it| label(&view.graph, it));
+                    let (kind, best) = (taken.kind.name(), short(best.0));
+                    let width = short(taken.width.0);
+                    pairs.push(format!("{near}-{far} ({kind} {width} GB/s, {best} possible)"));
+                }
             }
         }
     }

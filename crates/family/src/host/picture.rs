@@ -14,7 +14,8 @@ use crate::host::nccl::graph::{Arch, Facts, Graph, LinkKind, NodeIdx, NodeKind, 
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::view::View;
 use crate::host::picture::layout::{Area, Drawn, Hop, Layout};
-use crate::host::place::{bus_text, label, short};
+use crate::host::place::{bus_text, label, ranges, short};
+use crate::host::views::left_out;
 
 /// What a picture shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +37,8 @@ text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'DejaVu Sans',sans-serif
 font-weight:600}.d{font-size:10.5px;fill:#5d6877}.w{font-size:9.5px;fill:#5d6877;\
 paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round}.m{text-anchor:middle}\
 rect{stroke-width:1.25}.l{fill:none;stroke-linecap:round}.hot{stroke-width:2.75}\
-.way{fill:none;stroke-width:4.5;stroke-linecap:round;stroke-linejoin:round}.halo{fill:none;\
-stroke-width:12;stroke-linecap:round;opacity:.2}@media(prefers-color-scheme:dark){.bg{fill:#0f141a}\
+.way{fill:none;stroke-linecap:round;stroke-linejoin:round}.halo{fill:none;\
+stroke-linecap:round;opacity:.2}@media(prefers-color-scheme:dark){.bg{fill:#0f141a}\
 text{fill:#e8edf3}.s,.d,.w{fill:#97a3b2}.w{stroke:#0f141a}.CPU{fill:#18263b;stroke:#4f78b3}\
 .PCI{fill:#2b2416;stroke:#8d7440}.GPU{fill:#17301a;stroke:#4f9a45}.NIC{fill:#23213f;\
 stroke:#716bc4}.NVS{fill:#10302a;stroke:#2f9a80}.lPCI{stroke:#d6a650}.lNVL{stroke:#62c465}\
@@ -109,6 +110,11 @@ fn styled() -> String {
 fn scene<'s>(view: &'s View, picture: &'s Picture) -> Scene<'s> {
     let graph = &view.graph;
     let mut subtitle = format!("NCCL {}, {}", view.ask.profile, counts(graph));
+    let gone = left_out(view);
+    if !gone.is_empty() {
+        let (rank, gone) = (view.ask.rank, ranges("GPU", &gone));
+        subtitle.push_str(&format!("; rank {rank}'s view, which leaves out {gone}"));
+    }
     let mut hot = Vec::new();
     if let Some((from, to)) = picture.way {
         let path = view.path(from, to);
@@ -202,6 +208,7 @@ fn drawn(scene: &Scene<'_>, style: &str) -> String {
 
 fn draw_links(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
     let (graph, hot) = (scene.graph, &scene.hot);
+    draw_way(layout, hot, out);
     for link in &layout.links {
         let (kind, stroke) = (link.kind.name(), link.stroke());
         let width = short(link.gb_per_s);
@@ -222,18 +229,23 @@ fn draw_links(scene: &Scene<'_>, layout: &Layout, out: &mut String) {
             escaped(&title)
         );
     }
+}
+
+/// The way that is drawn out, as an edge around its links, whose own colours stay to be seen.
+fn draw_way(layout: &Layout, hot: &[Hop], out: &mut String) {
     let on_way = |it: &&Drawn| {
         let ends = [(it.a, it.b, it.kind), (it.b, it.a, it.kind)];
         it.stands_for.is_none() && hot.iter().any(|it| ends.contains(it))
     };
-    let ways: Vec<&str> = layout.links.iter().filter(on_way).map(|it| it.shape.as_str()).collect();
-    for (class, paint) in
-        [("halo", "stroke-width=\"12\" opacity=\"0.2\""), ("way", "stroke-width=\"4.5\"")]
-    {
-        for shape in &ways {
+    let ways: Vec<&Drawn> = layout.links.iter().filter(on_way).collect();
+    for (class, opacity) in [("halo", "0.2"), ("way", "1")] {
+        for link in &ways {
+            let width = if class == "way" { link.stroke() + 4.5 } else { link.stroke() + 12.0 };
             let _ = writeln!(
                 out,
-                "<path class=\"{class}\" d=\"{shape}\" fill=\"none\" stroke=\"{HOT}\" {paint}/>"
+                "<path class=\"{class}\" d=\"{}\" fill=\"none\" stroke=\"{HOT}\" \
+                 stroke-width=\"{width:.1}\" opacity=\"{opacity}\"/>",
+                link.shape
             );
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::host::nccl::graph::{Facts, Graph, NodeIdx, NodeKind};
+use crate::host::nccl::view::View;
 use crate::host::nccl::xml::Element;
 
 /// A part of a server by the name that people use.
@@ -40,6 +41,25 @@ pub enum PlaceError {
         name: PlaceName,
         /// Those of its kind that are there.
         present: String,
+    },
+    /// It is there, and NCCL took it from that rank's view.
+    #[error(
+        "NCCL leaves {name} out of rank {rank}'s view: it uses neither P2P nor shared memory there, \
+         and goes over the network; ask as rank {gpu}"
+    )]
+    LeftOut {
+        /// The name.
+        name: PlaceName,
+        /// Who looks.
+        rank: i32,
+        /// The rank of the GPU.
+        gpu: i32,
+    },
+    /// It is there, and the version does without.
+    #[error("this version leaves NET{dev} out where no network is needed; ask for two servers")]
+    NoNetwork {
+        /// The port.
+        dev: i32,
     },
     /// It is of the wrong kind.
     #[error("{name} is no {wanted}; {wanted}s are {present}")]
@@ -168,6 +188,12 @@ pub fn walk(root: &Element) -> Vec<(TreePath, &Element)> {
     out
 }
 
+/// Ranks of all GPUs in the file.
+pub fn ranks(root: &Element) -> Vec<i32> {
+    let gpus = walk(root).into_iter().filter(|it| it.1.name == "gpu");
+    gpus.filter_map(|it| it.1.attr("rank")?.trim().parse().ok()).collect()
+}
+
 /// The `<gpu>`, `<net>`, `<cpu>` or `<pci>` of that name.
 ///
 /// # Errors
@@ -288,6 +314,54 @@ pub fn find_part(graph: &Graph, name: &PlaceName) -> Result<NodeIdx, PlaceError>
         name: name.clone(),
         present: listed(all().map(|it| label(graph, it))),
     })
+}
+
+/// The part of that name in a view of the server that `root` describes.
+///
+/// # Errors
+/// If there is none, or the view leaves it out.
+pub fn find_in_view(view: &View, root: &Element, name: &PlaceName) -> Result<NodeIdx, PlaceError> {
+    let missing = match find_part(&view.graph, name) {
+        Ok(part) => return Ok(part),
+        Err(error) => error,
+    };
+    let is_called = |it: &&NodeIdx| match name {
+        PlaceName::Gpu(rank) => view.graph.gpu(**it).rank == *rank,
+        PlaceName::Bus(bus) => bus_text(view.graph.node(**it).id) == *bus,
+        _ => false,
+    };
+    if let Some(gpu) = view.left_out.iter().find(is_called) {
+        let (rank, gpu) = (view.ask.rank, view.graph.gpu(*gpu).rank);
+        return Err(PlaceError::LeftOut { name: name.clone(), rank, gpu });
+    }
+    if !matches!(name, PlaceName::Net(_) | PlaceName::Device(_) | PlaceName::Bus(_)) {
+        return Err(missing);
+    }
+    let dev = find_net(root, name).map_err(|error| match name {
+        PlaceName::Net(_) => missing,
+        _ => error,
+    })?;
+    let net = view.nets().iter().copied().find(|it| view.graph.net(*it).dev == dev);
+    net.ok_or(PlaceError::NoNetwork { dev })
+}
+
+/// Numbered parts in words: `GPU1, GPU3 to GPU5`.
+pub(crate) fn ranges(word: &str, numbers: &[i32]) -> String {
+    let follows = |a: &i32, b: &i32| a.checked_add(1) == Some(*b);
+    let names = numbers.chunk_by(follows).flat_map(|run| match run {
+        [first, .., last] if 2 < run.len() => vec![format!("{word}{first} to {word}{last}")],
+        _ => run.iter().map(|it| format!("{word}{it}")).collect(),
+    });
+    listed(names)
+}
+
+/// Names in a sentence: `a`, `a and b`, `a, b and c`.
+pub(crate) fn joined(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
 }
 
 /// A number of things: `1 ring`, `2 rings`.

@@ -3,6 +3,18 @@
 
 const at = (id) => document.getElementById(id);
 
+// A picture wider than its box is scrolled to where the drawn way is, or begins.
+function reveal() {
+  const box = document.querySelector("#answer .picture");
+  const ways = [...document.querySelectorAll("#answer .way")].map((it) => it.getBoundingClientRect());
+  if (!box || ways.length === 0) return;
+  const room = box.getBoundingClientRect();
+  const left = Math.min(...ways.map((it) => it.left)) - room.left;
+  const right = Math.max(...ways.map((it) => it.right)) - room.left;
+  if (right <= room.width) return;
+  box.scrollLeft += Math.max(0, Math.min(left - 60, (left + right - room.width) / 2));
+}
+
 async function look(name) {
   const text = at("text").value;
   if (!text.trim()) return;
@@ -16,14 +28,17 @@ async function look(name) {
         name,
         nccl: at("nccl").value,
         nodes: Number(at("nodes").value),
+        rank: at("rank").value === "" ? null : Number(at("rank").value),
         from: at("from").value,
         to: at("to").value,
       }),
     });
     const isPage = (answer.headers.get("content-type") ?? "").startsWith("text/html");
     // The text comes escaped from our own server.
-    if (isPage) at("answer").innerHTML = await answer.text();
-    else at("answer").textContent = (await answer.json()).error;
+    if (isPage) {
+      at("answer").innerHTML = await answer.text();
+      reveal();
+    } else at("answer").textContent = (await answer.json()).error;
     at("state").textContent = answer.ok ? name : "";
   } catch {
     at("state").textContent = "no connection";

@@ -20,11 +20,12 @@ use selvedge_family::host::lint::{Finding, lint};
 use selvedge_family::host::log;
 use selvedge_family::host::machine::topology;
 use selvedge_family::host::matrix::Matrix;
-use selvedge_family::host::nccl::graph::{Graph, NodeIdx};
+use selvedge_family::host::nccl::graph::NodeIdx;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::{Element, Strictness, read, write};
 use selvedge_family::host::picture::{Picture, STYLE, svg_of_log_without_style, svg_without_style};
-use selvedge_family::host::place::{PlaceName, find_part, walk};
+use selvedge_family::host::place::{PlaceError, PlaceName, find_in_view, find_part, ranks, walk};
+use selvedge_family::host::views::left_out_note;
 
 use crate::api::body::Json;
 use crate::api::error::ApiError;
@@ -55,6 +56,9 @@ struct Look {
     /// Equal servers in the job.
     #[serde(default)]
     nodes: Option<u32>,
+    /// The rank that looks; the lowest without it, of a log the first that says enough.
+    #[serde(default)]
+    rank: Option<i32>,
     /// The ends of a way that is drawn out, such as `GPU0`; none where they are empty.
     #[serde(default)]
     from: String,
@@ -65,14 +69,14 @@ struct Look {
 
 impl Look {
     /// The ends of the way that is asked for, if one is.
-    fn way(&self, graph: &Graph) -> Result<Option<(NodeIdx, NodeIdx)>, ApiError> {
+    fn way(
+        &self,
+        find: impl Fn(&PlaceName) -> Result<NodeIdx, PlaceError>,
+    ) -> Result<Option<(NodeIdx, NodeIdx)>, PlaceError> {
         if self.from.trim().is_empty() && self.to.trim().is_empty() {
             return Ok(None);
         }
-        let part = |name: &str| {
-            let name: PlaceName = name.trim().parse().map_err(|error| refused(&error))?;
-            find_part(graph, &name).map_err(|error| refused(&error))
-        };
+        let part = |name: &str| find(&name.trim().parse()?);
         Ok(Some((part(&self.from)?, part(&self.to)?)))
     }
 
@@ -107,6 +111,8 @@ async fn page() -> Response {
                         } } " "
                         label { "servers "
                             input #nodes type="number" min="1" max="1024" value="2"; } " "
+                        label { "rank "
+                            input #rank type="number" min="0" placeholder="lowest"; } " "
                         label { "way from "
                             input #from size="6" placeholder="GPU0" spellcheck="false"; } " "
                         label { "to "
@@ -132,7 +138,10 @@ async fn style() -> Response {
          #ask label{{white-space:nowrap}}\n#answer{{display:grid;gap:12px;\
          grid-template-columns:minmax(0,1fr)}}\n#answer>section{{background:var(--card);\
          border:1px solid var(--line);border-radius:8px;padding:12px 14px;min-width:0}}\n\
-         #answer td:last-child{{white-space:normal;min-width:18rem}}\n"
+         #answer td:last-child{{white-space:normal;min-width:18rem;overflow-wrap:anywhere}}\n\
+         @media(max-width:600px){{#answer thead{{display:none}}#answer td{{display:block;border:0;\
+         padding:1px 0}}#answer td:empty{{display:none}}#answer td:last-child{{min-width:0;\
+         padding-bottom:10px}}}}\n"
     );
     asset("text/css; charset=utf-8", text).await
 }
@@ -207,22 +216,33 @@ fn refused(error: &dyn std::error::Error) -> ApiError {
 }
 
 fn logged(ask: &Look, name: &str) -> Result<Markup, ApiError> {
-    let logged = log::read(&ask.text, None).map_err(|error| refused(&error))?;
+    let logged = log::read(&ask.text, ask.rank).map_err(|error| refused(&error))?;
     let n_ends = logged.matrix.ends.len();
     if limits::TOPO_DEVICES_MAX < n_ends {
         let (max, text) = (limits::TOPO_DEVICES_MAX, format!("{n_ends} devices"));
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, text)
             .hint(format!("a page takes {max} at most; `selvedge topo show` takes more")));
     }
-    let ends = logged.graph.as_ref().map(|it| ask.way(it)).transpose()?.flatten();
-    let way = ends.map(|(from, to)| logged.way(from, to)).transpose();
-    let way = way.map_err(|error| refused(&error))?;
-    let drawn = svg_of_log_without_style(&logged, name, way.as_ref());
+    // A way that cannot be drawn takes nothing else away.
+    let ends = match &logged.graph {
+        Some(graph) => ask.way(|it| find_part(graph, it)).map_err(|it| it.to_string()),
+        None => Ok(None),
+    };
+    let way = ends.and_then(|ends| {
+        let way = ends.map(|(from, to)| logged.way(from, to)).transpose();
+        way.map_err(|error| error.to_string())
+    });
+    let drawn = svg_of_log_without_style(&logged, name, way.as_ref().ok().and_then(Option::as_ref));
     Ok(html! {
         @for note in &logged.notes { p.none { (note) } }
+        @if let Err(error) = &way { (no_way(error)) }
         @if let Some(drawn) = &drawn { (picture(drawn)) }
         (shown(&logged.matrix))
     })
+}
+
+fn no_way(error: &str) -> Markup {
+    html! { p.alarm role="alert" { "no way is drawn: " (error) } }
 }
 
 fn picture(drawn: &str) -> Markup {
@@ -252,6 +272,7 @@ fn server(
     let report = lint(text, profile).map_err(|error| refused(&error))?;
     let mut question = Question::new(root, profile);
     question.nodes = nodes;
+    question.rank = ask.rank.or(ranks(&question.root).into_iter().min()).unwrap_or(0);
     let view = match question.view() {
         Ok(view) => view,
         Err(NoAnswer::Setting(error)) => return Err(refused(&error)),
@@ -263,9 +284,15 @@ fn server(
         }
     };
     let matrix = Matrix::of(&view).map_err(|error| refused(&error))?;
-    let picture_of = Picture { title: ask.title().to_owned(), way: ask.way(&view.graph)? };
+    let way = ask.way(|it| find_in_view(&view, &question.root, it));
+    let title = ask.title().to_owned();
+    let picture_of = Picture { title, way: way.as_ref().ok().copied().flatten() };
     let drawn = svg_without_style(&view, &picture_of);
     Ok(html! {
+        @if let Some(note) = left_out_note(&view) {
+            p { (note) "; the field rank shows it" }
+        }
+        @if let Err(error) = &way { (no_way(&error.to_string())) }
         (findings(&report.findings))
         (picture(&drawn))
         (shown(&matrix))

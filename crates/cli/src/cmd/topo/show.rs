@@ -5,15 +5,12 @@ use std::path::PathBuf;
 
 use selvedge_family::host::log::{self, LoggedWay};
 use selvedge_family::host::matrix::Matrix;
-use selvedge_family::host::nccl::dump::{dump, refusal};
-use selvedge_family::host::nccl::graph::NodeIdx;
-use selvedge_family::host::nccl::view::View;
-use selvedge_family::host::nccl::xml::Element;
+use selvedge_family::host::nccl::dump::{dump_and_left_out, refusal};
 use selvedge_family::host::picture::{Picture, svg, svg_of_log};
-use selvedge_family::host::place::{PlaceName, find_net, find_part};
+use selvedge_family::host::place::{PlaceName, find_in_view, find_part};
 
 use crate::Globals;
-use crate::cmd::topo::{Look, name, read, root_of, tell_unread, unanswered};
+use crate::cmd::topo::{Look, name, read, root_of, tell_left_out, tell_unread, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -58,10 +55,13 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
     let question = args.look.conditions.question(root, profile, args.look.nodes)?;
     let view = question.view().map_err(|error| unanswered(error, &shown, profile))?;
     tell_unread(&question)?;
+    tell_left_out(&view);
     if let Some(picture) = &args.svg {
         let way = match &args.path {
             Some([a, b]) => {
-                Some((find(&view, &question.root, a)?, find(&view, &question.root, b)?))
+                let find = |it| find_in_view(&view, &question.root, it);
+                let no_end = || "the path has no such end";
+                Some((find(a).within(no_end)?, find(b).within(no_end)?))
             }
             None => None,
         };
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
         fs::write(picture, text).within(|| format!("cannot write {}", picture.display()))?;
     }
     if globals.json {
-        match dump(&view, &shown) {
+        match dump_and_left_out(&view, &shown) {
             Ok(text) => render::print(&text)?,
             Err(refused) => {
                 render::print(&refusal(profile, &shown, &refused))?;
@@ -81,18 +81,6 @@ pub(crate) fn run(args: &Show, globals: &Globals) -> Outcome {
         render::print(&matrix.text())?;
     }
     Ok(Answer::Yes)
-}
-
-fn find(view: &View, root: &Element, place: &PlaceName) -> Outcome<NodeIdx> {
-    let part = find_part(&view.graph, place);
-    if part.is_ok() || matches!(place, PlaceName::Gpu(_) | PlaceName::Cpu(_)) {
-        return part.within(|| "the path has no such end");
-    }
-    let dev = find_net(root, place).within(|| "the path has no such end")?;
-    let net = view.nets().iter().copied().find(|it| view.graph.net(*it).dev == dev);
-    net.ok_or_else(|| {
-        Failure::new(format!("this version leaves NET{dev} out here")).hint("ask for --nodes 2")
-    })
 }
 
 fn show_log(text: &str, shown: &str, args: &Show, globals: &Globals) -> Outcome {

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use selvedge_family::host::change::{Change, Question};
-use selvedge_family::host::decision::{Decisions, Differences, grouped};
+use selvedge_family::host::decision::{Differences, grouped};
 use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::place::ranks;
+use selvedge_family::host::views::{Seen, decided, differing};
 use serde::Serialize;
 
 use crate::Globals;
@@ -61,7 +63,17 @@ fn parse_change(text: &str) -> Result<Change, String> {
 struct Report {
     before: Side,
     after: Side,
-    differences: Vec<Differences>,
+    differences: Vec<Shown>,
+}
+
+/// Decisions that differ alike, of one rank's view.
+#[derive(Debug, Serialize)]
+struct Shown {
+    /// None of the rank that asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<i32>,
+    #[serde(flatten)]
+    alike: Differences,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,7 +93,14 @@ pub(crate) fn run(args: &WhatIf, globals: &Globals) -> Outcome {
             read_named(&mut question, name, value)?;
         }
     }
-    let changed = question.with_all(&args.edits).within(|| "this change cannot be made")?;
+    let mut changed = question.with_all(&args.edits).within(|| "this change cannot be made")?;
+    // Where the change took the asking GPU away, it is our question that lacks its rank.
+    let (before, after) = (ranks(&question.root), ranks(&changed.root));
+    let lost = before.contains(&changed.rank) && !after.contains(&changed.rank);
+    if let Some(&rank) = after.iter().min().filter(|_| lost) {
+        anstream::eprintln!("note: rank {} is gone, so rank {rank} looks", changed.rank);
+        (question.rank, changed.rank) = (rank, rank);
+    }
     print(&question, &changed, &name(&args.server.file), globals)
 }
 
@@ -102,10 +121,10 @@ fn print(before: &Question, after: &Question, name: &str, globals: &Globals) -> 
     let old = decide(before, name)?;
     let new = decide(after, name)?;
     let differences = match (&old, &new) {
-        (Ok(old), Ok(new)) => grouped(&old.differences(new)),
+        (Ok(old), Ok(new)) => shown(old, new),
         _ => Vec::new(),
     };
-    let side = |question: &Question, outcome: &Result<Decisions, String>, unread| Side {
+    let side = |question: &Question, outcome: &Result<Vec<Seen>, String>, unread| Side {
         nccl: question.profile.to_string(),
         error: outcome.as_ref().err().cloned(),
         unread,
@@ -126,11 +145,19 @@ fn print(before: &Question, after: &Question, name: &str, globals: &Globals) -> 
     Ok(if changed { Answer::Yes } else { Answer::No })
 }
 
-/// What is decided, or why NCCL refuses.
-fn decide(question: &Question, name: &str) -> Outcome<Result<Decisions, String>> {
+fn shown(old: &[Seen], new: &[Seen]) -> Vec<Shown> {
+    let mut out = Vec::new();
+    for it in differing(old, new) {
+        let alike = grouped(&it.differences).into_iter();
+        out.extend(alike.map(|alike| Shown { rank: it.rank, alike }));
+    }
+    out
+}
+
+/// What is decided in each rank's view, or why NCCL refuses.
+fn decide(question: &Question, name: &str) -> Outcome<Result<Vec<Seen>, String>> {
     use selvedge_family::host::change::NoAnswer;
-    let decided = question.view().and_then(|view| Ok(Decisions::of(&view)?));
-    match decided {
+    match decided(question) {
         Ok(decisions) => Ok(Ok(decisions)),
         Err(NoAnswer::Refused(error)) => Ok(Err(error.to_string())),
         Err(error @ NoAnswer::Setting(_)) => Err(unanswered(error, name, question.profile)),
@@ -147,7 +174,12 @@ fn text(report: &Report, changed: bool) -> String {
     if !changed && report.after.error.is_none() {
         out.push_str("nothing is decided otherwise\n");
     }
-    for group in &report.differences {
+    let mut rank = None;
+    for Shown { rank: own, alike: group } in &report.differences {
+        if let Some(own) = own.filter(|_| *own != rank) {
+            out.push_str(&format!("as rank {own} sees it:\n"));
+        }
+        rank = *own;
         let shown = group.subjects.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         let more = group.subjects.len().saturating_sub(NAMED);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };

@@ -4,7 +4,7 @@ use crate::host::change::Question;
 use crate::host::lint::{Finding, Findings, Severity, rules, server};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::xml::Element;
-use crate::host::place::{TreePath, at_mut};
+use crate::host::place::{TreePath, at_mut, ranks};
 
 /// One change to the file.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl State {
         server(root, profile, &mut findings);
         let is_error = |it: &&Finding| it.severity == Severity::Error;
         let errors = findings.found.iter().filter(is_error).count();
-        let rank = rules::ranks(root).into_iter().min().unwrap_or(0);
+        let rank = ranks(root).into_iter().min().unwrap_or(0);
         let asked = Profile::ALL.into_iter().flat_map(|it| [(it, 1), (it, 2)]);
         let taken = asked.map(|(profile, nodes)| {
             let question = Question { nodes, rank, ..Question::new(root.clone(), profile) };

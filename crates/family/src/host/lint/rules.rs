@@ -13,12 +13,6 @@ use Severity::{Error, Note, Warning};
 /// Ports beyond which versions to 2.18 run over their own tables.
 const NETS: usize = 32;
 
-/// Ranks of all GPUs in the file.
-pub(super) fn ranks(root: &Element) -> Vec<i32> {
-    let gpus = walk(root).into_iter().filter(|it| it.1.name == "gpu");
-    gpus.filter_map(|it| it.1.attr("rank")?.trim().parse().ok()).collect()
-}
-
 /// All rules of the file.
 pub(super) fn file(root: &Element, findings: &mut Findings) {
     version(root, findings);
@@ -33,6 +27,7 @@ pub(super) fn file(root: &Element, findings: &mut Findings) {
     widths(&all, findings);
     ports(&all, findings);
     nvlinks(root, &all, findings);
+    switch_links(&all, findings);
 }
 
 type All<'e> = [(TreePath, &'e Element)];
@@ -176,16 +171,31 @@ fn bus_ids(all: &All, findings: &mut Findings) {
     for (_, element) in all.iter().filter(|it| it.1.name == "pci") {
         let Some(text) = element.attr("busid") else { continue };
         let is_part = |it: char| it.is_ascii_hexdigit() || matches!(it, ':' | '.');
-        if !text.is_empty() && text.chars().all(is_part) {
+        let is_read = !text.is_empty() && text.chars().all(is_part);
+        if is_read && fits_pci(text) {
             continue;
         }
-        let what = format!(
-            "busid {text:?} is no bus id; NCCL reads hexadecimal digits as far as they go, and 0 where \
-             there are none"
-        );
+        let what = match is_read {
+            true => format!(
+                "busid {text:?} is no bus id: domains end at ffffffff, buses at ff, devices at 1f, \
+                 functions at 7"
+            ),
+            false => format!(
+                "busid {text:?} is no bus id; NCCL reads hexadecimal digits as far as they go, and 0 \
+                 where there are none"
+            ),
+        };
         let advice = "write it as lspci -D does, such as 0000:1a:00.0";
         findings.add((Error, "busid"), Some(element.place), what, advice);
     }
+}
+
+/// Whether `domain:bus:device.function` are numbers that PCI has; of other forms nothing is said.
+fn fits_pci(text: &str) -> bool {
+    let parts: Vec<&str> = text.split([':', '.']).collect();
+    let [domain, bus, device, function] = parts.as_slice() else { return true };
+    let most = [(domain, u64::from(u32::MAX)), (bus, 0xff), (device, 0x1f), (function, 7)];
+    most.iter().all(|(it, most)| u64::from_str_radix(it, 16).is_ok_and(|it| it <= *most))
 }
 
 /// A string of C ends at a NUL.
@@ -386,6 +396,23 @@ fn ports(all: &All, findings: &mut Findings) {
             let advice =
                 "load nvidia-peermem, or use a driver and kernel with DMA-BUF; then dump again";
             findings.add((Note, "port-gdr"), Some(net.place), what, advice);
+        }
+    }
+}
+
+/// Links between switches that end nowhere.
+fn switch_links(all: &All, findings: &mut Findings) {
+    let is_there = |bus: &str| {
+        let mut devices = all.iter().filter(|it| it.1.name == "pci");
+        devices.any(|it| it.1.attr("busid").is_some_and(|it| it.eq_ignore_ascii_case(bus)))
+    };
+    for (_, link) in all.iter().filter(|it| it.1.name == "pcilink") {
+        let target = link.attr("target").unwrap_or_default();
+        if !is_there(target) {
+            let what =
+                format!("a <pcilink> to {target:?}, where no device is; NCCL passes it over");
+            let advice = "name the bus id of the switch at its other end, or delete it";
+            findings.add((Warning, "missing-target"), Some(link.place), what, advice);
         }
     }
 }

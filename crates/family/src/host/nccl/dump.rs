@@ -20,6 +20,28 @@ const CHANNELS: usize = 8;
 /// # Errors
 /// As [`View::check_p2p`].
 pub fn dump(view: &View, file: &str) -> Result<String, RefusedView> {
+    Ok(fixed(view, file)?.end())
+}
+
+/// The same and, where the view leaves GPUs out, their ranks as `leftOut`.
+///
+/// # Errors
+/// As [`dump`].
+pub fn dump_and_left_out(view: &View, file: &str) -> Result<String, RefusedView> {
+    let mut out = fixed(view, file)?;
+    if !view.left_out.is_empty() {
+        out.key("leftOut");
+        out.open('[');
+        for gpu in &view.left_out {
+            out.item(view.graph.gpu(*gpu).rank);
+        }
+        out.close(']');
+    }
+    Ok(out.end())
+}
+
+/// The object, not yet closed.
+fn fixed(view: &View, file: &str) -> Result<Json, RefusedView> {
     let profile = view.ask.profile;
     let mut out = Json::default();
     let (widest, total) = view.widest();
@@ -51,9 +73,7 @@ pub fn dump(view: &View, file: &str) -> Result<String, RefusedView> {
         }
         out.close(']');
     }
-    out.close('}');
-    out.text.push('\n');
-    Ok(out.text)
+    Ok(out)
 }
 
 /// The object that stands for a refusal.
@@ -397,6 +417,13 @@ struct Json {
 }
 
 impl Json {
+    /// The text of the object that was opened first.
+    fn end(mut self) -> String {
+        self.close('}');
+        self.text.push('\n');
+        self.text
+    }
+
     fn next(&mut self) {
         if self.started {
             self.text.push(',');

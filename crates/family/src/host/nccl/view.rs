@@ -119,6 +119,8 @@ pub struct View {
     pub inter: bool,
     /// From 2.27 on, the GPU that serves each port, by the port's place.
     pub local_gpus: Vec<Option<usize>>,
+    /// The GPUs of the file that trimming took away; the graph still knows them.
+    pub left_out: Vec<NodeIdx>,
 }
 
 impl View {
@@ -146,8 +148,8 @@ impl View {
         }
         let n_ranks = graph.kind(NodeKind::Gpu).len() * ask.nodes as usize;
         let paths = Paths::new(&graph);
-        let local_gpus = Vec::new();
-        let mut view = View { ask, graph, paths, n_ranks, inter: true, local_gpus };
+        let (local_gpus, left_out) = (Vec::new(), Vec::new());
+        let mut view = View { ask, graph, paths, n_ranks, inter: true, local_gpus, left_out };
         view.compute()?;
         Ok(view)
     }
@@ -383,6 +385,7 @@ impl View {
         for (gpu, domain) in gpus.iter().zip(domains) {
             if domain != own {
                 self.graph.remove(*gpu);
+                self.left_out.push(*gpu);
             }
         }
         self.inter = self.gpus().len() != self.n_ranks;

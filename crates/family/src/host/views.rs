@@ -1,0 +1,110 @@
+//! The views of all ranks.  Of GPUs that use neither P2P nor shared memory with each other NCCL
+//! leaves those of the others out of a rank's view, so that one server may have several views.
+
+use std::collections::BTreeSet;
+
+use crate::host::change::{NoAnswer, Question};
+use crate::host::decision::{Decisions, Difference, Subject};
+use crate::host::nccl::view::View;
+use crate::host::place::ranges;
+
+/// All views of a server: the asking rank's, then that of the lowest rank that none has shown, and
+/// so on.
+///
+/// # Errors
+/// As [`Question::view`].
+pub fn views(question: &Question) -> Result<Vec<View>, NoAnswer> {
+    let mut views = vec![question.view()?];
+    // Two ranks see each other, or neither does: what one view leaves out, others show.
+    let mut left: BTreeSet<i32> = left_out(&views[0]).into_iter().collect();
+    while let Some(rank) = left.pop_first() {
+        let view = Question { rank, ..question.clone() }.view()?;
+        for gpu in view.gpus() {
+            left.remove(&view.graph.gpu(*gpu).rank);
+        }
+        views.push(view);
+    }
+    Ok(views)
+}
+
+/// The ranks of the GPUs that trimming took from the view.
+pub fn left_out(view: &View) -> Vec<i32> {
+    view.left_out.iter().map(|it| view.graph.gpu(*it).rank).collect()
+}
+
+/// What is left out and why, where something is.
+pub fn left_out_note(view: &View) -> Option<String> {
+    let gone = left_out(view);
+    let first = gone.first()?;
+    let rank = view.ask.rank;
+    Some(format!(
+        "NCCL leaves {} out of rank {rank}'s view: it uses neither P2P nor shared memory there, and \
+         goes over the network; the view of rank {first} has GPU{first}",
+        ranges("GPU", &gone)
+    ))
+}
+
+/// What one view decides.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The ranks that share it.
+    pub ranks: Vec<i32>,
+    /// All of it.
+    pub decisions: Decisions,
+}
+
+/// What differs for one rank.
+#[derive(Clone, Debug)]
+pub struct Differing {
+    /// Whose view it is; none of the rank that asked.
+    pub rank: Option<i32>,
+    /// How it differs.
+    pub differences: Vec<Difference>,
+}
+
+/// What each view of a server decides, in the order of [`views`].
+///
+/// # Errors
+/// As [`views`] and [`Decisions::of`].
+pub fn decided(question: &Question) -> Result<Vec<Seen>, NoAnswer> {
+    let seen = |view: View| {
+        let ranks = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
+        Ok(Seen { ranks, decisions: Decisions::of(&view)? })
+    };
+    views(question)?.into_iter().map(seen).collect()
+}
+
+/// What is decided otherwise: for the ranks that ask, then for every rank whose views have not been
+/// compared.
+pub fn differing(before: &[Seen], after: &[Seen]) -> Vec<Differing> {
+    let of = |rank: Option<i32>, b: usize, a: usize| {
+        let differences = before[b].decisions.differences(&after[a].decisions);
+        Differing { rank, differences }
+    };
+    let mut out = vec![of(None, 0, 0)];
+    let mut compared = BTreeSet::from([(0, 0)]);
+    let at = |seen: &[Seen], rank: i32| seen.iter().position(|it| it.ranks.contains(&rank));
+    let ranks: BTreeSet<i32> =
+        before.iter().chain(after).flat_map(|it| it.ranks.iter().copied()).collect();
+    for &rank in &ranks {
+        if let (Some(b), Some(a)) = (at(before, rank), at(after, rank))
+            && compared.insert((b, a))
+        {
+            out.push(of(Some(rank), b, a));
+        }
+    }
+    // A view of which no rank is left, and one that nobody had before.
+    let gpus = |seen: &Seen| seen.decisions.line(Subject::Gpus).map(str::to_owned);
+    let mut lone = |side: &[Seen], is_told: &dyn Fn(usize) -> bool, is_before: bool| {
+        for (idx, seen) in side.iter().enumerate().filter(|it| !is_told(it.0)) {
+            let (is, none) = (gpus(seen), None);
+            let (before, after) = if is_before { (is, none) } else { (none, is) };
+            let differences = vec![Difference { subject: Subject::Gpus, before, after }];
+            out.push(Differing { rank: side[idx].ranks.first().copied(), differences });
+        }
+    };
+    lone(before, &|idx| compared.iter().any(|it| it.0 == idx), true);
+    lone(after, &|idx| compared.iter().any(|it| it.1 == idx), false);
+    out.retain(|it| !it.differences.is_empty());
+    out
+}
