@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use selvedge_model::fabric::{Fabric, Part};
+use selvedge_model::fabric::{Fabric, FileFault, Part};
 use selvedge_model::id::{PartId, TemplateId};
 use selvedge_model::spec::Plant;
 use selvedge_model::spec::plant::{Control, Family};
@@ -41,8 +41,12 @@ pub enum Warning {
         n_hosts: usize,
         /// The rule.
         rule: &'static str,
-        /// Where and what.
+        /// Where, as line and column; empty of the server as a whole.
+        place: String,
+        /// What.
         what: String,
+        /// In how many more places.
+        n_more: usize,
         /// What to do about it.
         advice: String,
     },
@@ -71,14 +75,32 @@ impl fmt::Display for Warning {
             Warning::PortOfEmptySlot { port, cube } => {
                 write!(f, "{port} is patched, and {cube} will need it once it is deployed")
             }
-            Warning::TopologyFile { is_error, template, n_hosts, rule, what, advice } => {
+            Warning::TopologyFile {
+                is_error,
+                template,
+                n_hosts,
+                rule,
+                place,
+                what,
+                n_more,
+                advice,
+            } => {
                 let file = template.strip_prefix("host:").unwrap_or(template);
                 let hosts = if *n_hosts == 1 { "host" } else { "hosts" };
                 let end = match is_error {
                     true => "preflight takes them out of use",
                     false => "preflight says so and goes on",
                 };
-                write!(f, "{file}:{what} [{rule}], of {n_hosts} {hosts}: {end}; {advice}")
+                let colon = if place.is_empty() { "" } else { ":" };
+                let more = match n_more {
+                    0 => String::new(),
+                    1 => ", and in 1 more place".to_owned(),
+                    n => format!(", and in {n} more places"),
+                };
+                write!(
+                    f,
+                    "{file}{colon}{place}: {what}{more} [{rule}], of {n_hosts} {hosts}: {end}; {advice}"
+                )
             }
             Warning::LossExpected { n_fibres, port, loss, max } => write!(
                 f,
@@ -135,16 +157,38 @@ fn topology_files(fabric: &Fabric) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (part, n_hosts) in n_hosts.into_values() {
         let template = &fabric.template_of(part).name;
-        warnings.extend(fabric.file_faults_of(part).iter().map(|it| Warning::TopologyFile {
-            is_error: it.is_error,
-            template: template.clone(),
-            n_hosts,
-            rule: it.name,
-            what: it.what.clone(),
-            advice: it.advice.clone(),
-        }));
+        let faults = fabric.file_faults_of(part);
+        for (idx, it) in faults.iter().enumerate() {
+            let (place, what) = placed(&it.what);
+            let is_alike =
+                |other: &&FileFault| other.name == it.name && placed(&other.what).1 == what;
+            // What stands in many places of a file is told once, at the first.
+            if faults[..idx].iter().any(|it| is_alike(&it)) {
+                continue;
+            }
+            warnings.push(Warning::TopologyFile {
+                is_error: it.is_error,
+                template: template.clone(),
+                n_hosts,
+                rule: it.name,
+                place: place.to_owned(),
+                what: what.to_owned(),
+                n_more: faults[idx + 1..].iter().filter(is_alike).count(),
+                advice: it.advice.clone(),
+            });
+        }
     }
     warnings
+}
+
+/// `5:9: what` in its two parts; the first is empty where the text names no place.
+fn placed(what: &str) -> (&str, &str) {
+    let is_place = |it: &str| {
+        let mut numbers = it.split(':');
+        let mut number = || numbers.next().is_some_and(|it| it.parse::<u32>().is_ok());
+        number() && number() && numbers.next().is_none()
+    };
+    what.split_once(": ").filter(|it| is_place(it.0)).unwrap_or(("", what))
 }
 
 /// The cube that is not deployed but to whose slot the switch port `path` belongs.

@@ -463,6 +463,10 @@ impl Lab {
                 let Ok((view, raw)) = seen.of_gpus(a, b) else { return };
                 let ends = view.graph.gpu_of_rank(a).zip(view.graph.gpu_of_rank(b));
                 explanation.set_ways(view, raw, ends);
+                // NCCL notes the way inside the server all the same; nothing goes there.
+                if explanation.transport == Some(Transport::Net) {
+                    explanation.instead = None;
+                }
             }
             Pair::Gdr { gpu, net, send } => {
                 let seen = self.by_rank(&seen, &[], gpu);

@@ -181,7 +181,8 @@ impl fmt::Display for Explanation {
             writeln!(f, "  fixed    {fixed}")?;
         }
         if !self.on && !self.near.is_empty() {
-            writeln!(f, "  near     {} have it", self.near.join(", "))?;
+            let verb = if self.near.len() == 1 { "has" } else { "have" };
+            writeln!(f, "  near     {} {verb} it", self.near.join(", "))?;
         }
         Ok(())
     }
