@@ -540,7 +540,7 @@ fn a_submit_that_cannot_be_is_refused_by_name() {
     refused(&["--shape", "2x2x1"], &["echo", &long, &long], "at most 65536 bytes");
     let done = up.run(&["job", "submit", "--shape", "2x2x1", "--name", "n", "--heartbeat", "5"]);
     assert_eq!(done.status.code(), Some(2), "a heartbeat belongs to a command");
-    for name in ["a\nb", &"n".repeat(10_000), ""] {
+    for name in ["a\nb", &"n".repeat(10_000), "", "  "] {
         let args = ["job", "submit", "--shape", "2x2x1", "--name", name, "--", "true"];
         let (code, text) = up.refused(&args);
         assert!(code == 2 && text.contains("printable characters") && text.len() < 1000, "{text}");

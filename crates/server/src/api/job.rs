@@ -680,8 +680,8 @@ fn key_of(headers: &HeaderMap, key: Option<String>) -> Result<Option<String>, Ap
 
 fn spec_of(mut form: JobForm, by: &By) -> Result<JobSpec, ApiError> {
     if form.name.trim().is_empty() {
-        let hint = "for instance \"name\": \"train\"";
-        return Err(ApiError::unprocessable("a job needs a name").hint(hint));
+        let what = "the job's name must be printable characters, not blanks alone";
+        return Err(ApiError::unprocessable(what).hint("for instance train"));
     }
     let work = work_of(&mut form)?;
     let of_load = form.memory_gib.is_some() || form.communication.is_some();

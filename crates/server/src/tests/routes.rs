@@ -357,6 +357,6 @@ async fn an_array_and_an_order_for_many_go_on_where_the_client_hangs_up() {
     stand.until("/v1/jobs?state=cancelled", |it| count(it) == N).await;
     let form = json!({ "name": " ", "shape": "2x2x1" });
     let (status, refused) = stand.json("POST", "/v1/jobs", &form).await;
-    assert_eq!((status, &refused["error"]), (422, &json!("a job needs a name")));
+    assert!(status == 422 && refused.to_string().contains("not blanks alone"), "{refused}");
     stand.down();
 }
