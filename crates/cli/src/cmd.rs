@@ -134,7 +134,7 @@ pub(crate) enum Verb {
     MpirunReplica(mpirun::MpirunReplica),
     /// Where the replicas of an MPI program go.
     Redundancy(redundancy::Redundancy),
-    /// A ring through every chip of some groups of a hyper-square machine.
+    /// A ring through every chip of some groups of a hyper-square machine, or a job's on hosts.
     Ring(ring::Ring),
     /// NCCL's view of one server, from its topology file.
     Topo(topo::Topo),

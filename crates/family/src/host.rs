@@ -7,7 +7,8 @@
 //! [`picture`] show a server, [`lint`] says what is wrong with its file, [`widest`] what it could
 //! carry, [`fleet`] which of many is odd.  Files are made too: [`vm`] for a guest from its
 //! server's and what [`lspci`] shows, and by [`machine`] from [`sysfs`] or [`hwloc`].  [`inside`]
-//! makes a file a host of a plant, [`predict`] says how fast NCCL takes itself to be.
+//! makes a file a host of a plant, [`rings`] follows a job's rings through hosts and the network
+//! between them, [`predict`] says how fast NCCL takes itself to be.
 
 mod attribute;
 
@@ -52,6 +53,8 @@ pub mod sysfs;
 pub mod hwloc;
 
 pub mod inside;
+
+pub mod rings;
 
 pub mod predict;
 

@@ -1,4 +1,7 @@
-//! `selvedge ring`: a ring through every chip of some groups of a hyper-square machine.
+//! `selvedge ring`: a ring through every chip of some groups of a hyper-square machine, or the
+//! rings of jobs on hosts.
+
+mod hosts;
 
 use std::path::PathBuf;
 
@@ -15,18 +18,31 @@ use crate::render::{self, number, style};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Any set of groups that sound cables join has such a ring; \
-                        docs/hypersquare.md says why.  Exit status: 0 here it is, 1 there is none, \
-                        which is proved, or none was found, 2 the groups cannot have one.")]
+                        docs/hypersquare.md says why.\n\
+                        Of jobs on hosts with topology files: NCCL's channels over all hosts, the \
+                        ports by which they leave and enter, and what each link, from GPU to GPU, \
+                        allows; of several jobs what they leave each other (docs/topo.md).\n\
+                        Exit status: 0 here it is, 1 there is none, which is proved, or none was \
+                        found, 2 the groups or hosts cannot have one.")]
 pub(crate) struct Ring {
     /// The plant file.
-    #[arg(long, value_name = "FILE")]
-    plant: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "job")]
+    plant: Option<PathBuf>,
     /// The groups, each as row,column; every board that is there without it.
     #[arg(long, value_name = "R,C", num_args = 1..)]
     groups: Vec<Group>,
     /// Which pod of the plant [default: its only hyper-square machine].
     #[arg(long, value_name = "N")]
     pod: Option<usize>,
+    /// The hosts of a job in the order of their ranks, such as host[0-3],host7:0-3; once for each
+    /// job.
+    #[arg(long, value_name = "HOSTS", conflicts_with_all = ["groups", "pod"])]
+    hosts: Vec<String>,
+    /// A job that a running server has placed on hosts; once for each job.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["plant", "groups", "pod", "hosts"])]
+    job: Vec<u64>,
+    #[command(flatten)]
+    setting: hosts::Setting,
 }
 
 /// The fixed form of the answer.
@@ -44,7 +60,13 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Ring, globals: &Globals) -> Outcome {
-    let (plant, fabric) = plant::load(&args.plant)?;
+    let Some(file) = &args.plant else {
+        return hosts::run_placed(&args.job, &args.setting, globals);
+    };
+    let (plant, fabric) = plant::load(file)?;
+    if !args.hosts.is_empty() {
+        return hosts::run((&plant, &fabric), &args.hosts, &args.setting, globals);
+    }
     let pod = args.pod.map_or_else(|| only_machine(&plant), Ok)?;
     let machine = machine(&plant, &fabric, pod)?;
     let groups = if args.groups.is_empty() { machine.groups() } else { args.groups.clone() };

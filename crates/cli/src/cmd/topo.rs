@@ -113,7 +113,8 @@ struct Conditions {
     shm_pairs: bool,
 }
 
-fn parse_pair(text: &str) -> Result<(String, String), String> {
+/// `NAME=VALUE` of an environment variable.
+pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = pair.ok_or("write it as NAME=VALUE, such as NCCL_P2P_LEVEL=PHB")?;
     Ok((name.to_owned(), value.to_owned()))

@@ -9,6 +9,8 @@ use selvedge_model::spec::Plant;
 use selvedge_model::spec::plant::{Control, Family};
 use selvedge_model::unit::CentiDb;
 
+use crate::host::inside::PREFIX;
+
 /// Something that a plant may be, though it is likely not meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
@@ -85,7 +87,7 @@ impl fmt::Display for Warning {
                 n_more,
                 advice,
             } => {
-                let file = template.strip_prefix("host:").unwrap_or(template);
+                let file = template.strip_prefix(PREFIX).unwrap_or(template);
                 let hosts = if *n_hosts == 1 { "host" } else { "hosts" };
                 let end = match is_error {
                     true => "preflight takes them out of use",

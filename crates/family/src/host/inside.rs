@@ -7,7 +7,11 @@
 //! Ports that lead out come first, then NVLinks, then the rest: what has lanes and errors of its
 //! own is measured before a job starts.
 
+mod devices;
+
 use std::collections::BTreeMap;
+
+pub use devices::Devices;
 
 use selvedge_model::fabric::{
     FileFault, LinkAttrs, LinkKind, LinkSpec, NodeKind, NodeSpec, PortSpec, Role, Side, Template,
@@ -25,6 +29,12 @@ use crate::host::nccl::{self, graph};
 /// The most nodes that one host may have.
 const NODES_MAX: usize = 4096;
 
+/// What stands before the file's name in the name of a host's structure.
+pub const PREFIX: &str = "host:";
+
+/// All NVSwitches of a host together.
+const NVSWITCH: &str = "m0/nvswitch";
+
 /// What two sockets exchange in GB/s where the file does not say which CPUs they are.  Assumed:
 /// what NCCL takes for Skylake.
 const SOCKET_GB: f32 = 10.0;
@@ -32,7 +42,7 @@ const SOCKET_GB: f32 = 10.0;
 /// A host as its topology file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// Its structure, called `host:` and the file's name.
+    /// Its structure, called [`PREFIX`] and the file's name.
     pub template: Template,
     /// What `topo lint` says of the file, without its notes.
     pub faults: Vec<FileFault>,
@@ -260,14 +270,16 @@ impl Build {
         found.into_iter().map(|it| it.1).collect()
     }
 
-    fn template(&self, name: &str, socket: BitRate) -> Template {
-        let gpus = self.ordered(|it| match it {
+    /// By rank, then by their place in the file: the order of the seats.
+    fn gpus(&self) -> Vec<usize> {
+        self.ordered(|it| match it {
             Piece::Gpu { rank, .. } => Some(*rank),
             _other => None,
-        });
-        let cpus = self.ordered(|it| matches!(it, Piece::Cpu).then_some(()));
-        let switches = self.ordered(|it| matches!(it, Piece::Switch).then_some(()));
-        // Every port of every card, in the order of NCCL's numbers.
+        })
+    }
+
+    /// Every port of every card with its number, in the order of NCCL's numbers.
+    fn ports(&self) -> Vec<(i64, usize)> {
         let mut ports: Vec<(i64, usize)> = Vec::new();
         for (at, it) in self.pieces.iter().enumerate() {
             if let Piece::Card { devs } = &it.piece {
@@ -275,6 +287,14 @@ impl Build {
             }
         }
         ports.sort_unstable();
+        ports
+    }
+
+    fn template(&self, name: &str, socket: BitRate) -> Template {
+        let gpus = self.gpus();
+        let cpus = self.ordered(|it| matches!(it, Piece::Cpu).then_some(()));
+        let switches = self.ordered(|it| matches!(it, Piece::Switch).then_some(()));
+        let ports = self.ports();
         let mut names = vec![String::new(); self.pieces.len()];
         for (prefix, order) in [("gpu", &gpus), ("m0/cpu", &cpus), ("m0/pci", &switches)] {
             for (idx, at) in order.iter().enumerate() {
@@ -300,7 +320,7 @@ impl Build {
         draft.sockets(&cpus, &names, socket);
         let seats = gpus.iter().map(|it| node_of(*it)).collect();
         Template::new(
-            format!("host:{name}"),
+            format!("{PREFIX}{name}"),
             Role::Compute,
             draft.nodes,
             draft.ports,
@@ -327,7 +347,7 @@ impl Build {
             }
         }
         if !to_switch.is_empty() {
-            let switch = draft.node(NodeKind::Switch, "m0/nvswitch".to_owned());
+            let switch = draft.node(NodeKind::Switch, NVSWITCH.to_owned());
             for (gpu, count) in to_switch {
                 let ends = [
                     (node_of(gpus[gpu]), format!("gpu{gpu}/nvlink")),

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::host::change::{NoAnswer, Question};
 use crate::host::decision::{Decisions, Difference, Subject};
-use crate::host::nccl::view::View;
+use crate::host::nccl::connect::{Connected, RefusedConnect, Server, connect_all};
+use crate::host::nccl::search::{Found, graphs};
+use crate::host::nccl::view::{RefusedView, View};
 use crate::host::place::ranges;
 
 /// All views of a server: the asking rank's, then that of the lowest rank that none has shown, and
@@ -25,6 +27,42 @@ pub fn views(question: &Question) -> Result<Vec<View>, NoAnswer> {
         views.push(view);
     }
     Ok(views)
+}
+
+/// A view and the graphs that its ranks find in it.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// What they see.
+    pub view: View,
+    /// What they find.
+    pub found: Vec<Found>,
+}
+
+/// The graphs of all views of a server, in the order of [`views`].
+///
+/// # Errors
+/// As [`views`], and where NCCL finds no graph.
+pub fn searched(question: &Question) -> Result<Vec<Searched>, NoAnswer> {
+    let search = |view: View| {
+        let found = graphs(&view).map_err(RefusedView::from)?.found;
+        Ok(Searched { view, found })
+    };
+    views(question)?.into_iter().map(search).collect()
+}
+
+/// The channels of a job of as many such servers as the question is about.
+///
+/// # Errors
+/// If ranks are missing or doubled, or a view has no rings or trees.
+pub fn connected(server: &[Searched]) -> Result<Connected, RefusedConnect> {
+    let n_ranks: usize = server.iter().map(|it| it.view.gpus().len()).sum();
+    let nodes = server.first().map_or(0, |it| it.view.ask.nodes as usize);
+    let part = |node: usize, it| {
+        let Searched { view, found }: &Searched = it;
+        Server { view, found, first: node * n_ranks }
+    };
+    let parts = (0..nodes).flat_map(|node| server.iter().map(move |it| part(node, it)));
+    connect_all(&parts.collect::<Vec<_>>())
 }
 
 /// The ranks of the GPUs that trimming took from the view.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use selvedge_family::graph::ChipGraph;
+use selvedge_family::host::inside::PREFIX;
 use selvedge_family::{Bisection, Warning, bisection, warnings};
 use selvedge_model::fabric::{DomainKind, Fabric, LinkKind, NodeKind, Role};
 use selvedge_model::hardware::Thresholds;
@@ -199,7 +200,7 @@ impl Counts {
 
 /// As [`counted`], for the names of templates.
 fn parts_counted(n: u64, name: &str) -> String {
-    if let Some(file) = name.strip_prefix("host:") {
+    if let Some(file) = name.strip_prefix(PREFIX) {
         return format!("{} of {file}", counted(n, "host"));
     }
     match name {

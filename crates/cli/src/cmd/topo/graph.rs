@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use selvedge_family::host::nccl::connect::connect;
+use selvedge_family::host::change::NoAnswer;
 use selvedge_family::host::nccl::graph_xml::{
     Finding, Severity, check, malformed, refused_form, to_xml,
 };
 use selvedge_family::host::nccl::rack::{RackShape, rack};
-use selvedge_family::host::nccl::search::{Found, graphs};
-use selvedge_family::host::nccl::view::View;
+use selvedge_family::host::nccl::search::Found;
+use selvedge_family::host::nccl::view::{RefusedView, View};
 use selvedge_family::host::nccl::xml;
+use selvedge_family::host::views::{connected, searched};
 
 use crate::Globals;
 use crate::cmd::topo::{Beside, Server, graph_document, name, tell_unread, unanswered};
@@ -63,13 +64,13 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
         };
         return print_findings(&name(graph_file), &findings, &unread, globals);
     }
-    let found = graphs(&view).map_err(|refused| {
-        Failure::refusal(refused).within(format!("NCCL {profile} finds nothing for {name_of_file}"))
+    let searched = searched(&question).map_err(|error| match error {
+        NoAnswer::Refused(RefusedView::Search(refused)) => Failure::refusal(refused)
+            .within(format!("NCCL {profile} finds nothing for {name_of_file}")),
+        other => unanswered(other, &name_of_file, profile),
     })?;
-    let found: Vec<Found> = found.found.into_iter().filter(|it| !it.channels.is_empty()).collect();
     if args.log {
-        let connected = connect(&view, &found).map_err(Failure::refusal)?;
-        let log = connected.log();
+        let log = connected(&searched).map_err(Failure::refusal)?.log();
         if globals.json {
             let lines: Vec<&str> = log.lines().collect();
             print_object(&serde_json::json!({ "log": lines }), &unread)?;
@@ -77,7 +78,8 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
             render::print(&log)?;
         }
     } else {
-        let root = to_xml(&view, &found)
+        let found = searched[0].found.iter().filter(|it| !it.channels.is_empty());
+        let root = to_xml(&view, &found.cloned().collect::<Vec<Found>>())
             .map_err(|error| Failure::refusal(error).hint("add `--log` to see the channels"))?;
         print_file(&xml::write(&root), &unread, globals)?;
     }

@@ -264,7 +264,7 @@ impl Reader<'_> {
                 })
             }
         };
-        let node = self.graph.add(line.kind, line.id, facts);
+        let node = self.graph.add(line.kind, line.id, facts, None);
         if let Some(device) = device
             && let Facts::Dev { gpu, .. } = &mut self.graph.node_mut(device).facts
         {
@@ -297,7 +297,7 @@ impl Reader<'_> {
             let to = to.or_else(|| self.graph.kind(kind).iter().copied().find(same));
             let to = match to {
                 // Switches are named by those who hang on them alone.
-                None if kind == NodeKind::Nvs => Some(self.graph.add(kind, id, Facts::Nvs)),
+                None if kind == NodeKind::Nvs => Some(self.graph.add(kind, id, Facts::Nvs, None)),
                 to => to,
             };
             let Some(to) = to else {

@@ -624,7 +624,7 @@ impl Builder {
             return Err(TopoError::Limit { place: element.place, kind, limit });
         }
         self.up.push(up);
-        Ok(self.graph.add(kind, id, facts))
+        Ok(self.graph.add(kind, id, facts, Some(element.place)))
     }
 
     fn join(&mut self, a: NodeIdx, b: NodeIdx, kind: LinkKind, width: Width) {

@@ -1,5 +1,4 @@
-//! From the graphs of one server to the rings and trees of a job of equal servers, as users see
-//! them in the log.
+//! From the graphs of each server to the rings and trees of a job, as users see them in the log.
 //!
 //! Rings are joined from server to server, and every channel is there twice.  Trees are double
 //! binary trees over the servers: of the two copies of a channel each takes one of the trees, so
@@ -36,13 +35,13 @@ pub struct Connected {
     old_log: bool,
 }
 
-/// Why a job cannot be put together from one server's graphs.
+/// Why a job cannot be put together from its servers' graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedConnect {
-    /// The GPUs of one server do not all reach each other, so its parts are servers of their own.
+    /// The GPUs of one server do not all reach each other, and one rank's view is not enough.
     #[error(
         "only {left} of the server's {all} GPUs reach each other, so NCCL takes its parts for \
-         servers, which are not all equal; the channels of such a job are not put together"
+         servers of their own; that is not what is modelled here"
     )]
     Parts {
         /// GPUs that the asking rank reaches.
@@ -50,7 +49,7 @@ pub enum RefusedConnect {
         /// GPUs of the server.
         all: usize,
     },
-    /// Ranks of the file are not 0, 1, 2 and so on.
+    /// Ranks of the files are not 0, 1, 2 and so on.
     #[error("the ranks of the file's GPUs are not 0 to {last}; number them so")]
     Ranks {
         /// The last one there would be.
@@ -64,18 +63,57 @@ pub enum RefusedConnect {
     },
 }
 
+/// One server of a job, or a part of one whose GPUs reach only each other: NCCL takes it for one.
+#[derive(Clone, Copy, Debug)]
+pub struct Server<'v> {
+    /// What its ranks see.
+    pub view: &'v View,
+    /// The graphs that they found in it.
+    pub found: &'v [Found],
+    /// The rank in the job of what its file calls rank 0.
+    pub first: usize,
+}
+
 /// The channels of a job of equal servers with these graphs.
 ///
 /// # Errors
-/// If servers would not be equal, or there is no graph.
+/// If a server's parts are servers of their own, or there is no graph.
 pub fn connect(view: &View, found: &[Found]) -> Result<Connected, RefusedConnect> {
-    let job = Job::of(view, found)?;
-    let searched = job.searched();
+    connect_all(&equal(view, found)?)
+}
+
+/// How many channels the collectives of such a job have.
+///
+/// # Errors
+/// As [`connect`].
+pub fn channels(view: &View, found: &[Found]) -> Result<usize, RefusedConnect> {
+    Ok(Job::of(&equal(view, found)?)?.n_channels())
+}
+
+fn equal<'v>(view: &'v View, found: &'v [Found]) -> Result<Vec<Server<'v>>, RefusedConnect> {
+    let nodes = view.ask.nodes as usize;
+    let (left, all) = (view.gpus().len(), view.n_ranks / nodes.max(1));
+    if left != all {
+        return Err(RefusedConnect::Parts { left, all });
+    }
+    Ok((0..nodes).map(|it| Server { view, found, first: it * all }).collect())
+}
+
+/// The channels of a job of these servers.
+///
+/// They tell each other what they found and go by the least: the fewest channels, the slowest, the
+/// most crossing.  They are joined in the order of their lowest ranks.
+///
+/// # Errors
+/// If ranks are missing or doubled, or a server has no graph.
+pub fn connect_all(servers: &[Server<'_>]) -> Result<Connected, RefusedConnect> {
+    let job = Job::of(servers)?;
+    let searched = job.searched;
     let mut rings: Vec<_> = (0..searched).map(|it| job.ring(it)).collect();
     rings.extend_from_within(..);
     let mut trees: Vec<_> =
         (0..2 * searched).map(|it| job.tree(it % searched, it / searched)).collect();
-    let count = n_channels(view, &job);
+    let count = job.n_channels();
     for channels in [rings.len(), count] {
         rings.truncate(channels);
         trees.truncate(channels);
@@ -88,85 +126,109 @@ pub fn connect(view: &View, found: &[Found]) -> Result<Connected, RefusedConnect
     Ok(Connected { rings, trees, old_log: job.old })
 }
 
-/// How many channels the job's collectives have.
-///
-/// # Errors
-/// As [`connect`].
-pub fn channels(view: &View, found: &[Found]) -> Result<usize, RefusedConnect> {
-    Ok(n_channels(view, &Job::of(view, found)?))
-}
-
-fn n_channels(view: &View, job: &Job<'_>) -> usize {
-    let limit = job.limit;
-    let mut count = (2 * job.searched()).min(limit);
-    let sm = view.gpus().iter().map(|it| view.graph.gpu(*it).sm).min().unwrap_or(0);
-    // Few fast rings do not fill the way out of a server.
-    if !job.old && sm >= 90 && job.nodes > 1 && job.ring.intra.0 > 45.0 && count < 16 {
-        count *= 2;
-    }
-    let (least, most) = view.ask.settings.channels;
-    let most = most.map_or(limit, |it| (it.max(1) as usize).min(limit));
-    let least = least.map_or(0, |it| (it.max(0) as usize).min(limit));
-    count.min(most).max(least)
-}
-
-struct Job<'f> {
+struct Member<'f> {
     ring: &'f Found,
     tree: &'f Found,
-    /// Ranks of one server.
-    local: usize,
-    /// Servers.
-    nodes: usize,
-    old: bool,
-    /// NCCL's bound on channels.
-    limit: usize,
-    /// The `crossnic` with which every second server exchanges the channels of a pair.
-    pairs: Option<i32>,
+    /// The rank in the job of what its file calls rank 0.
+    first: i32,
+    /// Its ranks in the job, ascending.
+    ranks: Vec<i32>,
 }
 
-impl<'f> Job<'f> {
-    fn of(view: &View, found: &'f [Found]) -> Result<Job<'f>, RefusedConnect> {
-        let (local, nodes) = (view.gpus().len(), view.ask.nodes as usize);
-        if local * nodes != view.n_ranks {
-            return Err(RefusedConnect::Parts { left: local, all: view.n_ranks / nodes.max(1) });
-        }
-        let mut ranks: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
-        ranks.sort_unstable();
-        if ranks.iter().enumerate().any(|(at, rank)| *rank != at as i32) {
-            return Err(RefusedConnect::Ranks { last: local - 1 });
-        }
+impl<'f> Member<'f> {
+    fn of(server: &Server<'f>) -> Result<Member<'f>, RefusedConnect> {
         let graph = |graph: GraphKind| {
-            let found = found.iter().find(|it| it.kind == graph && !it.channels.is_empty());
+            let found = server.found.iter().find(|it| it.kind == graph && !it.channels.is_empty());
             found.ok_or(RefusedConnect::NoGraph { graph })
         };
         let (ring, tree) = (graph(GraphKind::Ring)?, graph(GraphKind::Tree)?);
-        let profile = view.ask.profile;
+        let first = server.first as i32;
+        let gpus = server.view.gpus().iter();
+        let rank = |it| first.saturating_add(server.view.graph.gpu(it).rank);
+        let mut ranks: Vec<i32> = gpus.copied().map(rank).collect();
+        ranks.sort_unstable();
+        Ok(Member { ring, tree, first, ranks })
+    }
+
+    /// Where the channel's tree hangs together with those of other servers: its uppermost rank,
+    /// and those below which a first and a second server hang.
+    fn joints(&self, channel: usize) -> (i32, [i32; 2]) {
+        let order = &self.tree.channels[channel].ranks;
+        let second = usize::from(self.ranks.len() > 1);
+        let below = match self.tree.pattern {
+            Pattern::BalancedTree => [second, 0],
+            Pattern::SplitTree => [second, second],
+            _ => [0, 0],
+        };
+        (self.first + order[0], below.map(|it| self.first + order[it]))
+    }
+}
+
+struct Job<'f> {
+    members: Vec<Member<'f>>,
+    n_ranks: usize,
+    /// Channels that all graphs have.
+    searched: usize,
+    /// Whether every second server exchanges the channels of a pair, so that a ring stays on its
+    /// rail.
+    exchanges: bool,
+    old: bool,
+    /// NCCL's bound on channels.
+    limit: usize,
+    /// Whether few fast rings do not fill the way out of a server.
+    doubles: bool,
+    /// The fewest and the most channels that are wished for.
+    wished: (Option<i64>, Option<i64>),
+}
+
+impl<'f> Job<'f> {
+    fn of(servers: &[Server<'f>]) -> Result<Job<'f>, RefusedConnect> {
+        let mut members: Vec<Member<'f>> =
+            servers.iter().map(Member::of).collect::<Result<_, _>>()?;
+        members.sort_by_key(|it| it.ranks.first().copied());
+        let mut ranks: Vec<i32> = members.iter().flat_map(|it| it.ranks.iter().copied()).collect();
+        ranks.sort_unstable();
+        let n_ranks = ranks.len();
+        if (0..).zip(&ranks).any(|(at, rank)| at != *rank) {
+            return Err(RefusedConnect::Ranks { last: n_ranks - 1 });
+        }
+        let none = RefusedConnect::NoGraph { graph: GraphKind::Ring };
+        let first = servers.first().ok_or(none)?.view;
+        let counts = |it: &Member<'_>| it.ring.channels.len().min(it.tree.channels.len());
+        let searched = members.iter().map(counts).min().unwrap_or(0);
+        let profile = first.ask.profile;
+        let crossing = members.iter().map(|it| it.ring.cross_nic).max();
         let pairs = profile.has_hosts().then_some(if profile.has_c2c() { 2 } else { 1 });
-        let (old, limit) = (profile.is_seed(), profile.channels());
-        Ok(Job { ring, tree, local, nodes, old, limit, pairs })
+        let exchanges = pairs.is_some() && pairs == crossing && searched.is_multiple_of(2);
+        let old = profile.is_seed();
+        let sms = servers.iter().flat_map(|it| {
+            let gpus = it.view.gpus().iter();
+            gpus.map(|gpu| it.view.graph.gpu(*gpu).sm)
+        });
+        let is_fast = members.iter().all(|it| 45.0 < it.ring.intra.0);
+        let doubles = !old && 90 <= sms.min().unwrap_or(0) && 1 < members.len() && is_fast;
+        let (limit, wished) = (profile.channels(), first.ask.settings.channels);
+        Ok(Job { members, n_ranks, searched, exchanges, old, limit, doubles, wished })
     }
 
-    /// Channels that both graphs have.
-    fn searched(&self) -> usize {
-        self.ring.channels.len().min(self.tree.channels.len())
-    }
-
-    fn rank(&self, node: usize, rank: i32) -> i32 {
-        (node * self.local) as i32 + rank
+    fn n_channels(&self) -> usize {
+        let mut count = (2 * self.searched).min(self.limit);
+        if self.doubles && count < 16 {
+            count *= 2;
+        }
+        let (least, most) = self.wished;
+        let most = most.map_or(self.limit, |it| (it.max(1) as usize).min(self.limit));
+        let least = least.map_or(0, |it| (it.max(0) as usize).min(self.limit));
+        count.min(most).max(least)
     }
 
     /// The channel's ring over all servers, from rank 0.
     fn ring(&self, channel: usize) -> Vec<i32> {
-        let count = self.ring.channels.len().min(self.tree.channels.len());
-        let mut ring = Vec::with_capacity(self.local * self.nodes);
-        for node in 0..self.nodes {
-            // With channels in pairs, every second server exchanges the two, so that a ring stays
-            // on its rail.
-            let exchanged =
-                self.pairs == Some(self.ring.cross_nic) && count.is_multiple_of(2) && node % 2 == 1;
-            let channel = if exchanged { channel ^ 1 } else { channel };
-            let order = &self.ring.channels[channel].ranks;
-            ring.extend(order.iter().map(|it| self.rank(node, *it)));
+        let mut ring = Vec::with_capacity(self.n_ranks);
+        for (node, member) in self.members.iter().enumerate() {
+            let exchanged = self.exchanges && node % 2 == 1;
+            let order = &member.ring.channels[channel ^ usize::from(exchanged)].ranks;
+            ring.extend(order.iter().map(|it| member.first + it));
         }
         let first = ring.iter().position(|it| *it == 0).unwrap_or(0);
         ring.rotate_left(first);
@@ -175,32 +237,28 @@ impl<'f> Job<'f> {
 
     /// Each rank's place in the channel's tree; `second` tells which of the two trees.
     fn tree(&self, channel: usize, second: usize) -> Vec<Tree> {
-        let order = &self.tree.channels[channel].ranks;
-        let mut trees = vec![Tree { up: NONE, down: [NONE; ARITY] }; self.local * self.nodes];
-        // Between servers: up from the first GPU, down to one or two others.
-        let second_gpu = usize::from(self.local > 1);
-        let (first_child, second_child) = match self.tree.pattern {
-            Pattern::BalancedTree => (second_gpu, 0),
-            Pattern::SplitTree => (second_gpu, second_gpu),
-            _ => (0, 0),
-        };
-        for node in 0..self.nodes {
+        let mut trees = vec![Tree { up: NONE, down: [NONE; ARITY] }; self.n_ranks];
+        for (node, member) in self.members.iter().enumerate() {
+            let order: Vec<i32> = {
+                let ranks = member.tree.channels[channel].ranks.iter();
+                ranks.map(|it| member.first + it).collect()
+            };
             for (at, rank) in order.iter().enumerate() {
-                let tree = &mut trees[self.rank(node, *rank) as usize];
-                tree.up = if at == 0 { NONE } else { self.rank(node, order[at - 1]) };
-                tree.down[0] = order.get(at + 1).map_or(NONE, |it| self.rank(node, *it));
+                let tree = &mut trees[*rank as usize];
+                tree.up = if at == 0 { NONE } else { order[at - 1] };
+                tree.down[0] = order.get(at + 1).copied().unwrap_or(NONE);
             }
-            let place = double_tree(self.nodes, node, self.old)[second];
-            let root = self.rank(node, order[0]) as usize;
+            let (root, below) = member.joints(channel);
+            let place = double_tree(self.members.len(), node, self.old)[second];
             if let Some(up) = place.up {
-                let from = if place.is_second_child { second_child } else { first_child };
-                trees[root].up = self.rank(up, order[from]);
+                let (_, above) = self.members[up].joints(channel);
+                trees[root as usize].up = above[usize::from(place.is_second_child)];
             }
-            for (child, down) in [(first_child, place.down[0]), (second_child, place.down[1])] {
+            for (rank, down) in below.into_iter().zip(place.down) {
                 let Some(down) = down else { continue };
-                let parent = &mut trees[self.rank(node, order[child]) as usize];
+                let parent = &mut trees[rank as usize];
                 if let Some(free) = parent.down.iter_mut().find(|it| **it == NONE) {
-                    *free = (down * self.local) as i32 + order[0];
+                    *free = self.members[down].joints(channel).0;
                 }
             }
         }

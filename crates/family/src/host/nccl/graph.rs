@@ -237,6 +237,8 @@ pub struct Node {
     pub pos: usize,
     /// What it is.
     pub facts: Facts,
+    /// The first element of the file that it was made from; none in a log.
+    pub place: Option<Place>,
     /// Links, in NCCL's order.
     pub links: Vec<Link>,
 }
@@ -335,12 +337,18 @@ impl Graph {
         }
     }
 
-    pub(crate) fn add(&mut self, kind: NodeKind, id: u64, facts: Facts) -> NodeIdx {
+    pub(crate) fn add(
+        &mut self,
+        kind: NodeKind,
+        id: u64,
+        facts: Facts,
+        place: Option<Place>,
+    ) -> NodeIdx {
         let node = NodeIdx(self.nodes.len() as u32);
         let of_kind = &mut self.kinds[kind as usize];
         let pos = of_kind.len();
         of_kind.push(node);
-        self.nodes.push(Node { kind, id, pos, facts, links: Vec::new() });
+        self.nodes.push(Node { kind, id, pos, facts, place, links: Vec::new() });
         node
     }
 
