@@ -2,7 +2,7 @@
 //! host's links and the network between.
 //!
 //! Each host has the topology file that the plant names for it.  NCCL's decisions about the file
-//! say which ranks follow each other and by which ports a channel leaves and enters; [`inner`]
+//! say which ranks follow each other and by which ports a channel leaves and enters; `inner`
 //! finds the links of the host that this uses, `network` those between hosts.  What comes of it is
 //! how much of the job's traffic each link of the [`Fabric`] carries, GPU to GPU, which bounds what
 //! the job can reach and shows where jobs meet.
