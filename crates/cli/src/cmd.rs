@@ -132,6 +132,9 @@ pub(crate) enum Verb {
     /// What `mpirun` starts each process as.
     #[command(hide = true)]
     MpirunReplica(mpirun::MpirunReplica),
+    /// Who speaks for a host to an `mpirun` on another.
+    #[command(hide = true)]
+    MpirunHost(mpirun::MpirunHost),
     /// Where the replicas of an MPI program go.
     Redundancy(redundancy::Redundancy),
     /// A ring through every chip of some groups of a hyper-square machine, or a job's on hosts.
@@ -187,6 +190,7 @@ pub(crate) fn run(verb: Verb, globals: &Globals) -> Outcome {
         Verb::Plant(args) => plant::run(&args, globals),
         Verb::Mpirun(args) => mpirun::run(&args, globals),
         Verb::MpirunReplica(args) => mpirun::run_replica(&args),
+        Verb::MpirunHost(args) => mpirun::run_host(&args),
         Verb::Redundancy(args) => redundancy::run(&args, globals),
         Verb::Ring(args) => ring::run(&args, globals),
         Verb::Topo(args) => topo::run(&args, globals),

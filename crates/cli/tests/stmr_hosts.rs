@@ -1,27 +1,49 @@
-//! A host under a program in replicas is lost whole.
+//! A host under a program in replicas is lost whole, or its network is.
 //!
 //! Goal: the program ends with the right output and exit code.  Method: three network namespaces
-//! with a host name each are three hosts for Open MPI, which starts its daemon in each by an agent
-//! of ours; processes of two hosts have no memory in common as far as MPI knows, but this machine's
-//! kernel.  Set s runs on host s.  All that runs in one of them is killed -9 at once, the daemon
-//! with it.  `cargo xtask prove stmr-hosts` draws more runs.
+//! with a host name, processes, a folder for what is not kept and an environment of their own are
+//! three hosts for Open MPI, which starts its daemon in each by an agent of ours.  Set s runs on
+//! host s, and nothing on this one: replicas of a process have no socket, no memory and no folder
+//! in common, and reach each other by TCP alone.  Then all that runs in one of them is killed -9
+//! at once, the daemon with it, or its cable is cut, so that nobody hears of an end.  `cargo xtask
+//! prove stmr-hosts` draws more runs.  Strangers call at the port of a program that runs on this
+//! host.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "a host is lost at a drawn time")]
 
 mod mpi;
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use std::{fs, process, thread};
+
+use selvedge_stmr::digest::Digest;
+use selvedge_stmr::greet::{Card, End, Greeting, SECRET_BYTES, Secret, Side};
+use selvedge_stmr::limits::{GREETING_MAX_MS, SILENCE_MAX_MS};
 
 use mpi::{Dice, Mpi, count, lines, told};
 
 const RANKS: usize = 4;
+
+const SILENCE_MAX: Duration = Duration::from_millis(SILENCE_MAX_MS);
+const GREETING_MAX: Duration = Duration::from_millis(GREETING_MAX_MS);
+
+/// What a run takes beside the time that a silent host is waited for, at the most.
+const REST_MAX: Duration = Duration::from_secs(40);
+
 const HOSTS: usize = 3;
+
+/// How networks of IPv6 begin that nobody has outside; the number of a test's follows.
+const V6: &str = "fd13:0:0:";
+
+/// The same as the kernel writes it in its table of connections.
+const V6_WORDS: &str = "000013FD";
 
 /// Three network namespaces that reach each other and this one, gone with their owner.
 struct Hosts {
@@ -31,9 +53,13 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Makes them; why not, if this machine does not permit it.
-    fn make() -> Result<Self, String> {
-        let number = process::id() % 100_000;
+    /// Makes them, with addresses of IPv6 as well or without; why not, if this machine does not
+    /// permit it.
+    fn make(has_v6: bool) -> Result<Self, String> {
+        // Tests of one process make theirs at the same time.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let number = (process::id() * 4 + n) % 65_536;
         let names = (0..HOSTS).map(|it| format!("sv{number}h{it}")).collect();
         // Of the addresses that nobody has outside, those by which few call their own networks.
         let network = format!("10.{}.{}", 100 + number / 250 % 100, number % 250);
@@ -41,32 +67,47 @@ impl Hosts {
         let Self { bridge, network, .. } = &this;
         ip(&format!("link add {bridge} type bridge"))?;
         ip(&format!("addr add {network}.254/24 dev {bridge}"))?;
+        if has_v6 {
+            ip(&format!("addr add {V6}{number:x}::fe/64 dev {bridge} nodad"))?;
+        }
         ip(&format!("link set {bridge} up"))?;
         for (idx, name) in this.names.iter().enumerate() {
             ip(&format!("netns add {name}"))?;
             ip(&format!("link add {name}e type veth peer name eth0 netns {name}"))?;
             ip(&format!("link set {name}e master {bridge} up"))?;
             ip(&format!("-n {name} addr add {network}.{}/24 dev eth0", idx + 1))?;
+            if has_v6 {
+                ip(&format!("-n {name} addr add {V6}{number:x}::{}/64 dev eth0 nodad", idx + 1))?;
+            }
             ip(&format!("-n {name} link set eth0 up"))?;
             ip(&format!("-n {name} link set lo up"))?;
         }
         Ok(this)
     }
 
-    /// What Open MPI starts its daemons by.  It ends with 0 whatever becomes of a host: of an agent
-    /// that does not, Open MPI thinks that its daemon never began, and ends the job.
+    /// What Open MPI starts its daemons by: a host of its own but for the kernel and the programs.
+    /// It has its own processes and its own folder for what is not kept, and gets nothing of the
+    /// launcher's environment, as by ssh.  The agent ends with 0 whatever becomes of its host: of
+    /// one that does not, Open MPI thinks that its daemon never began, and ends the job.
     fn agent(folder: &Path) -> PathBuf {
-        let path = folder.join("agent");
-        let text = "#!/bin/sh\nhost=$1; shift\n\
-                    ip netns exec $host unshare --uts sh -c \"hostname $host; $*\"\nexit 0\n";
+        let (path, own) = (folder.join("agent"), own_folder(folder));
+        let own = own.display();
+        let text = format!(
+            "#!/bin/sh\nhost=$1; shift\nCOMMAND=\"$*\"; export COMMAND host\n\
+             ip netns exec $host unshare --uts --mount --ipc --pid --fork --mount-proc sh -c '\
+             hostname $host && mount -t tmpfs tmpfs {own} && \
+             exec env -i PATH=\"$PATH\" HOME=/root TMPDIR={own} sh -c \"$COMMAND\"'\nexit 0\n"
+        );
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
-    /// How a program is started on them, set s on host s.
-    fn words(&self, agent: &Path) -> Vec<String> {
-        let hosts: Vec<String> = self.names.iter().map(|it| format!("{it}:{RANKS}")).collect();
+    /// How a program is started on some of them, on three of them set s on host s.
+    fn words(&self, hosts: &[usize], agent: &Path) -> Vec<String> {
+        let slots = RANKS * 3 / hosts.len();
+        let hosts: Vec<String> =
+            hosts.iter().map(|it| format!("{}:{slots}", self.names[*it])).collect();
         let (hosts, network) = (hosts.join(","), format!("{}.0/24", self.network));
         let words = [
             ["--host", &hosts].to_vec(),
@@ -79,22 +120,53 @@ impl Hosts {
         words.concat().iter().flat_map(given).collect()
     }
 
+    fn pids(&self, idx: usize) -> Vec<String> {
+        let pids = ip(&format!("netns pids {}", self.names[idx])).unwrap();
+        pids.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// How many processes of the program run on a host.
+    fn count(&self, idx: usize, program: &Path) -> usize {
+        let is_program =
+            |pid: &&String| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|it| it == program);
+        self.pids(idx).iter().filter(is_program).count()
+    }
+
     /// Ends all that runs on a host, and says how many processes of the program that were.
     fn lose(&self, idx: usize, program: &Path) -> usize {
-        let pids = ip(&format!("netns pids {}", self.names[idx])).unwrap();
-        let pids: Vec<&str> = pids.split_whitespace().collect();
-        let is_program =
-            |pid: &&&str| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|it| it == program);
-        let n = pids.iter().filter(is_program).count();
-        mpi::succeed(Command::new("kill").arg("-9").args(&pids));
+        let n = self.count(idx, program);
+        // The first that ends takes others along.
+        Command::new("kill").arg("-9").args(self.pids(idx)).stderr(Stdio::null()).status().unwrap();
         n
+    }
+
+    /// How many connections of IPv6 a host has.
+    fn count_v6(&self, idx: usize) -> usize {
+        const ESTABLISHED: &str = " 01 ";
+        let cat = format!("netns exec {} cat /proc/net/tcp6", self.names[idx]);
+        let text = ip(&cat).unwrap();
+        let is_v6 = |it: &&str| it.contains(V6_WORDS) && it.contains(ESTABLISHED);
+        text.lines().filter(is_v6).count()
+    }
+
+    /// Takes a host's cable out, or puts it back: nobody is told anything.
+    fn cut(&self, idx: usize, out: bool) {
+        let word = if out { "down" } else { "up" };
+        ip(&format!("link set {}e {word}", self.names[idx])).unwrap();
     }
 }
 
 impl Drop for Hosts {
     fn drop(&mut self) {
         // What was never made is not there to be removed.
-        for name in &self.names {
+        for (idx, name) in self.names.iter().enumerate() {
+            if let Ok(pids) = ip(&format!("netns pids {name}"))
+                && !pids.trim().is_empty()
+            {
+                // What a daemon without its launcher left behind.
+                let mut kill = Command::new("kill");
+                let _ = kill.arg("-9").args(self.pids(idx)).stderr(Stdio::null()).status();
+            }
             let _ = ip(&format!("netns del {name}"));
         }
         let _ = ip(&format!("link del {}", self.bridge));
@@ -108,46 +180,229 @@ fn ip(words: &str) -> Result<String, String> {
     if out.status.success() { Ok(text) } else { Err(format!("ip {words}: {said}")) }
 }
 
+/// The folder for what is not kept, which is another on each host.
+fn own_folder(folder: &Path) -> PathBuf {
+    folder.join("own")
+}
+
+/// What a run is made of.
+struct Bench {
+    mpi: Mpi,
+    hosts: Hosts,
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Bench {
+    /// Nothing where there is no Open MPI, or this machine does not permit hosts.
+    fn make(has_v6: bool) -> Option<Self> {
+        let mpi = Mpi::named("openmpi")?;
+        let hosts = match Hosts::make(has_v6) {
+            Ok(it) => it,
+            Err(why) => {
+                let is_proof = std::env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full");
+                assert!(!is_proof, "this machine does not permit network namespaces: {why}");
+                println!("not run: hosts that are lost, for want of network namespaces: {why}");
+                return None;
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(own_folder(folder.path())).unwrap();
+        let program = mpi.compile("ring", folder.path());
+        Some(Self { mpi, hosts, folder, program })
+    }
+
+    fn summary(&self) -> PathBuf {
+        self.folder.path().join("summary.json")
+    }
+
+    /// The program on these hosts; `host` gets to know what becomes of one once the first byte is
+    /// printed, and the output and what was said are returned.
+    fn run(&self, hosts: &[usize], args: &[&str], then: impl FnOnce()) -> (String, Output) {
+        let agent = Hosts::agent(self.folder.path());
+        let launched = self.hosts.words(hosts, &agent);
+        let mut words: Vec<&str> = launched.iter().map(String::as_str).collect();
+        words.push(self.program.to_str().unwrap());
+        let words = [&words, args].concat();
+        let mut command = self.mpi.tripled_on(RANKS as u32, &self.summary(), &words);
+        command.env("TMPDIR", own_folder(self.folder.path()));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let mut text = vec![0; 1];
+        if out.read_exact(&mut text).is_err() {
+            panic!("nothing was printed: {}", told(&child.wait_with_output().unwrap()));
+        }
+        then();
+        out.read_to_end(&mut text).unwrap();
+        (lines(&String::from_utf8_lossy(&text)), child.wait_with_output().unwrap())
+    }
+
+    fn check_counts(&self, wanted: [(&str, u64); 3], said: &str) {
+        for (name, wanted) in wanted {
+            assert_eq!(count(&self.summary(), name), wanted, "{name}: {said}");
+        }
+    }
+}
+
 #[test]
 fn a_host_that_is_lost_whole_is_outlived() {
-    let Some(mpi) = Mpi::named("openmpi") else { return };
-    let hosts = match Hosts::make() {
-        Ok(it) => it,
-        Err(why) => {
-            let is_proof = std::env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full");
-            assert!(!is_proof, "this machine does not permit network namespaces: {why}");
-            println!("not run: hosts that are lost, for want of network namespaces: {why}");
-            return;
-        }
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let program = mpi.compile("ring", folder.path());
+    let Some(bench) = Bench::make(false) else { return };
     let args = ["800"];
-    let wanted = mpi.plain(&program, &args);
-    let (agent, summary) = (Hosts::agent(folder.path()), folder.path().join("summary.json"));
+    let wanted = bench.mpi.plain(&bench.program, &args);
     let (runs, seed) = mpi::proof(1);
     for run in 0..runs {
         let mut dice = Dice::new(seed, run);
         let (host, after_ms) = (run as usize % HOSTS, dice.below(1500));
-        let launched = hosts.words(&agent);
-        let mut words: Vec<&str> = launched.iter().map(String::as_str).collect();
-        words.push(program.to_str().unwrap());
-        let mut command = mpi.tripled_on(RANKS as u32, &summary, &[&words, &args[..]].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut out = child.stdout.take().unwrap();
-        let mut text = vec![0; 1];
-        out.read_exact(&mut text).unwrap();
-        thread::sleep(Duration::from_millis(after_ms));
-        let n = hosts.lose(host, &program);
-        out.read_to_end(&mut text).unwrap();
-        let ended = child.wait_with_output().unwrap();
+        let mut n = 0;
+        let (text, ended) = bench.run(&[0, 1, 2], &args, || {
+            thread::sleep(Duration::from_millis(after_ms));
+            n = bench.hosts.lose(host, &bench.program);
+        });
         let what = format!("run {run}: host {host} lost after {after_ms} ms with {n} processes");
         let said = format!("{what}: {}", told(&ended));
         assert!(ended.status.success(), "{said}");
-        assert_eq!(lines(&String::from_utf8_lossy(&text)), wanted, "{said}");
-        for (name, wanted) in [("deaths", n as u64), ("marks", 0), ("restarts", 0)] {
-            assert_eq!(count(&summary, name), wanted, "{name}: {said}");
-        }
+        assert_eq!(text, wanted, "{said}");
+        bench.check_counts([("deaths", n as u64), ("marks", 0), ("restarts", 0)], &said);
         println!("{what}: right");
+    }
+}
+
+#[test]
+fn a_host_whose_cable_is_cut_is_outlived_within_the_heartbeats_limit() {
+    let Some(bench) = Bench::make(false) else { return };
+    let args = ["800"];
+    let wanted = bench.mpi.plain(&bench.program, &args);
+    let runs = mpi::proof(1).0.div_ceil(10);
+    for run in 0..runs as usize {
+        let host = run % HOSTS;
+        let mut cut = Instant::now();
+        let (text, ended) = bench.run(&[0, 1, 2], &args, || {
+            bench.hosts.cut(host, true);
+            cut = Instant::now();
+        });
+        let after = cut.elapsed();
+        let what = format!("run {run}: host {host} cut off, and the end {after:?} after that");
+        let said = format!("{what}: {}", told(&ended));
+        assert!(ended.status.success(), "{said}");
+        assert_eq!(text, wanted, "{said}");
+        bench.check_counts([("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)], &said);
+        assert!(SILENCE_MAX / 2 < after && after < SILENCE_MAX + REST_MAX, "{said}");
+        // What ran there ends by itself: nobody wants it.
+        let until = Instant::now() + SILENCE_MAX + REST_MAX;
+        while 0 < bench.hosts.count(host, &bench.program) {
+            assert!(Instant::now() < until, "replicas on host {host} outlive their job");
+            thread::sleep(Duration::from_millis(100));
+        }
+        bench.hosts.cut(host, false);
+        println!("{what}: right");
+    }
+}
+
+#[test]
+fn replicas_on_one_host_and_on_two_and_their_dead_are_served_alike() {
+    let Some(bench) = Bench::make(true) else { return };
+    let args = ["400"];
+    let wanted = bench.mpi.plain(&bench.program, &args);
+    // On two hosts each cluster has two replicas on one of them, joined by memory, and one on the
+    // other, joined by TCP.  One that is stopped for a while is no death.
+    for kills in [0, 1_u64] {
+        let (text, ended) = bench.run(&[0, 1], &args, || {
+            // Each of the four clusters has two links between these hosts, and each host one to
+            // the launcher with its pulse.
+            assert!(2 * RANKS + 2 <= bench.hosts.count_v6(0), "IPv6 is there and not used");
+            let pid = mpi::replica(&bench.program, kills, 1).unwrap();
+            if 0 < kills {
+                mpi::succeed(Command::new("kill").args(["-9", &pid]));
+            } else {
+                mpi::succeed(Command::new("kill").args(["-STOP", &pid]));
+                thread::sleep(SILENCE_MAX + Duration::from_secs(3));
+                mpi::succeed(Command::new("kill").args(["-CONT", &pid]));
+            }
+        });
+        let said = format!("{kills} killed: {}", told(&ended));
+        assert!(ended.status.success(), "{said}");
+        assert_eq!(text, wanted, "{said}");
+        bench.check_counts([("deaths", kills), ("marks", 0), ("restarts", 0)], &said);
+    }
+}
+
+#[test]
+fn strangers_at_the_port_are_refused_told_of_and_keep_nobody_out() {
+    let Some(mpi) = Mpi::named("openmpi") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (program, summary) = (mpi.compile("ring", folder.path()), folder.path().join("summary"));
+    let args = ["--between-hosts", "yes", program.to_str().unwrap(), "1500"];
+    let wanted = mpi.plain(&program, &["1500"]);
+    let mut command = mpi.tripled(&summary, &args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut text = vec![0; 1];
+    out.read_exact(&mut text).unwrap();
+    let pid = mpi::replica(&program, 0, 0).unwrap();
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environ = String::from_utf8_lossy(&environ);
+    let word = |name: &str| {
+        let row = environ.split('\0').find_map(|it| it.strip_prefix(name)).unwrap();
+        row.to_owned()
+    };
+    let reach: SocketAddr = word("SELVEDGE_REACH=").split(' ').next().unwrap().parse().unwrap();
+    let secret = Secret::from_text(&word("SELVEDGE_SECRET=")).unwrap();
+    // The program waits for one of its replicas meanwhile.
+    mpi::succeed(Command::new("kill").args(["-STOP", &pid]));
+    // One that says nothing, from the beginning to the end.
+    let silent = TcpStream::connect(reach).unwrap();
+    let mut garbage = TcpStream::connect(reach).unwrap();
+    garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert!(is_closed(&garbage), "garbage is answered");
+    let card = |from| Card { from, to: End::Launcher, pid: 1, digest: Digest(7) };
+    let wrong = Secret::new([1; SECRET_BYTES]);
+    let refused = greet(reach, wrong, card(End::Agent));
+    assert!(refused.is_err(), "another secret is taken");
+    let refused = greet(reach, secret, Card { to: End::Replica(0, 1), ..card(End::Agent) });
+    assert!(refused.is_err(), "a caller at the wrong door is taken");
+    assert!(is_closed(&silent), "who says nothing is waited for");
+    mpi::succeed(Command::new("kill").args(["-CONT", &pid]));
+    out.read_to_end(&mut text).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = told(&ended);
+    assert!(ended.status.success(), "{said}");
+    assert_eq!(lines(&String::from_utf8_lossy(&text)), wanted, "{said}");
+    for (name, wanted) in [("deaths", 0), ("marks", 0), ("restarts", 0)] {
+        assert_eq!(count(&summary, name), wanted, "{name}: {said}");
+    }
+    for (what, n) in [
+        ("what it says is no greeting of this version", 1),
+        ("it does not know this job's secret", 1),
+        ("it calls Replica(0, 1), and this is Launcher", 1),
+        ("it does not say who it is", 1),
+    ] {
+        assert_eq!(said.lines().filter(|it| it.contains(what)).count(), n, "{what}: {said}");
+    }
+}
+
+/// Whether the other end closes a link without a proof, in time.
+fn is_closed(mut stream: &TcpStream) -> bool {
+    stream.set_read_timeout(Some(GREETING_MAX + REST_MAX)).unwrap();
+    let mut bytes = Vec::new();
+    // Its hello is no secret.
+    stream
+        .read_to_end(&mut bytes)
+        .map_or_else(|e| e.kind() == ErrorKind::ConnectionReset, |it| it < 72)
+}
+
+/// Calls as a process of the job does.
+fn greet(at: SocketAddr, secret: Secret, own: Card) -> std::io::Result<Card> {
+    let mut stream = TcpStream::connect(at)?;
+    stream.set_read_timeout(Some(REST_MAX))?;
+    let mut greeting = Greeting::new(Side::Caller, secret, own, [9; SECRET_BYTES]);
+    stream.write_all(&greeting.hello())?;
+    loop {
+        let mut bytes = vec![0; greeting.wants()];
+        stream.read_exact(&mut bytes)?;
+        let turn = greeting.take(&bytes).map_err(std::io::Error::other)?;
+        stream.write_all(&turn.send)?;
+        if let Some(card) = turn.met {
+            return Ok(card);
+        }
     }
 }

@@ -12,37 +12,50 @@
     reason = "processes that do not end in time are ended by the real clock"
 )]
 
+mod agent;
+
 mod away;
 
 mod exports;
 
 mod folder;
 
+mod hosts;
+
 mod launcher;
 
+mod letter;
+
 mod program;
+
+mod reach;
 
 mod replica;
 
 mod signals;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use selvedge_stmr::job::{Job, Order, Rank};
 use selvedge_stmr::output::{Found, Output};
 use selvedge_stmr::verdict::{Double, SetId};
 
+pub use agent::{serve_host, start_host};
 pub use away::Places;
 use folder::Folder;
+use hosts::{Awaited, Door, Host, HostId};
 use launcher::Launcher;
 pub use launcher::NONE;
+use letter::{Kind, Letter};
 pub use replica::become_replica;
 
 /// How long printed bytes without a line's end wait for the rest, if a person waits for them.
@@ -84,6 +97,9 @@ pub struct MpirunOptions {
     pub window: u32,
     /// What is sent is compared where it comes in, and not before it leaves.
     pub compares_at_receiver: bool,
+    /// Whether processes may run on other hosts than this; where that is not said, what the
+    /// launcher is given tells.
+    pub between_hosts: Option<bool>,
     /// Each set is a job of its own, with its own launcher, and not a part of one job.
     pub sets_are_jobs: bool,
     /// How often the program is started again after two errors in one cluster.
@@ -255,6 +271,31 @@ enum Event {
     Closed(Channel, Rank, SetId),
     LauncherEnded(i32),
     Signalled(i32),
+    HostCalled(HostId, Host),
+    /// The link of a host that says nothing.
+    Pulse(HostId, TcpStream),
+    HostSaid(HostId, Letter),
+    HostGone(HostId, Option<io::Error>),
+    /// Somebody called who is none of this job's.
+    Stranger(String),
+}
+
+/// What the launcher tells a process through.
+enum Line {
+    Here(UnixStream),
+    There(Sender<Letter>, Rank, SetId),
+}
+
+impl Line {
+    /// Whoever is gone is told about by the end of its link.
+    fn say(&mut self, line: &str) {
+        match self {
+            Self::Here(link) => drop(writeln!(link, "{line}")),
+            Self::There(outbox, rank, set) => {
+                drop(outbox.send(Letter::of(Kind::Tell, *rank, *set, line)));
+            }
+        }
+    }
 }
 
 /// Standard output or standard error.
@@ -332,12 +373,24 @@ struct Attempt<'a> {
     is_interactive: bool,
     signals: signals::Signals,
     away: away::Away,
+    /// Where other hosts call, if there may be any.  It is held open.
+    _door: Option<Door>,
+    hosts: BTreeMap<HostId, Host>,
+    awaited: Awaited,
+    /// What each replica of the first process is to read, until it is known where that is.
+    inputs: Vec<Option<Receiver<Vec<u8>>>>,
 }
 
 #[derive(Default)]
 struct Process {
-    link: Option<UnixStream>,
+    link: Option<Line>,
     pid: i32,
+    /// The host that it is on, if that is not the launcher's.
+    host: Option<HostId>,
+    /// Where it listens for siblings on other hosts, once it does.
+    port: u16,
+    /// It was given up: what it still says and prints is nothing.
+    is_parted: bool,
     running: bool,
     counts: [u64; 8],
     ended: bool,
@@ -361,7 +414,7 @@ impl Attempt<'_> {
         printed: &[[u64; 2]],
     ) -> Result<Attempt<'a>, MpirunError> {
         let folder = Folder::make(options, launcher)?;
-        let listener = UnixListener::bind(folder.path().join("launcher"))
+        let listener = UnixListener::bind(folder.path().join(folder::LAUNCHER))
             .map_err(io_error("make a socket for the replicas"))?;
         let (sender, events) = mpsc::channel();
         listen(listener, sender.clone());
@@ -387,9 +440,18 @@ impl Attempt<'_> {
                 printing(Output::followed(n), skip[1]),
             ]);
         }
-        folder.feed_input(options.replicas);
         let path = launcher.path.clone();
-        let launchers = program::launch(options, launcher, &folder, again, &sender)?;
+        let door = if launcher.may_leave_host(options) {
+            let library = folder.library();
+            let failed = format!("read {}", library.display());
+            let library = fs::read(&library).map_err(io_error(failed))?;
+            let size = [options.ranks, options.replicas];
+            Some(Door::open(library, size, sender.clone())?)
+        } else {
+            None
+        };
+        let start = program::Start { options, folder: &folder, door: door.as_ref(), again };
+        let launchers = program::launch(start, launcher, &sender)?;
         let process = |_| (0..options.replicas).map(|_| Process::default()).collect();
         Ok(Attempt {
             options,
@@ -408,6 +470,10 @@ impl Attempt<'_> {
             is_interactive: io::stdin().is_terminal(),
             signals: signals::Signals::new(options.ranks, options.replicas),
             away: away::Away::default(),
+            _door: door,
+            hosts: BTreeMap::new(),
+            awaited: Awaited::default(),
+            inputs: folder::read_input(options.replicas),
         })
     }
 
@@ -435,7 +501,12 @@ impl Attempt<'_> {
                     Order::LeaveMpi(set) => {
                         // Who hears of it changes what others of its set may still read.
                         self.folder.tell_broken(set)?;
-                        self.tell(Some(set), "leave");
+                        self.leave(set);
+                    }
+                    Order::Part(rank, set) => {
+                        if let Some(ended) = self.part(rank, set) {
+                            return Ok(self.finish(ended));
+                        }
                     }
                     Order::GoOn => self.tell(None, "go"),
                     Order::End(code) => return Ok(self.finish(Ended::With(code))),
@@ -448,10 +519,13 @@ impl Attempt<'_> {
     fn take(&mut self, event: Event) -> Result<Option<Ended>, MpirunError> {
         match event {
             Event::Called(rank, set, pid, link) => {
-                let process = self.process(rank, set);
-                process.pid = pid;
-                process.link = Some(link);
+                self.call_in(rank, set, pid, Line::Here(link), None);
             }
+            Event::Said(rank, set, _)
+            | Event::Gone(rank, set)
+            | Event::Printed(_, rank, set, _)
+            | Event::Closed(_, rank, set)
+                if self.process(rank, set).is_parted => {}
             Event::Said(rank, set, line) => {
                 if let Some(code) = line.strip_prefix("never ") {
                     return Err(MpirunError::NoInit { code: code.parse().unwrap_or(1) });
@@ -461,13 +535,9 @@ impl Attempt<'_> {
             Event::Gone(rank, set) => {
                 let process = self.process(rank, set);
                 process.link = None;
-                if process.ended {
-                    return Ok(None);
+                if !process.ended {
+                    self.lose(rank, set);
                 }
-                self.deaths += 1;
-                self.notes.push(format!("{rank}: {set} is gone"));
-                self.early.push((rank, set, Instant::now()));
-                return Ok(None);
             }
             Event::Printed(channel, rank, set, bytes) => {
                 self.printing(channel, rank).output.print(set, &bytes);
@@ -478,13 +548,19 @@ impl Attempt<'_> {
                 return Ok(self.print(channel, rank));
             }
             Event::Signalled(signal) => {
-                let mut pids = self.processes.iter().flatten().map(|it| it.pid);
-                let ends = !pids.any(|it| it != 0 && signals::is_handled(it, signal));
-                if ends || signals::is_end(signal) || !self.signals.sent(signal) {
+                if signals::is_end(signal) {
                     return Ok(Some(Ended::With(128 + signal)));
                 }
-                self.pass_on(None, signal);
+                let here = self.processes.iter().flatten().filter(|it| it.host.is_none());
+                let mut pids = here.map(|it| it.pid);
+                let is_handled = pids.any(|it| it != 0 && signals::is_handled(it, signal));
+                return Ok(self.hear_signal(signal, is_handled));
             }
+            Event::HostCalled(id, host) => self.host_called(id, host),
+            Event::Pulse(id, stream) => self.keep_pulse(id, stream),
+            Event::HostSaid(id, letter) => return Ok(self.hear_host(id, letter)),
+            Event::HostGone(id, why) => return Ok(self.lose_host(id, why)),
+            Event::Stranger(what) => self.note_stranger(what),
             Event::LauncherEnded(code) => {
                 self.launchers_ended += 1;
                 if self.processes.iter().flatten().any(|it| it.pid == 0) {
@@ -494,6 +570,25 @@ impl Attempt<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// A process is there.
+    fn call_in(&mut self, rank: Rank, set: SetId, pid: i32, link: Line, host: Option<HostId>) {
+        let process = self.process(rank, set);
+        process.pid = pid;
+        process.link = Some(link);
+        process.host = host;
+        if !self.hosts.is_empty() {
+            self.tell_process(rank, set, "hosts");
+        }
+        self.feed(rank, set, host);
+    }
+
+    /// A process is gone that had not ended.
+    fn lose(&mut self, rank: Rank, set: SetId) {
+        self.deaths += 1;
+        self.notes.push(format!("{rank}: {set} is gone"));
+        self.early.push((rank, set, Instant::now()));
     }
 
     /// Deaths count once all processes have come through MPI_Init.  Until then others may stay in
@@ -533,6 +628,8 @@ impl Attempt<'_> {
                 }
             }
             "yielded" => self.away.yielded(rank, set),
+            "at" => self.hear_port(rank, set, rest.parse().unwrap_or(0)),
+            "missed" | "end" | "usage" => self.hear_of_sibling(rank, set, word, rest),
             "ending" => self.job.ending(rank, set),
             "ended" => {
                 self.process(rank, set).ended = true;
@@ -596,8 +693,7 @@ impl Attempt<'_> {
                 if set.is_none_or(|it| it.idx() == idx)
                     && let Some(link) = &mut process.link
                 {
-                    // Whoever is gone is told about by the end of its link.
-                    let _ = writeln!(link, "{line}");
+                    link.say(line);
                 }
             }
         }
@@ -609,14 +705,14 @@ impl Attempt<'_> {
 
     fn tell_process(&mut self, rank: Rank, set: SetId, line: &str) {
         if let Some(link) = &mut self.process(rank, set).link {
-            let _ = writeln!(link, "{line}");
+            link.say(line);
         }
     }
 
     /// Tells a line to all replicas of a process.
     fn tell_cluster(&mut self, rank: Rank, line: &str) {
         for link in self.processes[rank.0 as usize].iter_mut().filter_map(|it| it.link.as_mut()) {
-            let _ = writeln!(link, "{line}");
+            link.say(line);
         }
     }
 
@@ -687,6 +783,8 @@ impl Attempt<'_> {
                 break;
             }
             match self.events.recv_timeout(LINE_WAIT) {
+                Ok(Event::Printed(_, rank, set, _) | Event::Closed(_, rank, set))
+                    if self.process(rank, set).is_parted => {}
                 Ok(Event::Printed(channel, rank, set, bytes)) => {
                     self.printing(channel, rank).output.print(set, &bytes);
                     undecided = self.print(channel, rank).or(undecided);
@@ -712,9 +810,11 @@ impl Attempt<'_> {
     }
 
     fn kill_all(&mut self) {
-        for process in self.processes.iter_mut().flatten() {
-            if process.pid != 0 && process.link.is_some() && !process.ended {
-                program::kill(process.pid);
+        for (rank, cluster) in self.processes.iter().enumerate() {
+            for (set, process) in SetId::all(cluster.len()).zip(cluster) {
+                if process.pid != 0 && process.link.is_some() && !process.ended {
+                    self.end_process(Rank(rank as u32), set, process.pid, process.host);
+                }
             }
         }
     }

@@ -28,6 +28,9 @@ pub(crate) enum For {
     Thread = 16,
 }
 
+/// Beside what a process waits for: it sleeps where sockets wake it, and not the bell.
+const AT_SOCKETS: u32 = 1 << 16;
+
 /// What wakes a process.
 #[repr(C, align(64))]
 pub(crate) struct Bell {
@@ -45,6 +48,12 @@ impl Bell {
         rung
     }
 
+    /// The same for who is about to sleep at sockets: a sibling on this host that rings is told to
+    /// write to one.
+    pub(crate) fn lie_down_at_sockets(&self, what: For) {
+        self.sleeps_for.store(what as u32 | AT_SOCKETS, Ordering::SeqCst);
+    }
+
     /// Sleeps until somebody rings who has not since [`Bell::lie_down`], or for so long.
     pub(crate) fn sleep(&self, rung: u32, max_us: u32) {
         let limit = libc::timespec {
@@ -60,18 +69,21 @@ impl Bell {
         self.sleeps_for.store(0, Ordering::Relaxed);
     }
 
-    /// Wakes the process if it sleeps for that.
-    pub(crate) fn ring(&self, what: For) {
+    /// Wakes the process if it sleeps for that; returns whether it does so at sockets, where who
+    /// rings has to wake it.
+    pub(crate) fn ring(&self, what: For) -> bool {
         // Orders this look after what was put where the sleeper will look.
         std::sync::atomic::fence(Ordering::SeqCst);
         let sleeps_for = self.sleeps_for.load(Ordering::SeqCst);
         let is_meant = sleeps_for & what as u32 != 0;
         // One ring is enough, however many have something.
-        if is_meant && self.sleeps_for.swap(0, Ordering::SeqCst) != 0 {
+        let slept_for = if is_meant { self.sleeps_for.swap(0, Ordering::SeqCst) } else { 0 };
+        if slept_for != 0 {
             self.rung.fetch_add(1, Ordering::SeqCst);
             let at = self.rung.as_ptr();
             unsafe { libc::syscall(libc::SYS_futex, at, libc::FUTEX_WAKE, 1) };
         }
+        slept_for & AT_SOCKETS != 0
     }
 }
 

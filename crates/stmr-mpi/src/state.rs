@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
+use selvedge_stmr::greet::Secret;
 use selvedge_stmr::message::{EventKind, Message};
 use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
@@ -48,6 +49,8 @@ pub(crate) struct Told {
     pub(crate) memory: CString,
     /// The socket to the launcher, which this process inherited.
     pub(crate) link: i32,
+    /// What all processes of the job know, if some may be on other hosts.
+    pub(crate) secret: Option<Secret>,
     /// Drawn by the launcher, the same for all replicas of a process.
     pub(crate) dice: u64,
     /// Contents are compared in full, beside their digests.
@@ -78,6 +81,7 @@ fn told() -> Option<&'static Told> {
             folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
             memory: CString::new(std::env::var("SELVEDGE_MEMORY").ok()?).ok()?,
             link: number("SELVEDGE_LINK")? as i32,
+            secret: std::env::var("SELVEDGE_SECRET").ok().and_then(|it| Secret::from_text(&it)),
             dice: number("SELVEDGE_DICE")? as u64,
             is_whole_job: std::env::var_os("SELVEDGE_JOB_OF_SET").is_some(),
             compares_full: std::env::var("SELVEDGE_COMPARE").is_ok_and(|it| it == "full"),
@@ -186,6 +190,8 @@ pub(crate) struct State {
     pub(crate) siblings: Vec<Option<Sibling>>,
     pub(crate) pids: Vec<u32>,
     pub(crate) launcher: Link,
+    /// Some process of the job is on another host than the launcher.
+    pub(crate) is_between_hosts: bool,
     pub(crate) counts: Counts,
     /// What siblings told in full.
     pub(crate) contents: Contents,
@@ -215,6 +221,8 @@ pub(crate) struct State {
     pub(crate) in_block: bool,
     pub(crate) ending: bool,
     pub(crate) gone_on: bool,
+    /// It has told its siblings that its end is no death.
+    pub(crate) has_said_bye: bool,
     pub(crate) wait: Wait,
     pub(crate) spare: Spare,
     /// What came in since the last compare that two runs of a program may differ in.
@@ -241,10 +249,10 @@ impl State {
         real::check_launcher();
         // Processes that the program starts do not hold it, or its end would not be seen.
         unsafe { libc::fcntl(told.link, libc::F_SETFD, libc::FD_CLOEXEC) };
-        let launcher = Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
+        let mut launcher = Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
             .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
         let memory = Memory::open(told);
-        let (siblings, pids) = link::connect_siblings(told, memory);
+        let (siblings, pids) = link::connect_siblings(told, memory, &mut launcher);
         unsafe { std::env::set_var(TAKEN, std::process::id().to_string()) };
         THREAD.store(thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
@@ -259,6 +267,7 @@ impl State {
             siblings,
             pids,
             launcher,
+            is_between_hosts: false,
             counts: Counts::default(),
             contents: Contents::default(),
             shape: Shape::default(),
@@ -279,6 +288,7 @@ impl State {
             in_block: false,
             ending: false,
             gone_on: false,
+            has_said_bye: false,
             wait: Wait::new(told.replicas),
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
@@ -638,7 +648,7 @@ impl State {
     }
 
     /// What the program printed and wrote before goes out first.
-    fn refuse_in_words(&mut self, words: &str) -> ! {
+    pub(crate) fn refuse_in_words(&mut self, words: &str) -> ! {
         unsafe { libc::fflush(std::ptr::null_mut()) };
         self.let_out();
         self.say(&format!("refuse {words}"));
@@ -672,12 +682,13 @@ impl State {
         self.doing = "its end";
         self.compare(code.to_le_bytes().to_vec());
         self.replica.end();
+        self.has_said_bye = true;
         self.send_out();
         self.tell_counts();
         let word = if self.handles.is_none() || self.gone_on { "ended" } else { "early" };
         self.say(&format!("{word} {code}"));
         let is_unsent = |this: &Self| {
-            let siblings = || this.siblings.iter().flatten().any(|it| !it.unsent.is_empty());
+            let siblings = || this.siblings.iter().flatten().any(Sibling::is_unsent);
             siblings() || (!this.launcher.unsent.is_empty() && !this.launcher.ended)
         };
         self.begin_wait();

@@ -4,8 +4,11 @@
 //! rung or it is time to look by itself.  Siblings ring when they have written; a process that has
 //! started a message rings its receiver.  MPI rings nobody, so that a sleep beside it is short.
 
+use std::time::Duration;
+
 use selvedge_stmr::message::Message;
 use selvedge_stmr::replica::Input;
+use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::SetId;
 
 use crate::abi::{self, RawStatus};
@@ -13,6 +16,7 @@ use crate::clock;
 use crate::comm::Comm;
 use crate::link::Sibling;
 use crate::memory::For;
+use crate::network;
 use crate::p2p::Receive;
 use crate::real::{self, Blocking, Call};
 use crate::request::Request;
@@ -144,17 +148,49 @@ impl State {
             return false;
         }
         let bell = self.memory.bell();
+        let at_sockets =
+            what == For::Siblings && self.siblings.iter().flatten().any(Sibling::is_away);
         match wait.lain.take() {
             Some(rung) => {
                 wait.sleeps += 1;
-                bell.sleep(rung, max_us);
+                if at_sockets {
+                    self.sleep_at_sockets(max_us);
+                } else {
+                    bell.sleep(rung, max_us);
+                }
                 true
             }
             None => {
-                wait.lain = Some(bell.lie_down(what));
+                wait.lain = Some(if at_sockets {
+                    bell.lie_down_at_sockets(what);
+                    0
+                } else {
+                    bell.lie_down(what)
+                });
                 false
             }
         }
+    }
+
+    /// Sleeps until a sibling writes, wherever it is, or the launcher does, or for so long.
+    fn sleep_at_sockets(&mut self, max_us: u32) {
+        let mut fds = self.sockets();
+        network::sleep_at(&mut fds, Duration::from_micros(max_us.into()));
+        self.memory.bell().get_up();
+        // What woke this process is looked at in any case.
+        self.wait.looked_ms = 0;
+    }
+
+    /// What to look for at siblings and, last, at the launcher.
+    fn sockets(&self) -> [libc::pollfd; 4] {
+        let mut fds = [libc::pollfd { fd: -1, events: 0, revents: 0 }; 4];
+        for (fd, sibling) in fds.iter_mut().zip(&self.siblings) {
+            // One that is missed has nothing more to say.
+            let sibling = sibling.as_ref().filter(|it| !it.is_missed);
+            *fd = sibling.map_or(*fd, Sibling::poll_for);
+        }
+        fds[3] = self.launcher.poll_for();
+        fds
     }
 
     /// One turn of waiting for MPI, or for something else that is not the siblings'.
@@ -255,25 +291,45 @@ impl State {
 
     /// Looks for the end of a sibling, and for words of the launcher's.
     fn look_at_sockets(&mut self) -> bool {
-        let mut fds = [libc::pollfd { fd: -1, events: 0, revents: 0 }; 4];
-        for (fd, sibling) in fds.iter_mut().zip(&self.siblings) {
-            *fd = sibling.as_ref().map_or(*fd, |it| it.poll_for());
-        }
-        fds[3] = self.launcher.poll_for();
+        let mut fds = self.sockets();
         let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
-        if n <= 0 {
+        let is_away = |it: &Option<Sibling>| it.as_ref().is_some_and(Sibling::is_away);
+        if n <= 0 && !self.siblings.iter().any(is_away) {
             return false;
         }
         for (set_idx, fd) in fds.iter().enumerate().take(self.siblings.len()) {
-            let sibling = self.siblings[set_idx].as_mut();
-            if fd.revents != 0 && sibling.is_some_and(Sibling::has_ended) {
+            let Some(sibling) = self.siblings[set_idx].as_mut() else { continue };
+            // Of one that is away nothing comes when its host is silent.
+            let is_due = fd.revents != 0 || sibling.is_away();
+            if is_due && !sibling.is_missed && sibling.has_ended() {
                 self.read_sibling(set_idx);
-                self.siblings[set_idx] = None;
-                self.replica.handle(Input::Closed(SetId::new(set_idx)));
+                self.end_sibling(set_idx);
             }
         }
-        self.read_launcher();
+        if fds[3].revents != 0 {
+            self.read_launcher();
+        }
         true
+    }
+
+    /// The link to a sibling has ended.
+    fn end_sibling(&mut self, set_idx: usize) {
+        let Some(sibling) = self.siblings[set_idx].as_mut() else { return };
+        // At the end of the program, who hears a farewell first says none itself.
+        if sibling.is_away() && !sibling.said_bye && !self.has_said_bye {
+            // It may live, and miss this one: who of both goes is for the launcher to say.
+            sibling.is_missed = true;
+            self.say(&format!("missed {set_idx}"));
+        } else {
+            self.close_sibling(set_idx);
+        }
+    }
+
+    /// A sibling is gone.
+    fn close_sibling(&mut self, set_idx: usize) {
+        if self.siblings.get_mut(set_idx).and_then(Option::take).is_some() {
+            self.replica.handle(Input::Closed(SetId::new(set_idx)));
+        }
     }
 
     /// Whether others may wait for this process to look at MPI.
@@ -317,11 +373,15 @@ impl State {
                     match message {
                         Message::Ask => Message::Here.write(&mut link.unsent),
                         Message::Here => self.wait.late[set_idx] = None,
+                        Message::Bye => {
+                            link.said_bye = true;
+                            self.replica.handle(Input::Message(set, message));
+                        }
                         Message::Contents { call, bytes } => self.contents.keep(set, call, bytes),
                         message => self.replica.handle(Input::Message(set, message)),
                     }
                 }
-                Ok(None) => break drawn.map(|_| ()).map_err(|it| it.to_string()),
+                Ok(None) => break drawn.map(|_| ()),
                 Err(e) => break Err(e.to_string()),
             }
         };
@@ -334,9 +394,18 @@ impl State {
             self.say(&format!(
                 "note rank {rank}: what {set} says cannot be read, and it is ended: {why}"
             ));
-            unsafe { libc::kill(self.pids[set_idx] as i32, libc::SIGKILL) };
+            self.kill_sibling(set_idx);
         }
         true
+    }
+
+    /// Ends a sibling; its end is seen as any other.
+    fn kill_sibling(&mut self, set_idx: usize) {
+        if self.siblings[set_idx].as_ref().is_some_and(Sibling::is_away) {
+            self.say(&format!("end {set_idx}"));
+        } else {
+            unsafe { libc::kill(self.pids[set_idx] as i32, libc::SIGKILL) };
+        }
     }
 
     fn read_launcher(&mut self) {
@@ -346,6 +415,11 @@ impl State {
                 "leave" => self.replica.handle(Input::SetBroken),
                 "go" => self.gone_on = true,
                 "yield" => self.replica.yield_lead(),
+                "hosts" => self.is_between_hosts = true,
+                other if let Some(Ok(set_idx)) = other.strip_prefix("dead ").map(str::parse) => {
+                    self.hear_of_death(set_idx);
+                }
+                other if let Some(rest) = other.strip_prefix("usage ") => self.keep_usage(rest),
                 other if let Some(Ok(it)) = other.strip_prefix("signal ").map(str::parse) => {
                     self.hear_signal(it);
                 }
@@ -357,6 +431,35 @@ impl State {
             unsafe { libc::_exit(1) }
         }
         self.launcher.flush();
+    }
+
+    /// The launcher says that a sibling is gone: what it wrote before is read first.
+    fn hear_of_death(&mut self, set_idx: usize) {
+        if set_idx < self.siblings.len() {
+            self.read_sibling(set_idx);
+            self.close_sibling(set_idx);
+        }
+    }
+
+    /// The kernel of another host says what a sibling there does.
+    fn keep_usage(&mut self, text: &str) {
+        let (set, usage) = text.split_once(' ').unwrap_or_default();
+        let sibling = set.parse().ok().and_then(|it: usize| self.siblings.get_mut(it));
+        if let (Some(Some(it)), Some(usage)) = (sibling, Usage::from_text(usage)) {
+            it.usage = Some(usage);
+        }
+    }
+
+    /// What a sibling does, as its kernel said; of one on another host as it said last.
+    fn usage(&mut self, set_idx: usize) -> Option<Usage> {
+        let sibling = self.siblings[set_idx].as_ref().filter(|it| it.is_away());
+        let Some(sibling) = sibling else {
+            let path = format!("/proc/{}/stat", self.pids[set_idx]);
+            return Usage::read(&std::fs::read_to_string(path).ok()?);
+        };
+        let known = sibling.usage;
+        self.say(&format!("usage {set_idx}"));
+        known
     }
 
     /// A compare begins: from here on is counted how long the siblings take.
@@ -388,7 +491,7 @@ impl State {
         }
         self.wait.late_ms = now_ms;
         for set in late(self) {
-            let Some(usage) = usage(self.pids[set.idx()]) else { continue };
+            let Some(usage) = self.usage(set.idx()) else { continue };
             let Some(since) = self.wait.late[set.idx()] else {
                 self.wait.late[set.idx()] = Some(Late { cpu_ms: usage.cpu_ms, at_ms: now_ms });
                 // Who waits as well, in its library, answers, and is asked again.
@@ -404,7 +507,7 @@ impl State {
                 let rank = self.told.rank;
                 let what = if computes { "computes without end" } else { "does not go on" };
                 self.say(&format!("note rank {rank}: {set} {what} and is ended"));
-                unsafe { libc::kill(self.pids[set.idx()] as i32, libc::SIGKILL) };
+                self.kill_sibling(set.idx());
             }
         }
     }
@@ -415,24 +518,4 @@ impl State {
 struct Late {
     cpu_ms: u64,
     at_ms: u64,
-}
-
-struct Usage {
-    cpu_ms: u64,
-    /// It has a processor or wants one.
-    runs: bool,
-}
-
-/// What a process does, as the kernel says.
-fn usage(pid: u32) -> Option<Usage> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut words = rest.split_ascii_whitespace();
-    // A process that waits for a disk goes on by itself.
-    let runs = ["R", "D"].contains(&words.next()?);
-    let mut words = words.skip(10);
-    let user: u64 = words.next()?.parse().ok()?;
-    let system: u64 = words.next()?.parse().ok()?;
-    // The kernel counts in hundredths of a second on Linux, whatever its own tick is.
-    Some(Usage { cpu_ms: (user + system) * 10, runs })
 }

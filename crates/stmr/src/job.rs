@@ -43,6 +43,8 @@ pub enum Order {
     End(i32),
     /// Start the program again: this cluster had two errors.
     Restart(Rank, Double),
+    /// End this process if it lives, wherever it is, and tell its siblings that it is gone.
+    Part(Rank, SetId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +113,26 @@ impl Job {
         } else if self.broken.len() == cluster.len() && !self.released {
             self.restart(rank, Double::NoWholeSet);
         }
+    }
+
+    /// A replica's link to a sibling on another host has ended, and the sibling did not say why.
+    ///
+    /// Both may live, and each think that the other does not: so none of them decides it.  One
+    /// goes, and it is the one that was missed, unless the set of who missed it is broken already
+    /// and the other's is whole.
+    pub fn missed(&mut self, rank: Rank, by: SetId, whom: SetId) {
+        let standing = |set: SetId| self.clusters[rank.0 as usize][set.idx()];
+        if standing(by) == Standing::Dead {
+            return;
+        }
+        let is_over = matches!(standing(whom), Standing::Dead | Standing::Ended(_));
+        let spares = !is_over && self.broken.contains(&by) && !self.broken.contains(&whom);
+        self.orders.push_back(Order::Part(rank, if spares { by } else { whom }));
+    }
+
+    /// A replica found that a sibling on another host does not go on, or talks nonsense.
+    pub fn part(&mut self, rank: Rank, set: SetId) {
+        self.orders.push_back(Order::Part(rank, set));
     }
 
     /// A replica says that its cluster cannot go on.
@@ -211,6 +233,22 @@ mod tests {
         }
         let told = orders(&mut job);
         assert_eq!(told.last(), Some(&Order::Restart(Rank(2), Double::NoWholeSet)));
+    }
+
+    #[test]
+    fn of_two_that_miss_each_other_one_goes_and_of_all_pairs_that_of_one_set() {
+        let mut job = Job::new(2, 3);
+        job.missed(Rank(0), set(0), set(1));
+        assert_eq!(orders(&mut job), [Order::Part(Rank(0), set(1))]);
+        job.died(Rank(0), set(1));
+        orders(&mut job);
+        job.missed(Rank(0), set(1), set(0));
+        assert_eq!(orders(&mut job), [], "who is gone misses nobody");
+        job.missed(Rank(0), set(2), set(1));
+        assert_eq!(orders(&mut job), [Order::Part(Rank(0), set(1))], "and is gone for all");
+        // Of the other cluster the one in the set that is whole is missed first.
+        job.missed(Rank(1), set(1), set(0));
+        assert_eq!(orders(&mut job), [Order::Part(Rank(1), set(1))]);
     }
 
     #[test]

@@ -6,11 +6,12 @@
 //!
 //! In reading order: what identifies the contents of a send ([`digest`]), who is right when
 //! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), how
-//! that goes through memory that they share ([`pipe`]), one replica's view of its cluster
-//! ([`replica`]), what the launcher knows of all ([`job`]), which of what they print is let out
-//! ([`output`]), what they write to files and has not gone there ([`writes`]), what they see of
-//! files of MPI's ([`view`]) and how they share a place in one ([`mod@pointer`]), and on which
-//! hosts they start ([`launch`]).
+//! that goes through memory that they share ([`pipe`]) or, between hosts, through a network
+//! ([`limits`], [`greet`], [`frame`]), what a process does ([`usage`]), one replica's view of its
+//! cluster ([`replica`]), what the launcher knows of all ([`job`]), which of what they print is
+//! let out ([`output`]), what they write to files and has not gone there ([`writes`]), what they
+//! see of files of MPI's ([`view`]) and how they share a place in one ([`mod@pointer`]), and on
+//! which hosts they start ([`launch`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
@@ -22,6 +23,14 @@ pub mod verdict;
 pub mod message;
 
 pub mod pipe;
+
+pub mod limits;
+
+pub mod greet;
+
+pub mod frame;
+
+pub mod usage;
 
 pub mod replica;
 

@@ -36,6 +36,10 @@ pub(crate) struct Mpirun {
     /// One more argument for the launcher.
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     launcher_arg: Vec<OsString>,
+    /// Whether processes may run on other hosts than this, which then listens for them; `auto`: if
+    /// the launcher is given arguments, or hosts by a resource manager.
+    #[arg(long, value_enum, default_value_t = BetweenHosts::Auto, value_name = "WHEN")]
+    between_hosts: BetweenHosts,
     /// Write what became of the program to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     json_summary: Option<PathBuf>,
@@ -90,6 +94,14 @@ enum Sets {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum BetweenHosts {
+    /// If it looks so.
+    Auto,
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Compare {
     /// A digest of 128 bits.
     Digest,
@@ -117,6 +129,13 @@ enum OnDouble {
 pub(crate) struct MpirunReplica {
     #[arg(required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct MpirunHost {
+    /// It is apart from who started it already.
+    #[arg(long)]
+    serve: bool,
 }
 
 /// The summary's fixed form.
@@ -175,6 +194,11 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
         program: args.program.clone(),
         own_program: env::current_exe().within(|| "cannot find this program itself".to_owned())?,
         library: LIBRARY,
+        between_hosts: match args.between_hosts {
+            BetweenHosts::Auto => None,
+            BetweenHosts::Yes => Some(true),
+            BetweenHosts::No => Some(false),
+        },
         sets_are_jobs: args.sets == Sets::Jobs,
         compares_full: args.compare == Compare::Full,
         compares_at_receiver: args.compare_at == CompareAt::Receive,
@@ -251,4 +275,13 @@ pub(crate) fn run_replica(args: &MpirunReplica) -> Outcome {
         Err(e) => Err(Failure::from(e)),
         Ok(never) => match never {},
     }
+}
+
+pub(crate) fn run_host(args: &MpirunHost) -> Outcome {
+    if args.serve {
+        mpirun::serve_host()?
+    } else {
+        mpirun::start_host()?
+    }
+    Ok(Answer::Yes)
 }

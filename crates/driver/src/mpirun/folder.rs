@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::{env, process, thread};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -22,6 +22,15 @@ use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error};
 /// The library's name in the folder.
 pub(super) const LIBRARY: &str = "selvedge-mpi.so";
 
+/// The socket at which its processes call.
+pub(super) const LAUNCHER: &str = "launcher";
+
+/// What leads to the memory, on a host that is not the launcher's.
+pub(super) const MEMORY: &str = "memory";
+
+/// How the kernel calls the memory, where it says to what a descriptor leads.
+const MEMORY_NAME: &str = "selvedge-mpi";
+
 /// The folder, which goes with its owner.
 pub(super) struct Folder {
     path: PathBuf,
@@ -34,20 +43,16 @@ impl Folder {
     pub(super) fn make(options: &MpirunOptions, launcher: &Launcher) -> Result<Self, MpirunError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let memory = memfd_create("selvedge-mpi", MFdFlags::MFD_CLOEXEC)
-            .map_err(|e| io_error("make memory for the replicas to share")(e.into()))?;
         // A socket's path is short: 107 bytes at the most.
         let path = env::temp_dir().join(format!("selvedge-mpi-{}-{number}", process::id()));
         fs::create_dir(&path).map_err(io_error(format!("make {}", path.display())))?;
-        let this = Self { path, memory: memory.into() };
-        let library = this.library();
         // What cannot be read is not looked at: the program may still be served.
         let mpi = launcher.library().and_then(|it| fs::read(it).ok());
         let bytes = match mpi {
             Some(mpi) => exports::keep_shared(options.library, &mpi),
             None => options.library.to_vec(),
         };
-        fs::write(&library, bytes).map_err(io_error(format!("write {}", library.display())))?;
+        let this = Self::around(path, &bytes)?;
         for rank in 0..options.ranks {
             for set in SetId::all(options.replicas) {
                 let rank = Rank(rank as u32);
@@ -58,6 +63,16 @@ impl Folder {
         for set in SetId::all(options.replicas) {
             this.make_pipe(&input_name(set))?;
         }
+        Ok(this)
+    }
+
+    /// One in a folder that is there, without pipes.
+    pub(super) fn around(path: PathBuf, library: &[u8]) -> Result<Self, MpirunError> {
+        let memory = memfd_create(MEMORY_NAME, MFdFlags::MFD_CLOEXEC)
+            .map_err(|e| io_error("make memory for the replicas to share")(e.into()))?;
+        let this = Self { path, memory: memory.into() };
+        let at = this.library();
+        fs::write(&at, library).map_err(io_error(format!("write {}", at.display())))?;
         Ok(this)
     }
 
@@ -85,9 +100,7 @@ impl Folder {
     }
 
     fn make_pipe(&self, name: &str) -> Result<(), MpirunError> {
-        let path = self.path.join(name);
-        let made = mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from);
-        made.map_err(io_error(format!("make {}", path.display())))
+        make_pipe(&self.path.join(name))
     }
 
     /// Reads what a replica prints, on a thread: the pipe opens when the replica does.
@@ -118,32 +131,49 @@ impl Folder {
         });
     }
 
-    /// Gives our own input to each replica of the first process, on threads, since one may be
-    /// slower than another.
-    pub(super) fn feed_input(&self, replicas: usize) {
-        let mut pipes = Vec::new();
-        for set in SetId::all(replicas) {
-            let (sender, chunks) = mpsc::channel::<Vec<u8>>();
-            let path = self.path.join(input_name(set));
-            thread::spawn(move || {
-                let Ok(mut pipe) = File::options().write(true).open(path) else { return };
-                for chunk in chunks {
-                    if pipe.write_all(&chunk).is_err() {
-                        return;
-                    }
-                }
-            });
-            pipes.push(sender);
-        }
+    /// Writes what comes to the input of a replica of the first process, on a thread, since one may
+    /// be slower than another.
+    pub(super) fn write_input(&self, set: SetId, chunks: Receiver<Vec<u8>>) {
+        let path = self.path.join(input_name(set));
         thread::spawn(move || {
-            let mut chunk = vec![0; 1 << 16];
-            while let Ok(n @ 1..) = io::stdin().read(&mut chunk) {
-                for pipe in &pipes {
-                    // A replica that reads no more is no reason to keep it from the others.
-                    let _ = pipe.send(chunk[..n].to_vec());
+            let Ok(mut pipe) = File::options().write(true).open(path) else { return };
+            for chunk in chunks {
+                if pipe.write_all(&chunk).is_err() {
+                    return;
                 }
             }
         });
+    }
+}
+
+/// Reads our own input for each replica of the first process.
+pub(super) fn read_input(replicas: usize) -> Vec<Option<Receiver<Vec<u8>>>> {
+    let (pipes, inputs): (Vec<_>, Vec<_>) = (0..replicas).map(|_| mpsc::channel()).unzip();
+    thread::spawn(move || {
+        let mut chunk = vec![0; 1 << 16];
+        while let Ok(n @ 1..) = io::stdin().read(&mut chunk) {
+            for pipe in &pipes {
+                // A replica that reads no more is no reason to keep it from the others.
+                let _ = pipe.send(chunk[..n].to_vec());
+            }
+        }
+    });
+    inputs.into_iter().map(Some).collect()
+}
+
+/// Whether a path leads to the memory of a job on this host.
+pub(super) fn is_memory(path: &Path) -> bool {
+    let name = fs::read_link(path).unwrap_or_default();
+    name.to_string_lossy().starts_with(&format!("/memfd:{MEMORY_NAME}"))
+}
+
+/// Makes a pipe that has a name, unless it is there.
+pub(super) fn make_pipe(path: &Path) -> Result<(), MpirunError> {
+    match mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            Err(io_error(format!("make {}", path.display()))(e))
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

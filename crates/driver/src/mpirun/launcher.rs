@@ -20,6 +20,19 @@ pub const NONE: &str = "none";
 /// and a seal.
 const EAGER_LIMIT: usize = 4096 + 16;
 
+/// Set where a resource manager or a person has given a launcher hosts in another way than by its
+/// arguments.
+const ALLOCATIONS: [&str; 8] = [
+    "SLURM_JOB_ID",
+    "PBS_NODEFILE",
+    "LSB_HOSTS",
+    "LSB_DJOB_HOSTFILE",
+    "PE_HOSTFILE",
+    "HYDRA_HOST_FILE",
+    "OMPI_MCA_orte_default_hostfile",
+    "PRTE_MCA_prte_default_hostfile",
+];
+
 /// Whose MPI a program is linked with, or a launcher belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
@@ -155,10 +168,28 @@ impl Launcher {
         home.into_iter().flat_map(paths).find(|it| it.is_file())
     }
 
-    /// The launcher with its own options, up to the number `n` of processes.
-    pub(super) fn command(&self, options: &MpirunOptions, folder: &Path, n: usize) -> Command {
+    /// Whether processes may come to run on other hosts than this.
+    pub(super) fn may_leave_host(&self, options: &MpirunOptions) -> bool {
+        let is_allocated = || ALLOCATIONS.iter().any(|it| std::env::var_os(it).is_some());
+        options.between_hosts.unwrap_or_else(|| {
+            let others = matches!(self.family, Family::Slurm | Family::Nobody);
+            others || !options.launcher_args.is_empty() || is_allocated()
+        })
+    }
+
+    /// The launcher with its own options, up to the number `n` of processes.  Where they may run on
+    /// other hosts they are given these variables, which not all launchers do by themselves.
+    pub(super) fn command<'a>(
+        &self,
+        options: &MpirunOptions,
+        folder: &Path,
+        n: usize,
+        variables: impl Iterator<Item = &'a str>,
+    ) -> Command {
         let mut command = command(&self.path);
-        command.env("SELVEDGE_LAUNCHER", self.word());
+        if self.family == Family::OpenMpi {
+            variables.for_each(|it| _ = command.args(["-x", it]));
+        }
         match self.family {
             Family::OpenMpi => tell_open_mpi(&mut command, options, folder),
             Family::Mpich => tell_hydra(&mut command),

@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use selvedge_stmr::verdict::SetId;
 
 use super::folder::Folder;
+use super::hosts::Door;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
 use super::{Event, MpirunError, MpirunOptions, command, io_error};
 
@@ -100,34 +101,45 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|it| it == text)
 }
 
+/// What is started.
+#[derive(Clone, Copy)]
+pub(super) struct Start<'a> {
+    pub(super) options: &'a MpirunOptions,
+    pub(super) folder: &'a Folder,
+    /// Where other hosts call, if there may be any.
+    pub(super) door: Option<&'a Door>,
+    /// It is not the first start of the program.
+    pub(super) again: bool,
+}
+
 /// Starts the launcher, or one for each set, and tells when it has ended.
 pub(super) fn launch(
-    options: &MpirunOptions,
+    start: Start<'_>,
     launcher: &Launcher,
-    folder: &Folder,
-    again: bool,
     sender: &Sender<Event>,
 ) -> Result<Vec<Child>, MpirunError> {
+    let Start { options, folder, door, again } = start;
     let mut shared = shared_variables(options)?;
     shared.push(("SELVEDGE_FOLDER", folder.path().into()));
     shared.push(("SELVEDGE_MEMORY", folder.memory().into()));
+    shared.push(("SELVEDGE_LAUNCHER", launcher.word().into()));
+    shared.extend(door.into_iter().flat_map(Door::variables));
     if launcher.is_nobody() {
-        shared.push(("SELVEDGE_LAUNCHER", launcher.word().into()));
         shared.push((REPLICA_BY, options.own_program.clone().into()));
         tell_variables(options, folder, &shared)?;
         return Ok(Vec::new());
     }
     let start = |n: usize, set: Option<SetId>| {
-        let mut command = launcher.command(options, folder.path(), n);
+        let set = set.map(|it| (JOB_OF_SET, OsString::from(it.idx().to_string())));
+        let told: Vec<_> = shared.iter().cloned().chain(set).collect();
+        let names = told.iter().map(|it| it.0).filter(|_| door.is_some());
+        let mut command = launcher.command(options, folder.path(), n, names);
         command.arg(&options.own_program).arg("mpirun-replica").arg("--");
         match &options.restart_command {
             Some(line) if again => command.args(["sh", "-c"]).arg(line),
             _ => command.args(&options.program),
         };
-        command.envs(shared.iter().cloned());
-        if let Some(set) = set {
-            command.env(JOB_OF_SET, set.idx().to_string());
-        }
+        command.envs(told);
         spawn(&mut command, launcher, sender)
     };
     if options.sets_are_jobs {

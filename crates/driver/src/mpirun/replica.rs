@@ -17,8 +17,9 @@ use nix::sys::signal::Signal;
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
 
-use super::folder::{LIBRARY, input_name, pipe_name};
-use super::{Channel, MpirunError, io_error, launcher};
+use super::folder::{LAUNCHER, LIBRARY, MEMORY, input_name, is_memory, make_pipe, pipe_name};
+use super::hosts::REACH;
+use super::{Channel, MpirunError, agent, io_error, launcher};
 
 /// Where launchers write a process's number.
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
@@ -62,14 +63,17 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     let (Some(number), Some(replicas @ 1..=REPLICAS_MAX), Some(folder)) = rows else {
         return Err(io_error("become a replica")(missing()));
     };
-    let folder = PathBuf::from(folder);
     let (rank, set) = match number_of_set() {
         Some(set) => (number, set.min(replicas - 1)),
         None => (number / replicas, number % replicas),
     };
     let (rank, set) = (Rank(rank as u32), SetId::new(set));
     // First of all, so that the launcher sees this process's end whenever it comes.
-    let mut link = call_launcher(&folder, rank, set)?;
+    let Place { folder, memory, mut link } = find_place(PathBuf::from(folder), rank, set)?;
+    let hello = format!("hello {} {} {}\n", rank.0, set.idx(), process::id());
+    link.write_all(hello.as_bytes()).map_err(io_error("call the launcher"))?;
+    fcntl(&link, FcntlArg::F_SETFD(FdFlag::empty()))
+        .map_err(|e| io_error("call the launcher")(e.into()))?;
     let open = |name: String| {
         let path = folder.join(name);
         let opened = File::options().write(true).open(&path);
@@ -93,6 +97,8 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         .env("SELVEDGE_SET", set.idx().to_string())
         .env("SELVEDGE_RANK", rank.0.to_string())
         .env("SELVEDGE_LINK", link.as_raw_fd().to_string())
+        .env("SELVEDGE_FOLDER", &folder)
+        .env("SELVEDGE_MEMORY", memory)
         .env("LD_PRELOAD", preload)
         .stdin(Stdio::from(input))
         .stdout(Stdio::from(out))
@@ -108,12 +114,37 @@ fn number_of_set() -> Option<usize> {
     env::var(launcher::JOB_OF_SET).ok()?.parse().ok()
 }
 
-/// Calls the launcher; the program inherits the link.
-fn call_launcher(folder: &Path, rank: Rank, set: SetId) -> Result<UnixStream, MpirunError> {
+/// What a process finds on its host: the job's folder, the memory that it shares with the others
+/// there, and the link to the launcher, which the program inherits.
+struct Place {
+    folder: PathBuf,
+    memory: OsString,
+    link: UnixStream,
+}
+
+/// The launcher's own host if this is it, or else one whose agent speaks for it.
+fn find_place(folder: PathBuf, rank: Rank, set: SetId) -> Result<Place, MpirunError> {
+    let memory = env::var_os("SELVEDGE_MEMORY").unwrap_or_default();
     let failed = |e: io::Error| io_error("call the launcher")(e);
-    let mut link = UnixStream::connect(folder.join("launcher")).map_err(failed)?;
-    let hello = format!("hello {} {} {}\n", rank.0, set.idx(), process::id());
-    link.write_all(hello.as_bytes()).map_err(failed)?;
-    fcntl(&link, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|e| failed(e.into()))?;
-    Ok(link)
+    let called = UnixStream::connect(folder.join(LAUNCHER));
+    // Another host may have the folder as well, and this number be another process's there.
+    match called {
+        Ok(link) if is_memory(Path::new(&memory)) => return Ok(Place { folder, memory, link }),
+        Err(e) if env::var_os(REACH).is_none() => {
+            let why = "this process is on another host than selvedge mpirun, which listens for \
+                       none; give it --between-hosts yes";
+            return Err(failed(io::Error::new(e.kind(), format!("{why}: {e}"))));
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let folder = agent::join()?;
+    for channel in [Channel::Out, Channel::Err] {
+        make_pipe(&folder.join(pipe_name(channel, rank, set)))?;
+    }
+    if rank.0 == 0 {
+        make_pipe(&folder.join(input_name(set)))?;
+    }
+    let link = UnixStream::connect(folder.join(LAUNCHER)).map_err(failed)?;
+    let memory = folder.join(MEMORY).into_os_string();
+    Ok(Place { folder, memory, link })
 }
