@@ -3,8 +3,10 @@
 // Argument: a file that is not there.  On four processes in a ring.  In set 0, process 0 reads
 // nothing from its sockets from the collectives on.  Its neighbours begin theirs when a thread of
 // it looks for them in MPI, which makes the file FILE.in; when there is something to read it makes
-// the file.  Process 2 of set 0 waits for that and dies, so that process 0 leaves its collectives
-// while their contents wait.  When they are over for the program it writes something else where
+// the file.  Each neighbour has sent when it waits in MPI itself, and makes FILE.1 or FILE.3 there.
+// Process 2 of set 0 waits for all of that and dies, so that process 0 leaves its collectives while
+// their contents wait, and nobody writes to the dead, which would end him in Open MPI's TCP.  When
+// they are over for the program it writes something else where
 // they brought it, and only then lets the thread that was left in MPI read.  To be run over TCP,
 // linked so that the functions here are found before the C library's (-rdynamic).
 #include <fcntl.h>
@@ -25,7 +27,8 @@ enum { N = 128, RANKS = 4 };
 static atomic_int shut;
 static atomic_long came;
 static const char *sign;
-static char sign_in[4096];
+static char sign_in[4096], sign_sent[RANKS][4096];
+static atomic_int sends_as = -1;
 static pthread_t first;
 
 /* Files that one replica alone makes and looks for are no part of what replicas share. */
@@ -40,7 +43,11 @@ static void await(const char *path) {
 /* Who waits in MPI lets others run. */
 int sched_yield(void) {
     static atomic_int made;
-    if (atomic_load(&shut) && !pthread_equal(pthread_self(), first) && !atomic_exchange(&made, 1)) make(sign_in);
+    if (!pthread_equal(pthread_self(), first)) {
+        int neighbour = atomic_load(&sends_as);
+        if (atomic_load(&shut) && !atomic_exchange(&made, 1)) make(sign_in);
+        if (neighbour != -1 && !atomic_exchange(&made, 1)) make(sign_sent[neighbour]);
+    }
     return syscall(SYS_sched_yield);
 }
 
@@ -70,6 +77,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     sign = argv[1];
     snprintf(sign_in, sizeof sign_in, "%s.in", sign);
+    for (int i = 0; i < RANKS; i++) snprintf(sign_sent[i], sizeof sign_sent[i], "%s.%d", sign, i);
     first = pthread_self();
     int rank, dims = RANKS, periods = 1;
     MPI_Comm ring;
@@ -84,12 +92,15 @@ int main(int argc, char **argv) {
     int is_first = set && atoi(set) == 0;
     if (is_first && rank == 2) {
         await(sign);
+        await(sign_sent[1]);
+        await(sign_sent[3]);
         raise(SIGKILL);
     }
     atomic_store(&shut, is_first && rank == 0);
     if (is_first && rank % 2) await(sign_in);
     MPI_Request request;
     MPI_Ialltoall(given, N, MPI_DOUBLE, all, N, MPI_DOUBLE, ring, &request);
+    if (is_first && rank % 2) atomic_store(&sends_as, rank);
     MPI_Neighbor_alltoall(given, N, MPI_DOUBLE, got, N, MPI_DOUBLE, ring);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     double sums[2] = {sum(got, 2 * N), sum(all, RANKS * N)};
