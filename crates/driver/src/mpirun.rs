@@ -16,6 +16,8 @@ mod agent;
 
 mod away;
 
+mod error;
+
 mod exports;
 
 mod folder;
@@ -51,6 +53,8 @@ use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
 pub use away::Places;
+pub use error::MpirunError;
+use error::io_error;
 use folder::Folder;
 use hosts::{Awaited, Door, Host, HostId};
 use launcher::Launcher;
@@ -164,102 +168,6 @@ pub struct Summary {
     pub marked: Vec<Mark>,
     /// What was noticed on the way, for people.
     pub notes: Vec<String>,
-}
-
-/// Why a program could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum MpirunError {
-    /// There is no such program.
-    #[error("there is no program {program}")]
-    NoProgram {
-        /// What was to be run.
-        program: PathBuf,
-    },
-    /// Nothing can be preloaded into it.
-    #[error(
-        "{program} is statically linked, so no library can be put before its MPI; link it \
-         dynamically"
-    )]
-    Static {
-        /// The program.
-        program: PathBuf,
-    },
-    /// It is linked with two.
-    #[error("{program} is linked with two MPI libraries, {first} and {second}; it can have one")]
-    Mixed {
-        /// The program.
-        program: PathBuf,
-        /// One of them.
-        first: &'static str,
-        /// Another.
-        second: &'static str,
-    },
-    /// The launcher is another MPI's than the program's.
-    #[error(
-        "{program} is linked with {library}, and {launcher} starts programs of another MPI; give \
-         that MPI's own launcher, or none"
-    )]
-    WrongLauncher {
-        /// The program.
-        program: PathBuf,
-        /// The library it wants.
-        library: &'static str,
-        /// The launcher.
-        launcher: PathBuf,
-    },
-    /// There is none for the program's MPI.
-    #[error("{program} is linked with {library}, and no launcher of that MPI is in PATH")]
-    NoLauncher {
-        /// The program.
-        program: PathBuf,
-        /// The library it wants.
-        library: &'static str,
-    },
-    /// The launcher is not one of those that are served.
-    #[error("{launcher} is neither Open MPI's mpirun nor a hydra nor srun, but says it is: {said}")]
-    OtherLauncher {
-        /// The launcher.
-        launcher: PathBuf,
-        /// The first line of its version.
-        said: String,
-    },
-    /// The launcher cannot be started.
-    #[error("cannot start {launcher}")]
-    Launcher {
-        /// The launcher.
-        launcher: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The launcher ended before the program's processes were there.
-    #[error("{launcher} ended with {code} before the program had called MPI_Init in all processes")]
-    NotStarted {
-        /// The launcher.
-        launcher: PathBuf,
-        /// Its exit code.
-        code: i32,
-    },
-    /// The program is no MPI program, or ended before it was one.
-    #[error("the program ended with {code} and never called MPI_Init")]
-    NoInit {
-        /// Its exit code.
-        code: i32,
-    },
-    /// The system said no.
-    #[error("cannot {what}")]
-    Io {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-}
-
-fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> MpirunError {
-    let what = what.into();
-    move |source| MpirunError::Io { what, source }
 }
 
 /// What reaches the one thread that decides.
