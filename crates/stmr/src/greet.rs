@@ -16,7 +16,9 @@
 
 use std::fmt;
 
-use sha2::{Digest as _, Sha256};
+use hmac::digest::Key;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 
 use crate::digest::Digest;
 
@@ -66,23 +68,15 @@ impl Secret {
         Some(Self(bytes))
     }
 
-    /// The MAC of all parts one behind the other.
-    fn mac(&self, parts: &[&[u8]]) -> [u8; SECRET_BYTES] {
-        const BLOCK: usize = 64;
-        let mut key = [0; BLOCK];
+    /// The MAC over all parts one behind the other.
+    fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
+        // A key that is shorter than a block is filled up with zeros (RFC 2104, section 2).
+        let mut key = Key::<Hmac<Sha256>>::default();
         key[..SECRET_BYTES].copy_from_slice(&self.0);
-        let mut inner = Sha256::new_with_prefix(key.map(|it| it ^ 0x36));
-        parts.iter().for_each(|it| inner.update(it));
-        let mut outer = Sha256::new_with_prefix(key.map(|it| it ^ 0x5c));
-        outer.update(inner.finalize());
-        outer.finalize().into()
+        let mut mac = Hmac::<Sha256>::new(&key);
+        parts.iter().for_each(|it| mac.update(it));
+        mac
     }
-}
-
-/// Whether two proofs are alike, in a time that does not tell where they differ.
-fn is_equal(proof: &[u8], other: &[u8]) -> bool {
-    let differ = proof.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
-    proof.len() == other.len() && std::hint::black_box(differ) == 0
 }
 
 /// Who calls or is called.
@@ -267,9 +261,8 @@ impl Greeting {
             return Ok(Turn { send, met: None });
         }
         let (proof, body) = received.split_at(SECRET_BYTES);
-        if !is_equal(proof, &self.mac(self.side.other(), body)) {
-            return Err(GreetError::NoProof);
-        }
+        // Takes as long wherever they differ.
+        self.mac(self.side.other(), body).verify_slice(proof).map_err(|_| GreetError::NoProof)?;
         let card = Card::read(body).ok_or(GreetError::NoGreeting)?;
         if card.to != self.own.from {
             return Err(GreetError::NotMeant { to: card.to, own: self.own.from });
@@ -286,11 +279,11 @@ impl Greeting {
 
     fn proof(&self) -> Vec<u8> {
         let body = self.own.to_bytes();
-        [&self.mac(self.side, &body)[..], &body].concat()
+        [&self.mac(self.side, &body).finalize().into_bytes()[..], &body].concat()
     }
 
     /// The proof of a side, with what it says.
-    fn mac(&self, side: Side, body: &[u8]) -> [u8; SECRET_BYTES] {
+    fn mac(&self, side: Side, body: &[u8]) -> Hmac<Sha256> {
         let theirs = self.theirs.unwrap_or_default();
         let [caller, callee] = match self.side {
             Side::Caller => [&self.once, &theirs],
@@ -407,7 +400,7 @@ mod tests {
         // RFC 4231, test case 1, whose key of 20 bytes is filled up with zeros.
         let mut key = [0; SECRET_BYTES];
         key[..20].fill(0x0b);
-        let mac = Secret::new(key).mac(&[b"Hi ", b"There"]);
+        let mac = Secret::new(key).mac(&[b"Hi ", b"There"]).finalize().into_bytes().into();
         let wanted = "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7";
         assert_eq!(Secret::new(mac).to_text(), wanted);
         assert_eq!(Secret::from_text(wanted), Some(Secret::new(mac)));
