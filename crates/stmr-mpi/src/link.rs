@@ -92,6 +92,11 @@ impl Link {
         }
     }
 
+    /// Whether a whole line was received and not read yet.
+    pub(crate) fn has_line(&self) -> bool {
+        self.received.contains(&b'\n')
+    }
+
     /// The next line of text, for the launcher's words.
     pub(crate) fn line(&mut self) -> Option<String> {
         let end = self.received.iter().position(|it| *it == b'\n')?;

@@ -294,7 +294,9 @@ impl State {
         let mut fds = self.sockets();
         let n = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
         let is_away = |it: &Option<Sibling>| it.as_ref().is_some_and(Sibling::is_away);
-        if n <= 0 && !self.siblings.iter().any(is_away) {
+        // What was said before anybody listened is there already, and no socket tells of it.
+        let has_launcher_said = fds[3].revents != 0 || self.launcher.has_line();
+        if n <= 0 && !has_launcher_said && !self.siblings.iter().any(is_away) {
             return false;
         }
         for (set_idx, fd) in fds.iter().enumerate().take(self.siblings.len()) {
@@ -306,7 +308,7 @@ impl State {
                 self.end_sibling(set_idx);
             }
         }
-        if fds[3].revents != 0 {
+        if has_launcher_said {
             self.read_launcher();
         }
         true
