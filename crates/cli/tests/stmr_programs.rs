@@ -28,9 +28,6 @@ struct Program {
     leaves: &'static [&'static str],
 }
 
-const LAMMPS_CLOCKS: &[&str] =
-    &["CPU", "Loop time", "Performance", "wall time", " | ", "timesteps", "Memory", "Per MPI"];
-
 const LAMMPS: [(&str, &str); 6] = [
     ("melt", "in.melt"),
     ("min", "in.min"),
@@ -40,8 +37,6 @@ const LAMMPS: [(&str, &str); 6] = [
     ("peptide", "in.peptide"),
 ];
 
-const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "MFLOPS", "PASSED"];
-
 const SCALAPACK: [&str; 8] = ["xdlu", "xdqr", "xdllt", "xdinv", "xdls", "xdsep", "xdbrd", "xddblu"];
 
 /// Intel's benchmarks, which come with its MPI: each measures all that it can, in few turns.
@@ -49,10 +44,6 @@ const IMB: [(&str, &[&str]); 2] = [
     ("IMB-MPI1", &["-npmin", "4", "-iter", "3", "-msglog", "2:12"]),
     ("IMB-NBC", &["-npmin", "4", "-iter", "3", "-msglog", "2:8"]),
 ];
-
-/// A step's own file, those of the end of both runs, and what was written on the way.
-const RESTART_FILES: &[&str] =
-    &["step.20.restart", "step.40.restart", "end.restart", "again.restart", "dump.melt"];
 
 fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
     let words = |row: &[&str]| row.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
@@ -94,19 +85,20 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
             name,
             files: Some(Path::new("/usr/share/lammps/examples").join(name)),
             words: words(&["/usr/bin/lmp", "-in", input, "-log", "none"]),
-            clocks: LAMMPS_CLOCKS,
+            clocks: mpi::LAMMPS_CLOCKS,
             is_quick: name == "melt",
             leaves: &[],
         });
     }
     programs.extend(programs_with_files(mpi));
+    programs.extend(gromacs(mpi, folder));
     let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack").join(mpi.name.clone() + "-tests");
     for name in SCALAPACK.into_iter().filter(|_| tests.is_dir()) {
         programs.push(Program {
             name,
             files: Some(tests.to_owned()),
             words: vec![tests.join(name).to_str().unwrap().to_owned()],
-            clocks: SCALAPACK_CLOCKS,
+            clocks: mpi::SCALAPACK_CLOCKS,
             is_quick: name == "xddblu",
             leaves: &[],
         });
@@ -125,9 +117,9 @@ fn programs_with_files(mpi: &Mpi) -> Vec<Program> {
             name: "restart",
             files: None,
             words: words(&["/usr/bin/lmp", "-in", input, "-log", "log.restart"]),
-            clocks: LAMMPS_CLOCKS,
+            clocks: mpi::LAMMPS_CLOCKS,
             is_quick: true,
-            leaves: RESTART_FILES,
+            leaves: mpi::RESTART_FILES,
         });
     }
     for (name, options) in IMB {
@@ -142,6 +134,46 @@ fn programs_with_files(mpi: &Mpi) -> Vec<Program> {
         });
     }
     programs
+}
+
+/// GROMACS with a box of water, which Debian links with Open MPI: once as users ask it for the same
+/// result twice, with all its files compared, and once as it comes, when it measures by the cycle
+/// counter who has how much to do and moves work between processes.
+fn gromacs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
+    const BOX: &str = "/usr/share/gromacs/top/spc216.gro";
+    let words = |row: &[&str]| row.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    if mpi.name != "openmpi" {
+        return Vec::new();
+    }
+    let inputs = folder.join("water");
+    fs::create_dir_all(&inputs).unwrap();
+    for name in ["water.mdp", "water.top"] {
+        fs::copy(mpi::sources().join(name), inputs.join(name)).unwrap();
+    }
+    let prepare = |row: &[&str]| {
+        let mut command = Command::new("gmx");
+        command.args(row).current_dir(&inputs).output().is_ok_and(|it| it.status.success())
+    };
+    let is_ready = prepare(&["genconf", "-f", BOX, "-nbox", "2", "2", "2", "-o", "water.gro"])
+        && prepare(&["grompp", "-f", "water.mdp", "-c", "water.gro", "-p", "water.top"]);
+    if !is_ready {
+        println!("not run: gromacs, which is not installed or does not prepare its input");
+        return Vec::new();
+    }
+    let program = |name, options: &[&str], is_quick, leaves| Program {
+        name,
+        files: Some(inputs.clone()),
+        words: [words(&["/usr/bin/gmx_mpi", "mdrun", "-ntomp", "1"]), words(options)].concat(),
+        clocks: &[],
+        is_quick,
+        leaves,
+    };
+    let same = ["-reprod", "-dlb", "no", "-pin", "off", "-deffnm", "out", "-s", "topol.tpr"];
+    let as_is = ["-npme", "1", "-nsteps", "400", "-deffnm", "out", "-s", "topol.tpr"];
+    vec![
+        program("gromacs", &same, true, &["out.gro", "out.trr", "out.edr"]),
+        program("gromacs as is", &as_is, false, &[]),
+    ]
 }
 
 impl Program {
@@ -176,23 +208,6 @@ impl Program {
         scratch
     }
 
-    /// Its lines without times.
-    fn mask(&self, text: &str) -> Vec<String> {
-        // 1.25, 3e-7, 0:00:12, 99.8%
-        let is_word = |word: &&str| {
-            let in_number = |it: char| it.is_ascii_digit() || ".:,;%()+-*eE".contains(it);
-            !word.chars().all(in_number)
-        };
-        let mask = |line: &str| {
-            if self.clocks.iter().any(|it| line.contains(it)) {
-                line.split_whitespace().filter(is_word).collect::<Vec<_>>().join(" ")
-            } else {
-                line.to_owned()
-            }
-        };
-        text.lines().map(mask).collect()
-    }
-
     /// What it came to.
     fn run(&self, mpi: &Mpi, folder: &Path) -> Result<String, String> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
@@ -208,7 +223,7 @@ impl Program {
         if !out.status.success() {
             return Err(mpi::told(&out));
         }
-        let text = |bytes: &[u8]| self.mask(&String::from_utf8_lossy(bytes));
+        let text = |bytes: &[u8]| mpi::without_times(self.clocks, bytes);
         let (wanted, got) = (text(&plain.stdout), text(&out.stdout));
         if let Some((a, b)) = wanted.iter().zip(&got).find(|(a, b)| a != b) {
             return Err(format!("plain it prints `{a}`, in replicas `{b}`"));

@@ -58,6 +58,7 @@ pub const PACKAGES: &[Package] = &[
         program: "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests/xdlu",
         wanted_by: "the same",
     },
+    Package { name: "gromacs", program: "gmx_mpi", wanted_by: "the same" },
     Package {
         name: "chromium",
         program: "/usr/bin/chromium",

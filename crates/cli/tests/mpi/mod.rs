@@ -216,6 +216,35 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
     out
 }
 
+/// Numbers on lines of LAMMPS that hold one of these are times.
+pub(crate) const LAMMPS_CLOCKS: &[&str] =
+    &["CPU", "Loop time", "Performance", "wall time", " | ", "timesteps", "Memory", "Per MPI"];
+
+/// The same of ScaLAPACK's testers.
+pub(crate) const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "MFLOPS", "PASSED"];
+
+/// What `in.restart` leaves: a step's own file, those of the end of both runs, and what was written
+/// on the way.
+pub(crate) const RESTART_FILES: &[&str] =
+    &["step.20.restart", "step.40.restart", "end.restart", "again.restart", "dump.melt"];
+
+/// Lines of a text, those that hold one of `clocks` without numbers.
+pub(crate) fn without_times(clocks: &[&str], text: &[u8]) -> Vec<String> {
+    // 1.25, 3e-7, 0:00:12, 99.8%
+    let is_word = |word: &&str| {
+        let in_number = |it: char| it.is_ascii_digit() || ".:,;%()+-*eE".contains(it);
+        !word.chars().all(in_number)
+    };
+    let mask = |line: &str| {
+        if clocks.iter().any(|it| line.contains(it)) {
+            line.split_whitespace().filter(is_word).collect::<Vec<_>>().join(" ")
+        } else {
+            line.to_owned()
+        }
+    };
+    String::from_utf8_lossy(text).lines().map(mask).collect()
+}
+
 /// Lines of different processes come in any order, plain as well.
 pub(crate) fn lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
