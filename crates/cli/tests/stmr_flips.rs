@@ -3,7 +3,7 @@
 //!
 //! Goal: no wrong result.  Method: `flipper` writes to /proc/PID/mem of a drawn replica at a drawn
 //! time, in every second run at the data that a kernel computes with, else in any writable private
-//! page that is in memory.  Each run is classed by what was noticed of it.  `cargo xtask prove
+//! page that is in memory, of a kernel or of a program of Debian's.  Each run is classed by what was noticed of it.  `cargo xtask prove
 //! stmr-flips` draws more runs; what a run came to is kept by seed and build, so that a proof that
 //! was stopped goes on.
 
@@ -31,11 +31,24 @@ const RUNS_SHORT: u64 = 6;
 const VICTIMS: [(&str, &[&str]); 4] =
     [("kernels", &["600"]), ("ring", &["1200"]), ("kernels", &["400"]), ("collectives", &["20"])];
 
-struct Victim {
+/// What is hit, and how it is run.
+struct Program {
     name: &'static str,
     path: PathBuf,
-    args: &'static [&'static str],
-    wanted: String,
+    args: Vec<String>,
+    /// What lies in the folder in which it runs.
+    input: Option<PathBuf>,
+    /// Numbers on lines that hold one of these are times.
+    clocks: &'static [&'static str],
+    /// Files that it leaves.
+    leaves: &'static [&'static str],
+}
+
+struct Victim {
+    program: Program,
+    /// What it prints and leaves plain.
+    printed: Vec<String>,
+    left: Vec<Vec<u8>>,
     lasts_ms: u64,
     /// Where the data lies in the file, and how long it is.
     data: Option<(String, String)>,
@@ -57,16 +70,46 @@ impl Bench {
         let mut bench = Self { mpi, folder: folder.to_owned(), flipper, victims: Vec::new() };
         for (name, args) in VICTIMS {
             let path = bench.mpi.compile(name, folder);
-            let wanted = bench.mpi.plain(&path, args);
-            let data = place_of_data(&path);
-            let victim = Victim { name, path, args, wanted, lasts_ms: 0, data };
-            let begun = Instant::now();
-            let outcome = bench.run(&victim, |_| String::new()).1;
-            assert_eq!(outcome, "dead value", "{name} without a flip");
-            let lasts_ms = begun.elapsed().as_millis() as u64;
-            bench.victims.push(Victim { lasts_ms, ..victim });
+            let args = args.iter().map(|it| (*it).to_owned()).collect();
+            bench.add(Program { name, path, args, input: None, clocks: &[], leaves: &[] });
+        }
+        for program in packaged(&bench.mpi) {
+            if program.path.is_file() {
+                bench.add(program);
+            } else {
+                println!("not hit: {}, which is not installed", program.name);
+            }
         }
         bench
+    }
+
+    /// Runs a program plain, then in replicas without a flip, for how long it lasts.
+    fn add(&mut self, program: Program) {
+        let scratch = self.scratch(&program);
+        let path = program.path.to_str().unwrap();
+        let row: Vec<&str> =
+            [path].into_iter().chain(program.args.iter().map(|it| &**it)).collect();
+        let out = mpi::succeed(self.mpi.plain_command(&row).current_dir(&scratch));
+        let printed = program.printed(&out.stdout);
+        let left = program.leaves.iter().map(|it| fs::read(scratch.join(it)).unwrap()).collect();
+        let data = place_of_data(&program.path);
+        let victim = Victim { program, printed, left, lasts_ms: 0, data };
+        let begun = Instant::now();
+        let outcome = self.run(&victim, |_| String::new()).1;
+        assert_eq!(outcome, "dead value", "{} without a flip", victim.program.name);
+        let lasts_ms = begun.elapsed().as_millis() as u64;
+        self.victims.push(Victim { lasts_ms, ..victim });
+    }
+
+    /// The folder for a run, with nothing in it but the program's input.
+    fn scratch(&self, program: &Program) -> PathBuf {
+        let scratch = self.folder.join("run");
+        let _ = fs::remove_dir_all(&scratch);
+        fs::create_dir(&scratch).unwrap();
+        if let Some(input) = &program.input {
+            fs::copy(input, scratch.join(input.file_name().unwrap())).unwrap();
+        }
+        scratch
     }
 
     /// One run: what was hit, and what it came to.
@@ -82,38 +125,37 @@ impl Bench {
         let (hit, outcome) = self.run(victim, |begun| {
             let at = Duration::from_millis(victim.lasts_ms * after / 1000);
             thread::sleep(at.saturating_sub(begun.elapsed()));
-            let mut found = mpi::replica(&victim.path, set, rank);
+            let mut found = mpi::replica(&victim.program.path, set, rank);
             while found.is_none() && begun.elapsed() < at * 3 {
                 thread::sleep(Duration::from_millis(10));
-                found = mpi::replica(&victim.path, set, rank);
+                found = mpi::replica(&victim.program.path, set, rank);
             }
             let Some(pid) = found else { return String::new() };
             let mut command = Command::new(&self.flipper);
             command.args([&pid, &flip_seed.to_string()]);
             if let (true, Some((offset, length))) = (aimed, &victim.data) {
-                command.arg(&victim.path).args([offset, length]);
+                command.arg(&victim.program.path).args([offset, length]);
             }
             let out = command.output().unwrap();
             let hit = String::from_utf8_lossy(&out.stdout);
             hit.trim().rsplit('/').next().unwrap_or_default().to_owned()
         });
         let outcome = if hit.is_empty() { "no process to hit".to_owned() } else { outcome };
-        let what = format!("{} rank {rank} set {set} at {after}/1000: {hit}", victim.name);
+        let what = format!("{} rank {rank} set {set} at {after}/1000: {hit}", victim.program.name);
         (what, outcome)
     }
 
     fn run(&self, victim: &Victim, flip: impl Fn(Instant) -> String) -> (String, String) {
-        let scratch = self.folder.join("run");
-        let _ = fs::remove_dir_all(&scratch);
-        fs::create_dir(&scratch).unwrap();
+        let scratch = self.scratch(&victim.program);
         let summary = scratch.join("summary.json");
         let mut child = Command::new(env!("CARGO_BIN_EXE_selvedge"))
             .args(["mpirun", "-r", "3", "-n", &RANKS.to_string()])
             .args(self.mpi.launcher_args())
             .arg("--json-summary")
             .arg(&summary)
-            .arg(&victim.path)
-            .args(victim.args)
+            .arg(&victim.program.path)
+            .args(&victim.program.args)
+            .current_dir(&scratch)
             .stdin(Stdio::null())
             .stdout(fs::File::create(scratch.join("out")).unwrap())
             .stderr(fs::File::create(scratch.join("err")).unwrap())
@@ -134,7 +176,10 @@ impl Bench {
         };
         let Some(status) = ended else { return (hit, "hang".to_owned()) };
         let out = fs::read(scratch.join("out")).unwrap();
-        let right = mpi::lines(&String::from_utf8_lossy(&out)) == victim.wanted;
+        let left =
+            victim.program.leaves.iter().map(|it| fs::read(scratch.join(it)).unwrap_or_default());
+        let right =
+            victim.program.printed(&out) == victim.printed && left.eq(victim.left.iter().cloned());
         let outcome = match (status.code(), right) {
             (Some(0), true) => class(&summary),
             (Some(0), false) => "wrong: the result, with exit code 0".to_owned(),
@@ -147,9 +192,46 @@ impl Bench {
     }
 }
 
-/// Where `data` lies in the loaded program, and its length.
+impl Program {
+    /// Lines of different processes come in any order, plain as well.
+    fn printed(&self, text: &[u8]) -> Vec<String> {
+        let mut lines = mpi::without_times(self.clocks, text);
+        lines.sort_unstable();
+        lines
+    }
+}
+
+/// Programs of Debian's packages for an MPI of Debian's.
+fn packaged(mpi: &Mpi) -> Vec<Program> {
+    let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack").join(mpi.name.clone() + "-tests");
+    let mut all = Vec::new();
+    if mpi.name == "openmpi" {
+        let input = mpi::sources().join("in.restart");
+        all.push(Program {
+            name: "lammps",
+            path: PathBuf::from("/usr/bin/lmp"),
+            args: ["-in", input.to_str().unwrap(), "-log", "none"].map(str::to_owned).to_vec(),
+            input: None,
+            clocks: mpi::LAMMPS_CLOCKS,
+            leaves: mpi::RESTART_FILES,
+        });
+    }
+    if ["openmpi", "mpich"].contains(&&*mpi.name) {
+        all.push(Program {
+            name: "xddblu",
+            path: tests.join("xddblu"),
+            args: Vec::new(),
+            input: Some(tests.join("BLU.dat")),
+            clocks: mpi::SCALAPACK_CLOCKS,
+            leaves: &[],
+        });
+    }
+    all
+}
+
+/// Where `data` lies in the loaded program, and its length; nowhere in one without symbols.
 fn place_of_data(path: &Path) -> Option<(String, String)> {
-    let out = mpi::succeed(Command::new("nm").arg("-S").arg(path));
+    let out = Command::new("nm").arg("-S").arg(path).output().ok()?;
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     text.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
