@@ -31,6 +31,7 @@ fn main() {
         let _ = writeln!(communicators, "    {mask},");
         let answer = match *class {
             "pass" => "Class::Pass".to_owned(),
+            "value" => "Class::Value".to_owned(),
             "refuse" => "Class::Refuse".to_owned(),
             "large" => {
                 let plain = name.trim_end_matches("_c").to_uppercase();

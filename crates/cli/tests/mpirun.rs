@@ -25,20 +25,46 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs = [("ring", ["40"]), ("collectives", ["3"]), ("chance", ["20"]), ("inter", ["3"])];
+    let programs: [(&str, &[&str]); 5] = [
+        ("ring", &["40"]),
+        ("collectives", &["3"]),
+        ("chance", &["20"]),
+        ("inter", &["3"]),
+        ("errors", &[]),
+    ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());
-        let wanted = mpi.plain(&program, &args);
+        let wanted = mpi.plain(&program, args);
         let name = format!("{name} under {}", mpi.name);
-        let out = mpi
-            .tripled(&summary, &[&[program.to_str().unwrap()], &args[..]].concat())
-            .output()
-            .unwrap();
+        let out =
+            mpi.tripled(&summary, &[&[program.to_str().unwrap()], args].concat()).output().unwrap();
         assert!(out.status.success(), "{name}: {}", told(&out));
         assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{name}");
         assert_eq!(count(&summary, "marks"), 0, "{name}: a false alarm: {}", told(&out));
         assert_eq!(count(&summary, "restarts"), 0, "{name}");
         assert!(0 < count(&summary, "compares"), "{name}");
+    }
+}
+
+/// Goal: an error that no handler of the program's takes ends it as it ends a run without replicas.
+/// Method: one of its processes sends to one that is not there, and prints something if it goes on.
+#[test]
+fn an_error_that_nobody_handles_ends_the_program() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("errors", folder.path());
+        let words = [program.to_str().unwrap(), "fatal"];
+        let plain = mpi.plain_command(&words).output().unwrap();
+        assert!(!plain.status.success(), "{}", mpi.name);
+        let out = mpi.tripled(&summary, &words).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(!out.status.success(), "{said}");
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "", "{said}");
+        assert!(said.contains("rank 2: MPI_Send failed"), "{said}");
+        for name in ["marks", "restarts"] {
+            assert_eq!(count(&summary, name), 0, "{name}: {said}");
+        }
     }
 }
 

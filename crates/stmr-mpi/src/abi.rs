@@ -142,9 +142,19 @@ impl Table {
         class == self.err_truncate
     }
 
+    /// The attribute that says which is the largest tag: the first in all families.
+    pub(crate) fn tag_ub(&self) -> i32 {
+        self.keyvals_own.start
+    }
+
     pub(crate) fn is_own_keyval(&self, keyval: i32) -> bool {
         self.keyvals_own.contains(&keyval)
     }
+}
+
+/// In place of the address of a status that is not wanted.
+pub(crate) fn status_ignore() -> usize {
+    table().status_ignore
 }
 
 /// Whether handles are 32-bit numbers.

@@ -7,6 +7,7 @@ use selvedge_stmr::replica::Input;
 use crate::abi::{self, Family, Status};
 use crate::calls;
 use crate::comm::Comm;
+use crate::errors;
 use crate::memory::For;
 use crate::p2p::tested;
 use crate::pack::{self, Part};
@@ -29,6 +30,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// The communicator that it is made in.
+    pub(crate) fn comm(&self) -> usize {
+        self.comm
+    }
+
     /// Whether MPI has it complete.
     pub(crate) fn is_ready(&mut self) -> bool {
         if let (false, Some(real)) = (self.done, &mut self.real) {
@@ -101,17 +107,26 @@ pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
     if adds_otherwise || state.comm(args[args.len() - 1]).remote.is_some() {
         return as_it_is(state, call, args);
     }
-    let running = begin_as(state, call, args, false);
     let comm = args[args.len() - 1];
-    let code = state.finish_collective(running).error;
+    let code = match begin_as(state, call, args, false) {
+        Ok(running) => state.finish_collective(running).error,
+        Err(code) => code,
+    };
     state.error(comm, code, call)
 }
 
 pub(crate) fn nonblocking(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (at, args) = args.split_last().expect("each of these calls has arguments");
-    let running = begin(state, call, args);
-    state.keep_request(Request::Collective(running), *at);
-    0
+    match begin(state, call, args) {
+        Ok(running) => {
+            state.keep_request(Request::Collective(running), *at);
+            abi::SUCCESS as usize
+        }
+        Err(code) => {
+            unsafe { abi::put_handle(*at, 0, state.handles().request_null) };
+            state.error(args[args.len() - 1], code, call)
+        }
+    }
 }
 
 fn is_reduction(call: Call) -> bool {
@@ -130,7 +145,10 @@ fn is_reduction(call: Call) -> bool {
 /// neighbours are: Open MPI 4's forms that do not block take the two sides of a ring of two the
 /// other way round.
 pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let prepared = prepare(state, call, args);
+    let prepared = match prepare(state, call, args) {
+        Ok(prepared) => prepared,
+        Err(code) => return state.error(args[args.len() - 1], code, call),
+    };
     let mut to = args.to_vec();
     *to.last_mut().expect("each of these calls has arguments") = prepared.behind;
     let Prepared { parts, mut room, .. } = prepared.furnish(state, true, &mut to);
@@ -176,6 +194,13 @@ impl Prepared {
 /// A collective that is started again and again.
 pub(crate) fn persistent(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (given, rest) = args.split_at(args.len() - 2);
+    let comm = given[given.len() - 1];
+    let known = state.comm(comm);
+    let row = row_of(state, call);
+    if let Err(code) = parts_of(state, row, given, &known) {
+        unsafe { abi::put_handle(rest[1], 0, state.handles().request_null) };
+        return state.error(comm, code, call);
+    }
     let mut arrays = std::mem::take(&mut state.arrays);
     let mut args = given.to_vec();
     for Array { idx, n_words } in arrays_of(state, call, given) {
@@ -246,13 +271,13 @@ fn arrays_of(state: &mut State, call: Call, args: &[usize]) -> Vec<Array> {
 }
 
 /// Compares what this process gives, and starts the collective in the form that does not block.
-fn begin_as(state: &mut State, call: Call, args: &[usize], copies: bool) -> Running {
-    let prepared = prepare(state, call, args);
+fn begin_as(state: &mut State, call: Call, args: &[usize], copies: bool) -> Result<Running, i32> {
+    let prepared = prepare(state, call, args)?;
     let behind = prepared.behind;
     if state.replica.has_left() {
         let gets = prepared.parts.gets;
         let (real, done, code) = (None, false, 0);
-        return Running { real, comm: behind, done, code, gets, room: Room::default() };
+        return Ok(Running { real, comm: behind, done, code, gets, room: Room::default() });
     }
     let mut real = 0_usize;
     let mut to = args.to_vec();
@@ -264,25 +289,41 @@ fn begin_as(state: &mut State, call: Call, args: &[usize], copies: bool) -> Runn
         state.wake_partners(known);
     }
     let (real, done) = (Some(real), code != abi::SUCCESS);
-    Running { real, comm: behind, done, code, gets: parts.gets, room }
+    Ok(Running { real, comm: behind, done, code, gets: parts.gets, room })
 }
 
 /// Starts a collective that the program waits for later, and may have others beside.
-pub(crate) fn begin(state: &mut State, call: Call, args: &[usize]) -> Running {
+pub(crate) fn begin(state: &mut State, call: Call, args: &[usize]) -> Result<Running, i32> {
     begin_as(state, call, args, true)
 }
 
-/// Compares what this process gives.
-fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
-    let forms = |it: &Row| [it.blocking, it.starts, it.persistent].contains(&call);
-    let Some(&Row { kind, starts, .. }) = ROWS.iter().find(|it| forms(it)) else {
-        state.refuse(call)
-    };
+/// The row of a collective in any of its forms.
+fn row_of(state: &mut State, call: Call) -> &'static Row {
+    let forms = |it: &&Row| [it.blocking, it.starts, it.persistent].contains(&call);
+    ROWS.iter().find(forms).unwrap_or_else(|| state.refuse(call))
+}
+
+/// What this process gives and gets, or MPI's code if it refuses that.
+fn parts_of(state: &State, row: &Row, args: &[usize], known: &Comm) -> Result<Parts, i32> {
+    if let Some(code) = errors::of_collective(state, row.blocking, row.kind, args, known) {
+        return Err(code);
+    }
+    let parts = parts::of(state, row.kind, args, known);
+    match errors::of_parts(state, parts.gives.iter().chain(&parts.gets)) {
+        Some(code) => Err(code),
+        None => Ok(parts),
+    }
+}
+
+/// Compares what this process gives, or says with MPI's code that MPI refuses it.
+fn prepare(state: &mut State, call: Call, args: &[usize]) -> Result<Prepared, i32> {
+    let row = row_of(state, call);
+    let (kind, starts) = (row.kind, row.starts);
     let comm = args[args.len() - 1];
     let known = state.comm(comm);
     let behind = state.behind(comm);
     state.mix(&[known.number]);
-    let parts = parts::of(state, kind, args, &known);
+    let parts = parts_of(state, row, args, &known)?;
     let mut packed = Vec::new();
     if parts.gives.is_empty() && matches!(kind, Kind::Barrier) {
         // Whoever comes through one knows that this process came to it, and may change files that
@@ -293,7 +334,7 @@ fn prepare(state: &mut State, call: Call, args: &[usize]) -> Prepared {
         state.counts.sends += 1;
         packed = compare_given(state, &parts.gives);
     }
-    Prepared { kind, starts, behind, known, parts, packed, room: Room::default() }
+    Ok(Prepared { kind, starts, behind, known, parts, packed, room: Room::default() })
 }
 
 /// Compares what is given.  Returns it, unless it lies in the program's memory as it is sent; what

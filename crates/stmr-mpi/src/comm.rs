@@ -5,7 +5,7 @@ use std::sync::Arc;
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 
-use crate::abi;
+use crate::abi::{self, Family};
 use crate::calls::{self, COMMUNICATORS};
 use crate::made::{self, Made};
 use crate::real::{self, Call};
@@ -67,37 +67,6 @@ impl State {
         self.comms.insert(comm, known.clone());
         known
     }
-
-    /// Does what the program wants done about its errors.
-    pub(crate) fn error(&mut self, comm: usize, code: i32, call: Call) -> usize {
-        if code == abi::SUCCESS {
-            return 0;
-        }
-        let handles = self.handles();
-        let behind = self.behind(comm);
-        let world = self.errhandlers.get(&self.world).copied();
-        let handler = self.errhandlers.get(&behind).copied().or(world);
-        match handler {
-            Some(it) if it == handles.errors_return => code as usize,
-            Some(it) if it != handles.errors_fatal => {
-                let made = self.comms.get(&behind).is_some_and(|it| it.made.is_some());
-                let behind = if made { self.world } else { behind };
-                real::call(calls::COMM_SET_ERRHANDLER, &[behind, it]);
-                real::call(calls::COMM_CALL_ERRHANDLER, &[behind, code as usize]);
-                real::call(calls::COMM_SET_ERRHANDLER, &[behind, handles.errors_return]);
-                code as usize
-            }
-            _ => {
-                let (mut text, mut length) = ([0_u8; 512], 0_i32);
-                let args = [code as usize, text.as_mut_ptr() as usize, &raw mut length as usize];
-                real::call(calls::ERROR_STRING, &args);
-                let text = String::from_utf8_lossy(&text[..length as usize]).into_owned();
-                let (name, rank) = (call.name(), self.told.rank);
-                self.say(&format!("note rank {rank}: {name} failed: {text}"));
-                self.abort(code)
-            }
-        }
-    }
 }
 
 /// Passes a call on, with the communicator that stands behind the program's.
@@ -127,6 +96,15 @@ pub(crate) fn pass(state: &mut State, call: Call, args: &[usize]) -> usize {
     real::call(call, &mapped)
 }
 
+/// Has the program's handler hear of what a call that was passed on came to, which belongs to the
+/// communicator that it is about, if there is one.
+pub(crate) fn told_of(state: &mut State, call: Call, args: &[usize], code: i32) -> usize {
+    match COMMUNICATORS[call.0] {
+        0 => state.error_of_none(code, call),
+        mask => state.error(args[mask.trailing_zeros() as usize], code, call),
+    }
+}
+
 pub(crate) fn comm_rank(state: &mut State, _call: Call, args: &[usize]) -> usize {
     unsafe { *(args[1] as *mut i32) = state.comm(args[0]).rank };
     0
@@ -140,7 +118,10 @@ pub(crate) fn comm_size(state: &mut State, _call: Call, args: &[usize]) -> usize
 pub(crate) fn comm_group(state: &mut State, call: Call, args: &[usize]) -> usize {
     let comm = state.comm(args[0]);
     match comm.made {
-        None => real::call(call, &[state.behind(args[0]), args[1]]),
+        None => {
+            let code = real::code(call, &[state.behind(args[0]), args[1]]);
+            state.error(args[0], code, call)
+        }
         Some(made) => group_of(state, &made.members, args[1]),
     }
 }
@@ -232,7 +213,7 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (told, did) = state.event(EventKind::Data, |state| {
         code = state.block_for_handle(call, &mapped, mapped.len() - 1)? as i32;
         let new = if code == abi::SUCCESS { unsafe { abi::handle_at(at, 0) } } else { null };
-        Some(tell(state, new))
+        Some([&code.to_le_bytes()[..], &tell(state, new)].concat())
     });
     if did {
         let new = unsafe { abi::handle_at(at, 0) };
@@ -241,9 +222,11 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
         }
         return state.error(args[0], code, call);
     }
-    let new = state.keep_told(&told);
+    let (code, told) = told.split_first_chunk().expect("it begins with its code");
+    let code = i32::from_le_bytes(*code);
+    let new = state.keep_told(told, parent);
     unsafe { abi::put_handle(at, 0, new) };
-    abi::SUCCESS as usize
+    state.error(args[0], code, call)
 }
 
 /// MPI_Comm_create_from_group.  All groups of this program are of its processes, so that their
@@ -298,8 +281,9 @@ impl State {
     fn set_errhandler(&mut self, at: usize, handler: usize) {
         let comm = unsafe { abi::handle_at(at, 0) };
         if comm != self.handles().comm_null {
-            let handler = held(self, abi::cut(handler));
-            self.errhandlers.insert(comm, handler);
+            if let Ok(handler) = held(self, abi::cut(handler)) {
+                self.errhandlers.insert(comm, handler);
+            }
         }
     }
 
@@ -316,27 +300,37 @@ impl State {
     }
 
     /// Keeps a communicator that a twin told of; returns its handle.
-    pub(crate) fn keep_told(&mut self, told: &[u8]) -> usize {
+    pub(crate) fn keep_told(&mut self, told: &[u8], parent: usize) -> usize {
         let made = Made::read(told);
         let own = made.members.iter().position(|it| *it == self.told.rank as i32);
         let Some(own) = own else { return self.handles().comm_null };
         let new = made::handle(self.n_comms);
+        if let Some(handler) = self.errhandlers.get(&parent).copied() {
+            self.errhandlers.insert(new, handler);
+        }
         self.keep_comm(new, own as i32, made.members.len() as i32, Some(made));
         new
     }
 }
 
 pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let comm = state.behind(unsafe { abi::handle_at(args[0], 0) });
-    if comm == state.world {
-        real::fail("MPI_Comm_free of MPI_COMM_WORLD");
+    let handles = state.handles();
+    let shown = unsafe { abi::handle_at(args[0], 0) };
+    let comm = state.behind(shown);
+    if [handles.world, handles.own].contains(&shown) || !state.is_comm(shown) {
+        let code = real::code(call, args);
+        let has_own = abi::table().family == Family::OpenMpi && state.is_comm(shown);
+        return match has_own {
+            true => state.error(shown, code, call),
+            false => state.error_of_none(code, call),
+        };
     }
     state.comms.remove(&comm);
     state.errhandlers.remove(&comm);
     let left = state.replica.has_left();
     let done = if left { None } else { state.block_for_handle(call, args, 0) };
     if done.is_none() {
-        unsafe { abi::put_handle(args[0], 0, state.handles().comm_null) };
+        unsafe { abi::put_handle(args[0], 0, handles.comm_null) };
     }
     done.unwrap_or(0)
 }
@@ -360,23 +354,33 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
         let world = state.handles().world;
         return real::call(call, &[&[world], &args[1..]].concat());
     }
-    pass(state, call, args)
+    let code = pass(state, call, args) as i32;
+    told_of(state, call, args, code)
 }
 
-pub(crate) fn comm_set_errhandler(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    let comm = state.behind(args[0]);
-    let handler = held(state, abi::cut(args[1]));
-    state.errhandlers.insert(comm, handler);
-    0
+pub(crate) fn comm_set_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
+    match held(state, abi::cut(args[1])) {
+        Ok(handler) => {
+            let comm = state.behind(args[0]);
+            state.errhandlers.insert(comm, handler);
+            abi::SUCCESS as usize
+        }
+        Err(code) if real::is_mpich_5() => state.error_of_none(code, call),
+        Err(code) => state.error(args[0], code, call),
+    }
 }
 
-/// The same handler, held once more: the program frees what it gave and what it got.
-fn held(state: &State, handler: usize) -> usize {
+/// The same handler, held once more: the program frees what it gave and what it got; MPI's code if
+/// that is no handler of communicators.
+fn held(state: &State, handler: usize) -> Result<usize, i32> {
     let (own, mut again) = (state.handles().own, 0_usize);
-    real::call(calls::COMM_SET_ERRHANDLER, &[own, handler]);
+    let code = real::code(calls::COMM_SET_ERRHANDLER, &[own, handler]);
+    if code != abi::SUCCESS {
+        return Err(code);
+    }
     real::call(calls::COMM_GET_ERRHANDLER, &[own, &raw mut again as usize]);
     real::call(calls::COMM_SET_ERRHANDLER, &[own, state.handles().errors_return]);
-    abi::cut(again)
+    Ok(abi::cut(again))
 }
 
 /// Does what the program wants done about its errors, about one of its own.
@@ -394,7 +398,7 @@ pub(crate) fn comm_get_errhandler(state: &mut State, _call: Call, args: &[usize]
     let comm = state.behind(args[0]);
     let fatal = state.handles().errors_fatal;
     let handler = state.errhandlers.get(&comm).copied().unwrap_or(fatal);
-    let handler = held(state, handler);
+    let handler = held(state, handler).unwrap_or(handler);
     unsafe { abi::put_handle(args[1], 0, handler) };
     0
 }

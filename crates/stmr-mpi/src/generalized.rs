@@ -70,9 +70,9 @@ pub(crate) fn start(state: &mut State, _call: Call, args: &[usize]) -> usize {
     abi::SUCCESS as usize
 }
 
-pub(crate) fn complete(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn complete(state: &mut State, call: Call, args: &[usize]) -> usize {
     let Some(Request::Generalized(it)) = state.request_mut(abi::cut(args[0])) else {
-        real::fail("MPI_Grequest_complete of a request that MPI_Grequest_start did not make")
+        return state.error_of_none(abi::table().err_request, call);
     };
     it.is_complete = true;
     abi::SUCCESS as usize
@@ -84,8 +84,8 @@ pub(crate) fn cancel(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = unsafe { abi::handle_at(args[0], 0) };
     let null = state.handles().request_null;
     let world = state.world;
-    if handle == null {
-        return state.error(world, abi::table().err_request, call);
+    if handle == null || !state.is_request(handle) {
+        return state.error_of_none(abi::table().err_request, call);
     }
     match state.request_mut(handle) {
         Some(Request::Generalized(it)) => {
@@ -111,6 +111,11 @@ pub(crate) struct Making {
 }
 
 impl Making {
+    /// The communicator that it is made from.
+    pub(crate) fn parent(&self) -> usize {
+        self.parent
+    }
+
     pub(crate) fn is_ready(&mut self) -> bool {
         if let (false, Some(real)) = (self.done, &mut self.real) {
             let (done, status) = tested(real);
@@ -164,7 +169,7 @@ impl State {
             drop(unsafe { Box::from_raw(making.room as *mut usize) });
             new
         } else {
-            self.keep_told(rest)
+            self.keep_told(rest, making.parent)
         };
         unsafe { abi::put_handle(making.at, 0, new) };
         Status { error, ..Status::empty() }

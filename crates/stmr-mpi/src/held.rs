@@ -28,7 +28,8 @@ fn free(state: &mut State, call: Call, args: &[usize], null: usize) -> usize {
     }
     let handle = unsafe { abi::handle_at(args[0], 0) };
     if handle == null || !is_needed(state, handle) {
-        return real::call(call, args);
+        let code = real::code(call, args);
+        return state.error_of_none(code, call);
     }
     state.held.push((call, handle));
     unsafe { abi::put_handle(args[0], 0, null) };

@@ -10,7 +10,8 @@
 //! that all processes share (`memory`), links to siblings on other hosts (`network`), those to all
 //! siblings and to the launcher (`link`), the one state of a replica (`state`), its spare buffers
 //! (`spare`) and how it waits (`wait`), comparing in full (`full`), calls that only the
-//! environment answers (`env`), communicators (`comm`), those that MPI does not know (`made`),
+//! environment answers (`env`), communicators (`comm`), what the program does wrong (`errors`),
+//! communicators that MPI does not know (`made`),
 //! contents in the order of their types (`pack`), messages (`p2p`), those that a probe found
 //! (`matched`), requests (`request`), messages in parts (`partitioned`), requests that the program
 //! completes (`generalized`), what a process frees while requests need it (`held`), what it gives
@@ -52,6 +53,8 @@ mod full;
 mod env;
 
 mod comm;
+
+mod errors;
 
 mod made;
 
@@ -115,6 +118,8 @@ const SHORT: [Call; 4] = [calls::TYPE_FREE, calls::OP_FREE, calls::COMM_RANK, ca
 enum Class {
     /// It is safe as it is, but for the communicator of all processes.
     Pass,
+    /// The same, and what it returns is no error of the program's.
+    Value,
     /// The program stops with its name.
     Refuse,
     /// This crate does it.
@@ -136,7 +141,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         return real::call(call, args);
     }
     // What only asks is no part of the way that a program takes, and threads may ask at any time.
-    let asks = matches!(calls::CLASSES[call.0], Class::Pass);
+    let asks = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);
     let is_short = asks || SHORT.contains(&call);
     let inside = if is_short { real::Inside::enter_shortly() } else { real::Inside::enter() };
     let mut row = [0; ARGS_MAX];
@@ -154,14 +159,26 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         make(state, call, row)
     });
     drop(inside);
+    errors::deliver();
     signals::deliver();
     answer
 }
 
 /// Does what calls.txt says.
 fn make(state: &mut State, call: Call, args: &[usize]) -> usize {
+    if let Some(answer) = errors::refusal(state, call, args) {
+        return answer;
+    }
     match calls::CLASSES[call.0] {
-        Class::Pass => comm::pass(state, call, args),
+        Class::Value => comm::pass(state, call, args),
+        Class::Pass => {
+            let code = comm::pass(state, call, args) as i32;
+            if state.handles.is_none() {
+                code as usize
+            } else {
+                comm::told_of(state, call, args, code)
+            }
+        }
         Class::Refuse => state.refuse(call),
         Class::Own(own) => own(state, call, args),
         Class::Large(plain, letters) => match large::narrow(state, plain, letters, args) {

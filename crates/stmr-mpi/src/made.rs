@@ -238,7 +238,8 @@ pub(crate) fn comm_compare(state: &mut State, call: Call, args: &[usize]) -> usi
     let both = [args[0], args[1]].map(|it| state.behind(it));
     let is_made = |it: &usize| state.comms.get(it).is_some_and(|it| it.made.is_some());
     if !both.iter().any(is_made) {
-        return real::call(call, &[both[0], both[1], args[2]]);
+        let code = real::code(call, &[both[0], both[1], args[2]]);
+        return state.error_of_none(code, call);
     }
     let members = both.map(|it| crate::comm::members(state, it));
     let sorted = members.clone().map(|mut it| {

@@ -4,6 +4,8 @@
 use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Own, Status};
+use crate::calls;
+use crate::errors;
 use crate::memory::For;
 use crate::p2p::{begin_receive, look};
 use crate::pack::{self, Part};
@@ -69,24 +71,44 @@ fn take(state: &mut State, at: usize) -> Option<u64> {
     }
     let slot = Own::Message.idx(handle);
     let Some(Matched(id)) = state.matched.get_mut(slot).and_then(Option::take) else {
-        real::fail("MPI_Mrecv of a message that no probe found, or that was received already")
+        unreachable!("it was looked at before")
     };
     unsafe { abi::put_handle(at, 0, state.handles().message_null) };
     Some(id)
 }
 
-pub(crate) fn mrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
-    let status = match take(state, args[3]) {
-        None => Status::nobody(),
-        Some(id) => state.finish_receive(id, part),
-    };
-    unsafe { status.write(args[4], false) };
-    state.error(state.world, status.error, call)
+/// The answer to a call that receives a message that no probe found, or into what MPI refuses.
+fn refusal(state: &mut State, call: Call, args: &[usize], part: Part) -> Option<usize> {
+    let handle = unsafe { abi::handle_at(args[3], 0) };
+    let found = state.matched.get(Own::Message.idx(handle)).is_some_and(Option::is_some);
+    if !found && handle != state.handles().message_no_proc {
+        return Some(state.error_of_none(abi::table().err_request, call));
+    }
+    let code = errors::of_part(state, calls::RECV, part);
+    (code != abi::SUCCESS).then(|| state.error_of_none(code, call))
 }
 
-pub(crate) fn imrecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn mrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    if let Some(code) = refusal(state, call, args, part) {
+        return code;
+    }
+    let (status, comm) = match take(state, args[3]) {
+        None => (Status::nobody(), state.world),
+        Some(id) => {
+            let comm = state.comm_of_receive(id).unwrap_or(state.world);
+            (state.finish_receive(id, part), comm)
+        }
+    };
+    unsafe { status.write(args[4], false) };
+    state.error(comm, status.error, call)
+}
+
+pub(crate) fn imrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
+    if let Some(code) = refusal(state, call, args, part) {
+        return code;
+    }
     let request = match take(state, args[3]) {
         None => Request::Done(Status::nobody()),
         Some(id) => Request::Receive(id, part),

@@ -579,13 +579,16 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
     let (own, handles) = (file.errhandler, state.handles());
     match call {
         calls::FILE_SET_ERRHANDLER => {
-            let handler = held(state, abi::cut(args[1]));
+            let handler = match held(state, abi::cut(args[1])) {
+                Ok(handler) => handler,
+                Err(code) => return code as usize,
+            };
             if let Ok(file) = state.mpi_file(args[0]) {
                 file.errhandler = handler;
             }
         }
         calls::FILE_GET_ERRHANDLER => {
-            let handler = held(state, own);
+            let handler = held(state, own).unwrap_or(own);
             unsafe { abi::put_handle(args[1], 0, handler) };
         }
         _ if own == handles.errors_return => {}
@@ -599,11 +602,15 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
     abi::SUCCESS as usize
 }
 
-/// The same handler, held once more: the program frees what it gave and what it got.
-fn held(state: &State, handler: usize) -> usize {
+/// The same handler, held once more: the program frees what it gave and what it got; MPI's code if
+/// that is no handler of files.
+fn held(state: &State, handler: usize) -> Result<usize, i32> {
     let mut again = 0_usize;
-    real::call(calls::FILE_SET_ERRHANDLER, &[null(), handler]);
+    let code = real::code(calls::FILE_SET_ERRHANDLER, &[null(), handler]);
+    if code != abi::SUCCESS {
+        return Err(code);
+    }
     real::call(calls::FILE_GET_ERRHANDLER, &[null(), &raw mut again as usize]);
     real::call(calls::FILE_SET_ERRHANDLER, &[null(), state.handles().errors_return]);
-    abi::cut(again)
+    Ok(abi::cut(again))
 }

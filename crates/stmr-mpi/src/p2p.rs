@@ -107,13 +107,6 @@ pub(crate) fn begin_send(
     if dest == abi::table().proc_null {
         return 0;
     }
-    let n_peers = known.peers().len();
-    if dest < 0 || n_peers <= dest as usize || tag < 0 {
-        real::fail(&format!(
-            "rank {}: a send to {dest} with tag {tag} on a communicator of {} processes",
-            state.told.rank, n_peers
-        ));
-    }
     state.mix(&[known.number, dest as u64, tag as u64, part.count as u64]);
     state.counts.sends += 1;
     let mut bytes = state.spare.room(part.count * pack::size_of(part.datatype) + SEAL);
@@ -224,6 +217,11 @@ impl State {
                 it.done = Some(Status { error: code, ..Status::empty() });
             }
         }
+    }
+
+    /// The communicator of a receive.
+    pub(crate) fn comm_of_receive(&self, id: u64) -> Option<usize> {
+        self.receives.iter().find(|it| it.id == id).map(|it| it.comm)
     }
 
     fn receive(&mut self, id: u64) -> &mut Receive {
@@ -515,13 +513,14 @@ pub(crate) fn iprobe(state: &mut State, _call: Call, args: &[usize]) -> usize {
 
 /// Buffered sends are copied by this library anyway; the program's buffer is only kept for it.
 pub(crate) fn buffer_attach(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let _ = state;
-    real::call(call, args)
+    let code = real::code(call, args);
+    state.error_of_none(code, call)
 }
 
 pub(crate) fn buffer_detach(state: &mut State, call: Call, args: &[usize]) -> usize {
     state.finish_sends();
-    real::call(call, args)
+    let code = real::code(call, args);
+    state.error_of_none(code, call)
 }
 
 pub(crate) fn send_init(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -535,14 +534,16 @@ pub(crate) fn recv_init(state: &mut State, call: Call, args: &[usize]) -> usize 
     send_init(state, call, args)
 }
 
-pub(crate) fn start(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    state.start_request(unsafe { abi::handle_at(args[0], 0) });
-    0
+pub(crate) fn start(state: &mut State, call: Call, args: &[usize]) -> usize {
+    state.start_request(unsafe { abi::handle_at(args[0], 0) }, call)
 }
 
-pub(crate) fn startall(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn startall(state: &mut State, call: Call, args: &[usize]) -> usize {
     for idx in 0..args[0] as i32 as usize {
-        state.start_request(unsafe { abi::handle_at(args[1], idx) });
+        let code = state.start_request(unsafe { abi::handle_at(args[1], idx) }, call);
+        if code as i32 != abi::SUCCESS {
+            return code;
+        }
     }
-    0
+    abi::SUCCESS as usize
 }

@@ -104,11 +104,42 @@ impl State {
     }
 
     fn slot(&self, handle: usize) -> usize {
-        let idx = Own::Request.idx(handle);
-        if !self.requests.get(idx).is_some_and(Option::is_some) {
-            real::fail(&format!("{handle:#x} is no request that this program has"));
+        assert!(self.is_request(handle), "{handle:#x} is looked at before");
+        Own::Request.idx(handle)
+    }
+
+    /// Whether it is a request that the program has.
+    pub(crate) fn is_request(&self, handle: usize) -> bool {
+        self.requests.get(Own::Request.idx(handle)).is_some_and(Option::is_some)
+    }
+
+    /// The answer to a call with requests that the program has not, if some are.
+    fn refuse_requests(&mut self, call: Call, handles: &[usize]) -> Option<usize> {
+        let null = self.handles().request_null;
+        let are_there = handles.iter().all(|it| *it == null || self.is_request(*it));
+        (!are_there).then(|| self.error_of_none(abi::table().err_request, call))
+    }
+
+    /// The communicator that errors of a request belong to; to MPICH 4 they belong to none, as
+    /// those of many requests do to MPICH 5.
+    fn comm_of(&self, handle: usize, is_alone: bool) -> usize {
+        if abi::table().family != Family::OpenMpi && !(is_alone && real::is_mpich_5()) {
+            return self.comm_of_none();
         }
-        idx
+        let request = self.requests.get(Own::Request.idx(handle)).and_then(Option::as_ref);
+        request.and_then(|it| self.comm_of_request(it)).unwrap_or(self.world)
+    }
+
+    fn comm_of_request(&self, request: &Request) -> Option<usize> {
+        match request {
+            Request::Receive(id, _) => self.comm_of_receive(*id),
+            Request::Collective(running) => Some(running.comm()),
+            Request::Exchange { receive, .. } => self.comm_of_request(receive),
+            Request::Making(making) => Some(making.parent()),
+            Request::Persistent { active, .. } => self.comm_of_request(active.as_ref()?),
+            Request::Partitioned(it) => self.comm_of_request(it.active.as_ref()?),
+            Request::Send(_) | Request::Done(_) | Request::Generalized(_) => None,
+        }
     }
 
     /// Whether it is a request that something can be waited for with.
@@ -239,8 +270,20 @@ impl State {
         }
     }
 
+    /// Whether it is a request that can be started.
+    fn can_start(&self, handle: usize) -> bool {
+        match self.requests.get(Own::Request.idx(handle)).and_then(Option::as_ref) {
+            Some(Request::Persistent { active, .. }) => active.is_none(),
+            Some(Request::Partitioned(it)) => !it.is_started,
+            _ => false,
+        }
+    }
+
     /// Starts a persistent request.
-    pub(crate) fn start_request(&mut self, handle: usize) {
+    pub(crate) fn start_request(&mut self, handle: usize, call: Call) -> usize {
+        if !self.can_start(handle) {
+            return self.error_of_none(abi::table().err_request, call);
+        }
         let slot = self.slot(handle);
         let (call, args, arrays) = match self.requests[slot].take() {
             Some(Request::Persistent { call, args, arrays, active: None }) => (call, args, arrays),
@@ -248,20 +291,24 @@ impl State {
                 self.requests[slot] = Some(Request::Done(Status::empty()));
                 it.start(self);
                 self.requests[slot] = Some(Request::Partitioned(it));
-                return;
+                return abi::SUCCESS as usize;
             }
-            _ => real::fail("MPI_Start of a request that is not persistent, or under way"),
+            _ => unreachable!("it was looked at above"),
         };
         self.requests[slot] = Some(Request::Done(Status::empty()));
         let active = self.start_persistent(call, &args);
         self.requests[slot] =
             Some(Request::Persistent { call, args, arrays, active: Some(Box::new(active)) });
+        abi::SUCCESS as usize
     }
 
     fn start_persistent(&mut self, call: Call, args: &[usize]) -> Request {
         let modes = [calls::SEND_INIT, calls::SSEND_INIT, calls::BSEND_INIT, calls::RSEND_INIT];
         if call != calls::RECV_INIT && !modes.contains(&call) {
-            return Request::Collective(collective::begin(self, call, args));
+            return match collective::begin(self, call, args) {
+                Ok(running) => Request::Collective(running),
+                Err(error) => Request::Done(Status { error, ..Status::empty() }),
+            };
         }
         let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
         let (peer, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
@@ -349,9 +396,14 @@ unsafe fn handles(count: usize, at: usize) -> Vec<usize> {
 }
 
 pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = unsafe { abi::handle_at(args[0], 0) };
+    if let Some(code) = state.refuse_requests(call, &[handle]) {
+        return code;
+    }
+    let comm = state.comm_of(handle, true);
     let status = state.complete(args[0], 0);
     unsafe { status.write(args[1], false) };
-    state.error(state.world, status.error, call)
+    state.error(comm, status.error, call)
 }
 
 /// Completes those of `which` and writes their statuses in that order.
@@ -362,24 +414,37 @@ fn complete_all(
     which: &[usize],
     statuses: usize,
 ) -> usize {
-    let mut failed = false;
+    // That of the first one that failed.
+    let mut failed = None;
     for (row, idx) in which.iter().enumerate() {
+        let comm = state.comm_of(unsafe { abi::handle_at(requests, *idx) }, false);
         let status = state.complete(requests, *idx);
-        failed |= status.error != abi::SUCCESS;
+        if status.error != abi::SUCCESS {
+            failed = failed.or(Some(comm));
+        }
         unsafe { status.write(Status::place(statuses, row), true) };
     }
-    let code = if failed { abi::table().err_in_status } else { abi::SUCCESS };
-    state.error(state.world, code, call)
+    match failed {
+        Some(comm) => state.error(comm, abi::table().err_in_status, call),
+        None => abi::SUCCESS as usize,
+    }
 }
 
 pub(crate) fn waitall(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let all: Vec<usize> = (0..args[0] as i32 as usize).collect();
+    let n = args[0] as i32 as usize;
+    if let Some(code) = state.refuse_requests(call, &unsafe { handles(n, args[1]) }) {
+        return code;
+    }
+    let all: Vec<usize> = (0..n).collect();
     complete_all(state, call, args[1], &all, args[2])
 }
 
 pub(crate) fn waitany(state: &mut State, call: Call, args: &[usize]) -> usize {
     let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
     let index = args[2] as *mut i32;
+    if let Some(code) = state.refuse_requests(call, &all) {
+        return code;
+    }
     if !all.iter().any(|it| state.is_active(*it)) {
         unsafe {
             *index = abi::UNDEFINED;
@@ -389,12 +454,13 @@ pub(crate) fn waitany(state: &mut State, call: Call, args: &[usize]) -> usize {
     }
     let ready = state.ready(&all, false, |ready, _| 0 < ready);
     let idx = ready[0];
+    let comm = state.comm_of(all[idx], true);
     let status = state.complete(args[1], idx);
     unsafe {
         *index = idx as i32;
         status.write(args[3], false);
     }
-    state.error(state.world, status.error, call)
+    state.error(comm, status.error, call)
 }
 
 pub(crate) fn waitsome(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -408,6 +474,9 @@ pub(crate) fn testsome(state: &mut State, call: Call, args: &[usize]) -> usize {
 fn some(state: &mut State, call: Call, args: &[usize], once: bool) -> usize {
     let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
     let n_out = args[2] as *mut i32;
+    if let Some(code) = state.refuse_requests(call, &all) {
+        return code;
+    }
     if !all.iter().any(|it| state.is_active(*it)) {
         unsafe { *n_out = abi::UNDEFINED };
         return 0;
@@ -425,19 +494,26 @@ fn some(state: &mut State, call: Call, args: &[usize], once: bool) -> usize {
 pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
     let flag = args[1] as *mut i32;
     let handle = unsafe { abi::handle_at(args[0], 0) };
+    if let Some(code) = state.refuse_requests(call, &[handle]) {
+        return code;
+    }
     let done =
         !state.is_active(handle) || !state.ready(&[handle], true, |ready, _| ready == 1).is_empty();
     unsafe { *flag = i32::from(done) };
     if !done {
         return 0;
     }
+    let comm = state.comm_of(handle, true);
     let status = state.complete(args[0], 0);
     unsafe { status.write(args[2], false) };
-    state.error(state.world, status.error, call)
+    state.error(comm, status.error, call)
 }
 
 pub(crate) fn testall(state: &mut State, call: Call, args: &[usize]) -> usize {
     let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
+    if let Some(code) = state.refuse_requests(call, &all) {
+        return code;
+    }
     let active = all.iter().any(|it| state.is_active(*it));
     let done = !active || !state.ready(&all, true, |ready, active| ready == active).is_empty();
     unsafe { *(args[2] as *mut i32) = i32::from(done) };
@@ -451,6 +527,9 @@ pub(crate) fn testall(state: &mut State, call: Call, args: &[usize]) -> usize {
 pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
     let all = unsafe { handles(args[0] as i32 as usize, args[1]) };
     let (index, flag) = (args[2] as *mut i32, args[3] as *mut i32);
+    if let Some(code) = state.refuse_requests(call, &all) {
+        return code;
+    }
     let active = all.iter().any(|it| state.is_active(*it));
     let ready = if active { state.ready(&all, true, |ready, _| 0 < ready) } else { Vec::new() };
     unsafe {
@@ -463,9 +542,10 @@ pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
         }
         return 0;
     };
+    let comm = state.comm_of(all[*idx], true);
     let status = state.complete(args[1], *idx);
     unsafe { status.write(args[4], false) };
-    state.error(state.world, status.error, call)
+    state.error(comm, status.error, call)
 }
 
 /// Whether a request is complete.  One that is found so has its data and its status from here on,
@@ -473,6 +553,9 @@ pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
 pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[0]);
     let flag = args[1] as *mut i32;
+    if let Some(code) = state.refuse_requests(call, &[handle]) {
+        return code;
+    }
     if !state.is_active(handle) {
         unsafe {
             *flag = 1;
@@ -485,7 +568,7 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
     if !done {
         return abi::SUCCESS as usize;
     }
-    let slot = state.slot(handle);
+    let (slot, comm) = (state.slot(handle), state.comm_of(handle, true));
     let request = state.requests[slot].replace(Request::Done(Status::empty()));
     let (kept, status) = match request.expect("a slot in use is not empty") {
         Request::Persistent { call, args, arrays, active } => {
@@ -510,11 +593,15 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
     };
     state.requests[slot] = Some(kept);
     unsafe { status.write(args[2], false) };
-    state.error(state.world, status.error, call)
+    state.error(comm, status.error, call)
 }
 
-pub(crate) fn request_free(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    let slot = state.slot(unsafe { abi::handle_at(args[0], 0) });
+pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = unsafe { abi::handle_at(args[0], 0) };
+    if !state.is_request(handle) {
+        return state.error_of_none(abi::table().err_request, call);
+    }
+    let slot = state.slot(handle);
     match state.requests[slot].take() {
         // Sends go on by themselves; nobody can be told that a receive is over.
         Some(Request::Send(_) | Request::Done(_) | Request::Persistent { active: None, .. }) => {}
@@ -531,7 +618,7 @@ pub(crate) fn request_free(state: &mut State, _call: Call, args: &[usize]) -> us
 
 pub(crate) fn request_c2f(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[0]);
-    if handle == state.handles().request_null {
+    if !state.is_request(handle) {
         return real::call(call, args);
     }
     Own::Request.to_fortran(state.slot(handle)) as usize

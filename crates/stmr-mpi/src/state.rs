@@ -17,6 +17,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
 use crate::comm::Comm;
+use crate::errors::Due;
 use crate::full::Contents;
 use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
@@ -203,6 +204,8 @@ pub(crate) struct State {
     pub(crate) comms: BTreeMap<usize, Comm>,
     pub(crate) n_comms: u64,
     pub(crate) errhandlers: BTreeMap<usize, usize>,
+    /// Errors that handlers of the program's are to hear of.
+    pub(crate) due: Vec<Due>,
     pub(crate) requests: Vec<Option<Request>>,
     /// What the program has freed and requests still need, and the call that frees it.
     pub(crate) held: Vec<(Call, usize)>,
@@ -276,6 +279,7 @@ impl State {
             comms: BTreeMap::new(),
             n_comms: 0,
             errhandlers: BTreeMap::new(),
+            due: Vec::new(),
             requests: Vec::new(),
             held: Vec::new(),
             arrays: Vec::new(),

@@ -1,0 +1,283 @@
+//! What the program does wrong: MPI says what that is, and the program's error handlers hear of it.
+//!
+//! A call that MPI would refuse is found before anything of it is compared or begun.  It is given
+//! to MPI as it is, which begins nothing of it either and answers with the code that a run without
+//! replicas would have.  All replicas make the same wrong call, so all go the same way.
+//!
+//! A handler of the program's runs when the call is over here, so that what it calls of MPI is the
+//! program's own, as in a run without replicas.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::abi::{self, Family};
+use crate::calls::{self, COMMUNICATORS};
+use crate::comm::Comm;
+use crate::pack::Part;
+use crate::parts::Kind;
+use crate::real::{self, Call};
+use crate::state::{self, State};
+
+/// An error that a handler of the program's is to hear of.
+pub(crate) struct Due {
+    /// The communicator that it belongs to, as the program names it.
+    comm: usize,
+    handler: usize,
+    code: i32,
+}
+
+/// Whether some handler is to hear of something.
+static ARE_DUE: AtomicBool = AtomicBool::new(false);
+
+/// Calls the handlers of the program's that are due, outside all that this library does.
+pub(crate) fn deliver() {
+    if !ARE_DUE.load(Ordering::Relaxed) {
+        return;
+    }
+    ARE_DUE.store(false, Ordering::Relaxed);
+    let (due, handles) = state::with(|state| (std::mem::take(&mut state.due), state.handles()));
+    for Due { comm, handler, code } in due {
+        real::call(calls::COMM_SET_ERRHANDLER, &[comm, handler]);
+        real::call_open(calls::COMM_CALL_ERRHANDLER, &[comm, code as u32 as usize]);
+        real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
+    }
+}
+
+impl State {
+    /// Does what the program wants done about an error that belongs to a communicator; returns the
+    /// code.
+    pub(crate) fn error(&mut self, comm: usize, code: i32, call: Call) -> usize {
+        if code == abi::SUCCESS {
+            return 0;
+        }
+        let handles = self.handles();
+        let behind = self.behind(comm);
+        let handler = self.errhandlers.get(&behind).copied().unwrap_or(handles.errors_fatal);
+        if handler == handles.errors_fatal {
+            let (mut text, mut length) = ([0_u8; 512], 0_i32);
+            let args = [code as usize, text.as_mut_ptr() as usize, &raw mut length as usize];
+            real::call(calls::ERROR_STRING, &args);
+            // MPICH's has lines.
+            let text = String::from_utf8_lossy(&text[..length as usize]).replace('\n', "; ");
+            let (name, rank) = (call.name(), self.told.rank);
+            self.say(&format!("note rank {rank}: {name} failed: {text}"));
+            self.abort(code)
+        }
+        if handler != handles.errors_return {
+            // MPI does not know the communicator of this process's set, nor those made here.
+            let is_hidden = behind == self.world || self.is_made(behind);
+            let comm = if is_hidden { handles.world } else { behind };
+            self.due.push(Due { comm, handler, code });
+            ARE_DUE.store(true, Ordering::Relaxed);
+            if real::is_mpich_5() {
+                return abi::SUCCESS as usize;
+            }
+        }
+        code as usize
+    }
+
+    /// The same about an error that belongs to no communicator: it goes to the one that MPI says.
+    pub(crate) fn error_of_none(&mut self, code: i32, call: Call) -> usize {
+        self.error(self.comm_of_none(), code, call)
+    }
+
+    /// The communicator whose handler hears of errors that belong to none.
+    pub(crate) fn comm_of_none(&self) -> usize {
+        if real::is_mpich_5() { self.handles().own } else { self.handles().world }
+    }
+
+    /// Whether it is a communicator that was made here, after this replica had left MPI.
+    fn is_made(&self, behind: usize) -> bool {
+        self.comms.get(&behind).is_some_and(|it| it.made.is_some())
+    }
+
+    /// Whether the program's handle is one of a communicator.
+    pub(crate) fn is_comm(&self, comm: usize) -> bool {
+        let (behind, mut size) = (self.behind(comm), 0_i32);
+        self.comms.contains_key(&behind)
+            || real::code(calls::COMM_SIZE, &[behind, &raw mut size as usize]) == abi::SUCCESS
+    }
+
+    /// A communicator of MPI's in whose place wrong arguments are as wrong.
+    fn in_mpi(&self, comm: usize) -> usize {
+        let behind = self.behind(comm);
+        if self.is_made(behind) { self.handles().own } else { behind }
+    }
+
+    /// What MPI says of a call that it refuses.
+    fn ask(&self, call: Call, args: &[usize]) -> i32 {
+        let mut mapped = args.to_vec();
+        for (idx, it) in mapped.iter_mut().enumerate() {
+            if COMMUNICATORS[call.0] & 1 << idx != 0 {
+                *it = self.in_mpi(*it);
+            }
+        }
+        real::code(call, &mapped)
+    }
+}
+
+/// The answer to a call that MPI refuses, if it is one.  Of collectives only the communicator is
+/// looked at: see [`of_collective`].
+pub(crate) fn refusal(state: &mut State, call: Call, args: &[usize]) -> Option<usize> {
+    let handles = state.handles?;
+    let mask = COMMUNICATORS[call.0];
+    if mask == 0 || call == calls::ABORT {
+        return None;
+    }
+    for (idx, comm) in args.iter().enumerate().filter(|it| mask & 1 << it.0 != 0) {
+        // Who does not lead need not know where the leaders meet.
+        let is_asked = (call, idx) != (calls::INTERCOMM_CREATE, 2);
+        if is_asked && !state.is_comm(*comm) {
+            let code = state.ask(call, args);
+            // To MPICH it is an error of a file that is not there, which is returned.
+            let is_of_file = call == calls::FILE_OPEN && abi::table().family != Family::OpenMpi;
+            return Some(match is_of_file {
+                true => code as usize,
+                false => state.error_of_none(code, call),
+            });
+        }
+    }
+    let Message { sent, received, comm } = message_of(call, args)?;
+    let n_peers = state.comm(comm).peers().len();
+    let is_known = |(_, peer, tag): &End, any: [Option<i32>; 2]| {
+        let (peer, tag) = (*peer as i32, *tag as i32);
+        let is_peer = (0..n_peers as i64).contains(&i64::from(peer))
+            || [Some(abi::table().proc_null), any[0]].contains(&Some(peer));
+        is_peer && ((0..=tag_max(handles.world)).contains(&tag) || any[1] == Some(tag))
+    };
+    let any = [Some(abi::table().any_source), Some(abi::table().any_tag)];
+    let are_known = sent.as_ref().is_none_or(|it| is_known(it, [None, None]))
+        && received.as_ref().is_none_or(|it| is_known(it, any));
+    let mut code = abi::SUCCESS;
+    if !are_known {
+        code = state.ask(call, args);
+    }
+    let parts = [(calls::SEND, sent), (calls::RECV, received)];
+    for (which, part) in parts.iter().filter_map(|it| Some((it.0, it.1.as_ref()?.0?))) {
+        if code == abi::SUCCESS {
+            code = of_part(state, which, part);
+        }
+    }
+    (code != abi::SUCCESS).then(|| state.error(comm, code, call))
+}
+
+/// What is sent, to whom, with which tag; or what may come, and from whom.  Where it is not looked
+/// at what that is, nothing.
+type End = (Option<Part>, usize, usize);
+
+/// What a call of messages says of one.
+struct Message {
+    sent: Option<End>,
+    received: Option<End>,
+    comm: usize,
+}
+
+fn message_of(call: Call, args: &[usize]) -> Option<Message> {
+    let row = |at: usize| Part {
+        at: args[at],
+        count: args[at + 1] as i32 as usize,
+        datatype: abi::cut(args[at + 2]),
+    };
+    let (sent, received, comm) = match call {
+        calls::SEND
+        | calls::SSEND
+        | calls::BSEND
+        | calls::RSEND
+        | calls::ISEND
+        | calls::ISSEND
+        | calls::IBSEND
+        | calls::IRSEND
+        | calls::SEND_INIT
+        | calls::SSEND_INIT
+        | calls::BSEND_INIT
+        | calls::RSEND_INIT => (Some((Some(row(0)), args[3], args[4])), None, args[5]),
+        calls::RECV | calls::IRECV | calls::RECV_INIT => {
+            (None, Some((Some(row(0)), args[3], args[4])), args[5])
+        }
+        calls::SENDRECV | calls::ISENDRECV => {
+            let received = (Some(row(5)), args[8], args[9]);
+            (Some((Some(row(0)), args[3], args[4])), Some(received), args[10])
+        }
+        calls::SENDRECV_REPLACE | calls::ISENDRECV_REPLACE => {
+            let received = (Some(row(0)), args[5], args[6]);
+            (Some((Some(row(0)), args[3], args[4])), Some(received), args[7])
+        }
+        calls::PROBE | calls::IPROBE | calls::MPROBE | calls::IMPROBE => {
+            (None, Some((None, args[0], args[1])), args[2])
+        }
+        calls::PSEND_INIT => (Some((None, args[4], args[5])), None, args[6]),
+        calls::PRECV_INIT => (None, Some((None, args[4], args[5])), args[6]),
+        _ => return None,
+    };
+    Some(Message { sent, received, comm })
+}
+
+/// What MPI says of sending or receiving this: it is asked to send it to nobody, or to receive it
+/// from nobody, which it does at once, and looks at all that the program said before.
+pub(crate) fn of_part(state: &State, which: Call, part: Part) -> i32 {
+    let nobody = abi::table().proc_null as u32 as usize;
+    let row = [part.at, part.count, part.datatype, nobody, 0, state.handles().own];
+    match which {
+        calls::RECV => real::code(which, &[&row[..], &[abi::status_ignore()]].concat()),
+        _ => real::code(which, &row),
+    }
+}
+
+/// The largest tag.
+fn tag_max(world: usize) -> i32 {
+    static TAG_MAX: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
+    *TAG_MAX.get_or_init(|| {
+        let (mut at, mut flag) = (0_usize, 0_i32);
+        let to = [&raw mut at as usize, &raw mut flag as usize];
+        let tag_ub = abi::table().tag_ub() as u32 as usize;
+        real::call(calls::COMM_GET_ATTR, &[&[world, tag_ub], &to[..]].concat());
+        if flag == 0 { i32::MAX } else { unsafe { *(at as *const i32) } }
+    })
+}
+
+/// What MPI says of the root and the operation of a collective, if it refuses them; `call` is the
+/// form that blocks.
+pub(crate) fn of_collective(
+    state: &State,
+    call: Call,
+    kind: Kind,
+    args: &[usize],
+    known: &Comm,
+) -> Option<i32> {
+    let root = match kind {
+        Kind::Bcast => Some(3),
+        Kind::Reduce => Some(5),
+        Kind::Gather | Kind::Scatter => Some(6),
+        Kind::Gatherv | Kind::Scatterv => Some(7),
+        _ => None,
+    };
+    let is_wrong_root = root.is_some_and(|at| {
+        let root = args[at] as i32;
+        let none = [abi::table().root, abi::table().proc_null];
+        let is_rank = (0..known.peers().len() as i64).contains(&i64::from(root));
+        !is_rank && (known.remote.is_none() || !none.contains(&root))
+    });
+    let has_op = matches!(
+        kind,
+        Kind::Reduce
+            | Kind::Allreduce
+            | Kind::Scan
+            | Kind::Exscan
+            | Kind::ReduceScatter
+            | Kind::ReduceScatterBlock
+    );
+    let is_wrong_op = has_op && [0, state.handles().op_null].contains(&abi::cut(args[4]));
+    (is_wrong_root || is_wrong_op)
+        .then(|| state.ask(call, args))
+        .filter(|code| *code != abi::SUCCESS)
+}
+
+/// What MPI says of what a process gives to a collective and gets, if it refuses one of these.
+pub(crate) fn of_parts<'p>(state: &State, parts: impl Iterator<Item = &'p Part>) -> Option<i32> {
+    parts.copied().find_map(|part| {
+        let count = (part.count as isize).clamp(-1, i32::MAX as isize) as usize;
+        // Where it lies may be counted from another address.
+        let part = Part { at: std::ptr::from_ref(&part) as usize, count, ..part };
+        let code = of_part(state, calls::SEND, part);
+        (code != abi::SUCCESS).then_some(code)
+    })
+}
