@@ -25,12 +25,13 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 5] = [
+    let programs: [(&str, &[&str]); 6] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
         ("inter", &["3"]),
         ("errors", &[]),
+        ("padding", &[]),
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());

@@ -11,6 +11,7 @@ use crate::errors;
 use crate::memory::For;
 use crate::p2p::tested;
 use crate::pack::{self, Part};
+use crate::padding;
 use crate::parts::{self, Degrees, Kind, Neighbors, Parts, ROWS, Row, degrees};
 use crate::real::{self, Call};
 use crate::request::Request;
@@ -343,9 +344,9 @@ fn compare_given(state: &mut State, gives: &[Part]) -> Vec<u8> {
     let mut packed = Vec::new();
     let bytes = match gives {
         // What lies as it is sent is compared where it lies.
-        [it] if pack::is_plain(it.datatype, pack::size_of(it.datatype)) => unsafe {
-            pack::contents(*it)
-        },
+        [it] if pack::is_plain(it.datatype, pack::size_of(it.datatype))
+            && !padding::is_in(it.datatype) =>
+        unsafe { pack::contents(*it) },
         _ => {
             let length = gives.iter().map(|it| it.count * pack::size_of(it.datatype));
             packed = state.spare.room(length.sum());

@@ -2,11 +2,13 @@
 //! of its own requests, and the requests here are this library's.
 
 use crate::abi;
+use crate::padding;
 use crate::real::{self, Call};
 use crate::state::State;
 
 pub(crate) fn type_free(state: &mut State, call: Call, args: &[usize]) -> usize {
     let null = state.handles().datatype_null;
+    padding::forget_all();
     free(state, call, args, null)
 }
 

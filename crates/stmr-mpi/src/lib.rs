@@ -12,7 +12,8 @@
 //! (`spare`) and how it waits (`wait`), comparing in full (`full`), calls that only the
 //! environment answers (`env`), communicators (`comm`), what the program does wrong (`errors`),
 //! communicators that MPI does not know (`made`),
-//! contents in the order of their types (`pack`), messages (`p2p`), those that a probe found
+//! contents in the order of their types (`pack`), bytes of them that are no value's (`padding`),
+//! messages (`p2p`), those that a probe found
 //! (`matched`), requests (`request`), messages in parts (`partitioned`), requests that the program
 //! completes (`generalized`), what a process frees while requests need it (`held`), what it gives
 //! to a collective and gets (`parts`), where MPI makes one (`room`), collectives (`collective`),
@@ -59,6 +60,8 @@ mod errors;
 mod made;
 
 mod pack;
+
+mod padding;
 
 mod p2p;
 

@@ -2,6 +2,7 @@
 
 use crate::abi::{self, Family};
 use crate::calls;
+use crate::padding;
 use crate::real;
 use crate::state::State;
 
@@ -59,11 +60,12 @@ pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     if length == 0 {
         return;
     }
+    let start = out.len();
     if is_plain(part.datatype, size) {
         out.extend(unsafe { std::slice::from_raw_parts(part.at as *const u8, length) });
+        padding::clear(part.datatype, &mut out[start..]);
         return;
     }
-    let start = out.len();
     out.resize(start + length, 0);
     let mut position = 0_i32;
     let to = out[start..].as_mut_ptr() as usize;
@@ -75,6 +77,7 @@ pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     if code != abi::SUCCESS || position as usize != length {
         real::fail(&format!("contents of {length} bytes could not be packed (code {code})"));
     }
+    padding::clear(part.datatype, &mut out[start..]);
 }
 
 /// Puts contents into a part, which may be longer than they are.

@@ -1,0 +1,104 @@
+//! Bytes of a type that are no part of its values: of the 16 of x86-64's `long double`, 10 are.
+//!
+//! What stands in the others is left over from before, and may be something else in each replica.
+//! It is sent and compared as zeros.  Types are looked through down to what they are made of; of
+//! one that mixes such numbers with others nothing is known here, and its padding is compared as it
+//! is.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::abi;
+use crate::calls;
+use crate::pack;
+use crate::real;
+
+/// Where in a number the bytes stand that are none of its value.
+const PADDING: std::ops::Range<usize> = 10..16;
+
+/// Bytes of a `long double`, and of one with an int behind it.
+const ALONE: usize = 16;
+const WITH_INT: usize = 20;
+
+/// How far apart such numbers are in the contents of types that were looked through; 0 if there are
+/// none.
+static KNOWN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// Clears the padding in packed contents of this type.
+pub(crate) fn clear(datatype: usize, contents: &mut [u8]) {
+    let step = step_of(datatype);
+    if step != 0 {
+        contents.chunks_exact_mut(step).for_each(|it| it[PADDING].fill(0));
+    }
+}
+
+/// Whether a type has padding.
+pub(crate) fn is_in(datatype: usize) -> bool {
+    step_of(datatype) != 0
+}
+
+/// Types are freed, and their handles are given to others.
+pub(crate) fn forget_all() {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+fn step_of(datatype: usize) -> usize {
+    let size = pack::size_of(datatype);
+    if size == 0 || (size % ALONE != 0 && size % WITH_INT != 0) {
+        return 0;
+    }
+    let known = |it: &BTreeMap<usize, usize>| it.get(&datatype).copied();
+    let found = known(&KNOWN.lock().unwrap_or_else(PoisonError::into_inner));
+    found.unwrap_or_else(|| {
+        let step = look(datatype);
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(datatype, step);
+        step
+    })
+}
+
+/// Numbers and combiner of a type, as MPI_Type_get_envelope has them.
+fn envelope(datatype: usize) -> ([i32; 3], i32) {
+    let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
+    let at = n.as_mut_ptr() as usize;
+    let to = [datatype, at, at + 4, at + 8, &raw mut combiner as usize];
+    real::call(calls::TYPE_GET_ENVELOPE, &to);
+    (n, combiner)
+}
+
+fn look(datatype: usize) -> usize {
+    let (n, combiner) = envelope(datatype);
+    let named = abi::table().combiner_named;
+    if combiner == named {
+        let (mut name, mut length) = ([0_u8; 512], 0_i32);
+        let to = [name.as_mut_ptr() as usize, &raw mut length as usize];
+        real::call(calls::TYPE_GET_NAME, &[&[datatype], &to[..]].concat());
+        return match &name[..length.max(0) as usize] {
+            b"MPI_LONG_DOUBLE" | b"MPI_C_LONG_DOUBLE_COMPLEX" | b"MPI_CXX_LONG_DOUBLE_COMPLEX" => {
+                ALONE
+            }
+            b"MPI_LONG_DOUBLE_INT" => WITH_INT,
+            _ => 0,
+        };
+    }
+    let [n_ints, n_addresses, n_types] = n.map(|it| it as usize);
+    let (mut ints, mut addresses) = (vec![0_i32; n_ints], vec![0_usize; n_addresses]);
+    let mut types = vec![0_usize; n_types];
+    let numbers = [datatype, n_ints, n_addresses, n_types];
+    let at = types.as_mut_ptr() as usize;
+    let to = [ints.as_mut_ptr() as usize, addresses.as_mut_ptr() as usize, at];
+    real::call(calls::TYPE_GET_CONTENTS, &[&numbers[..], &to[..]].concat());
+    let mut step = None;
+    for idx in 0..n_types {
+        let mut inner = unsafe { abi::handle_at(at, idx) };
+        let found = look(inner);
+        if step.is_some_and(|it| it != found) {
+            step = Some(0);
+        } else {
+            step = Some(found);
+        }
+        if envelope(inner).1 != named {
+            real::call(calls::TYPE_FREE, &[&raw mut inner as usize]);
+        }
+    }
+    step.unwrap_or(0)
+}
