@@ -280,10 +280,10 @@ impl State {
     /// What is done about errors of the communicator whose handle lies there.
     fn set_errhandler(&mut self, at: usize, handler: usize) {
         let comm = unsafe { abi::handle_at(at, 0) };
-        if comm != self.handles().comm_null {
-            if let Ok(handler) = held(self, abi::cut(handler)) {
-                self.errhandlers.insert(comm, handler);
-            }
+        if comm != self.handles().comm_null
+            && let Ok(handler) = held(self, abi::cut(handler))
+        {
+            self.errhandlers.insert(comm, handler);
         }
     }
 

@@ -44,7 +44,8 @@ pub(crate) fn forget_all() {
 
 fn step_of(datatype: usize) -> usize {
     let size = pack::size_of(datatype);
-    if size == 0 || (size % ALONE != 0 && size % WITH_INT != 0) {
+    let may_have = size.is_multiple_of(ALONE) || size.is_multiple_of(WITH_INT);
+    if size == 0 || !may_have {
         return 0;
     }
     let known = |it: &BTreeMap<usize, usize>| it.get(&datatype).copied();
