@@ -36,11 +36,34 @@ const LIMIT_S: &str = "280";
 
 /// What is not served, by beginnings of the names of calls.
 const KINDS: [(&str, &[&str]); 5] = [
-    ("one-sided calls", &["MPI_Win", "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_R"]),
-    ("sessions", &["MPI_Session", "MPI_Group_from_session", "MPI_Buffer", "MPI_Comm_create_from"]),
+    (
+        "one-sided calls",
+        &[
+            "MPI_Win",
+            "MPI_Put",
+            "MPI_Rput",
+            "MPI_Get",
+            "MPI_Rget",
+            "MPI_Accumulate",
+            "MPI_Raccumulate",
+            "MPI_Fetch_and_op",
+            "MPI_Compare_and_swap",
+        ],
+    ),
+    ("sessions", &["MPI_Session", "MPI_Group_from_session", "MPI_Comm_create_from"]),
     (
         "dynamic processes",
-        &["MPI_Comm_spawn", "MPI_Open_port", "MPI_Close_port", "MPI_Comm_accept", "MPI_Comm_join"],
+        &[
+            "MPI_Comm_spawn",
+            "MPI_Comm_accept",
+            "MPI_Comm_connect",
+            "MPI_Comm_join",
+            "MPI_Open_port",
+            "MPI_Close_port",
+            "MPI_Publish_name",
+            "MPI_Unpublish_name",
+            "MPI_Lookup_name",
+        ],
     ),
     ("MPI_T", &["MPI_T"]),
     ("failures", &["MPIX_"]),
