@@ -654,3 +654,70 @@ fn a_journal_of_nothing_good_is_not_salvaged() {
         assert!(!up.dir().join("saved").exists(), "{name}");
     }
 }
+
+/// The files that a script of `scenarios/` writes, in `dir`.
+fn write_files(script: &str, dir: &Path) {
+    let is_of_file = |it: &&str| it.starts_with("    ");
+    let lines: Vec<&str> = script.lines().collect();
+    for (idx, line) in lines.iter().enumerate() {
+        let Some(name) = line.strip_prefix("write ") else { continue };
+        let text = lines[idx + 1..].iter().copied().take_while(is_of_file);
+        let text: String = text.map(|it| format!("{}\n", &it[4..])).collect();
+        fs::write(dir.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn the_rings_of_running_jobs_are_those_of_the_hosts_that_they_have() {
+    let dir = dir();
+    write_files(include_str!("../../../scenarios/ring_hosts.script"), dir.path());
+    let up = Up::start_with(dir, &["--plant", "hall.toml"]);
+    for n_hosts in [2, 1] {
+        let submit = format!("job submit --hosts {n_hosts} --name train --duration 30d");
+        let id = up.json(&submit)["id"].as_u64().unwrap();
+        up.text(&format!("job wait {id} --running --timeout 60"));
+    }
+    let hosts = [0, 1].map(|id| {
+        let places = up.json(&format!("job show {id}"))["places"].clone();
+        let parts = places.as_array().unwrap().iter().map(|it| it["part"].as_str().unwrap());
+        parts.collect::<Vec<_>>().join(",")
+    });
+    let mut placed = up.json("ring --job 0 --job 1");
+    let [both, one] = &hosts;
+    let by_hand = up.json(&format!("ring --plant hall.toml --hosts {both} --hosts {one}"));
+    for (job, hosts) in hosts.iter().enumerate() {
+        assert_eq!(placed["jobs"][job]["hosts"], format!("job{job}"));
+        placed["jobs"][job]["hosts"] = hosts.as_str().into();
+    }
+    assert_eq!(placed, by_hand);
+    assert_eq!(placed["jobs"][0]["ranks"].as_array().unwrap().len(), 8);
+    let page = up.text("ring --job 0 --nccl 2.7.8 --env NCCL_CROSS_NIC=0");
+    assert!(page.starts_with("job0: 8 GPUs on 2 hosts, NCCL 2.7.8: "), "{page}");
+
+    // Two hosts are taken, the fourth has no cable; three are not to be had.
+    let waits = up.json("job submit --hosts 3 --name waits --duration 30d")["id"].clone();
+    let (code, text) = up.refused(&format!("ring --job {waits}"));
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.starts_with(&format!("no: job{waits} (waits) is queued and has no hosts")),
+        "{text}"
+    );
+    up.text("job cancel 1");
+    up.until("job show 1", |it| it["state"] == "cancelled");
+    let (code, text) = up.refused("ring --job 0 --job 1");
+    assert!(code == 1 && text.starts_with("no: job1 (train) is cancelled"), "{code} {text}");
+    let (code, text) = up.refused("ring --job 0 --job 0");
+    assert!(code == 2 && text.starts_with("error: job0 is named twice"), "{code} {text}");
+    let (code, text) = up.refused("ring --job 77");
+    assert!(code == 2 && text.contains("77"), "{code} {text}");
+}
+
+#[test]
+fn a_job_on_cubes_has_no_rings_through_hosts() {
+    let up = Up::start();
+    up.text("job submit --shape 4x4x8 --name slice --duration 30d");
+    up.text("job wait 0 --running --timeout 60");
+    let (code, text) = up.refused("ring --job 0");
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("job0 (slice)") && text.contains("is no host"), "{text}");
+}

@@ -103,7 +103,7 @@ fn compare(file: &Path, topos: &Path, profile: Profile, tally: &mut Tally) {
     GzDecoder::new(compressed).read_to_string(&mut text).expect("a gzip file");
     let expected: Value = serde_json::from_str(&text).expect("JSON");
     let text = fs::read_to_string(topos.join(format!("{topology}.xml"))).expect("a topology");
-    let strict = Strictness::AsNccl { single_quotes: !profile.is_seed() };
+    let strict = Strictness::as_nccl(profile);
     let document = xml::read(&text, strict).expect("what NCCL reads");
     let xml_name = format!("{topology}.xml");
     let found = match View::of(&document.root, ask).and_then(|view| dump(&view, &xml_name)) {

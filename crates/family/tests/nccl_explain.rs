@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use selvedge_family::host::change::{Change, Question};
-use selvedge_family::host::decision::port_keys;
+use selvedge_family::host::decision::{Transport, port_keys};
 use selvedge_family::host::explain::ring::{explain_ring, outcome};
 use selvedge_family::host::explain::{Lab, Pair};
 use selvedge_family::host::nccl::profile::Profile;
@@ -161,5 +161,26 @@ fn rings_of_real_servers_are_explained_by_changes_that_change_them() {
             question.nodes = 2;
             check_ring(&name, &question);
         }
+    }
+}
+
+#[test]
+fn where_data_take_the_network_no_way_inside_the_server_is_told_as_taken() {
+    let root = read(PAIR, Strictness::AsNccl { single_quotes: false }).expect("well-formed").root;
+    for profile in Profile::ALL {
+        let told = |names: &[&str]| {
+            let set = |it: &&str| ((*it).to_owned(), "1".to_owned());
+            let env = names.iter().map(set).collect();
+            let question = Question { env, ..Question::new(root.clone(), profile) };
+            Lab::new(question).explain(Pair::P2p { a: 0, b: 1 }).expect("NCCL takes it")
+        };
+        // Through the CPU's memory there is another way, and it is told.
+        let by_memory = told(&["NCCL_P2P_DISABLE"]);
+        assert_eq!(by_memory.transport, Some(Transport::Shm), "{profile}");
+        assert!(by_memory.to_string().contains("  taken    "), "{profile}: {by_memory}");
+        let by_network = told(&["NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"]);
+        assert_eq!(by_network.transport, Some(Transport::Net), "{profile}");
+        assert_eq!(by_network.instead, None, "{profile}");
+        assert!(!by_network.to_string().contains("  taken    "), "{profile}: {by_network}");
     }
 }

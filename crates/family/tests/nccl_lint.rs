@@ -75,7 +75,7 @@ fn what_is_mended_is_taken_by_nccl_and_found_no_more() {
 
 /// What `topo dump` would print, but for what NCCL refuses.
 fn dumped(text: &str, profile: Profile, nodes: u32) -> Option<String> {
-    let strict = Strictness::AsNccl { single_quotes: !profile.is_seed() };
+    let strict = Strictness::as_nccl(profile);
     let root = read(text, strict).ok()?.root;
     let question = Question { nodes, ..Question::new(root, profile) };
     dump(&question.view().ok()?, "it").ok()

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use selvedge_family::build;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::rings::{
     Bound, Conditions, Crossing, Files, Member, NoRings, Rings, rings,
 };
+use selvedge_family::{build, warnings};
 use selvedge_model::fabric::Fabric;
 use selvedge_model::id::{LinkId, NodeId};
 use selvedge_model::spec::Plant;
@@ -343,4 +343,31 @@ fn rings_of_real_servers_pass_on_all_that_they_get_over_links_that_are_there() {
     }
     println!("{n_followed} jobs followed");
     assert!(200 < n_followed, "{n_followed} jobs are few");
+}
+
+/// What stands in many places of a file is told once, at the first, with the number of the others.
+#[test]
+fn a_plant_names_a_fault_of_a_file_once_and_in_how_many_places_it_is() {
+    let found = |text: &str| {
+        let plant = plant(&[("h.xml", text, 2), ("h.xml", text, 2)], 2);
+        let fabric = build(&plant).expect("a fabric");
+        let found = warnings(&plant, &fabric);
+        found
+            .iter()
+            .map(ToString::to_string)
+            .filter(|it| it.contains("[self-link]"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(HOST), Vec::<String>::new());
+    let mut text = HOST.to_owned();
+    for (n, own) in ["02", "03", "82"].into_iter().enumerate() {
+        let gpu = format!("rank=\"{n}\" gdr=\"1\">\n");
+        let link = format!("<nvlink target=\"0000:{own}:00.0\" count=\"1\" tclass=\"0x030200\"/>");
+        text = text.replacen(&gpu, &format!("{gpu}          {link}\n"), 1);
+        let more = ["", ", and in 1 more place", ", and in 2 more places"][n];
+        let [told] = &found(&text)[..] else { panic!("{:?}", found(&text)) };
+        let start =
+            format!("h.xml:6:11: an NVLink from a GPU to itself{more} [self-link], of 2 hosts: ");
+        assert!(told.starts_with(&start), "{told}");
+    }
 }

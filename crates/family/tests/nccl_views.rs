@@ -1,12 +1,15 @@
 //! Servers of which each rank has a view of its own.
 
 use selvedge_family::host::change::{Change, Question};
+use selvedge_family::host::explain::ring::explain_ring;
+use selvedge_family::host::fleet::group;
 use selvedge_family::host::lint::lint;
 use selvedge_family::host::nccl::dump::dump_and_left_out;
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::{Strictness, read};
 use selvedge_family::host::picture::{Picture, svg};
 use selvedge_family::host::place::{PlaceName, find_in_view};
+use selvedge_family::host::predict::{Op, predict};
 use selvedge_family::host::views::{decided, differing, left_out, left_out_note, views};
 
 /// Two GPUs whose ports are faster than the way between them.
@@ -70,6 +73,66 @@ fn a_change_to_what_one_rank_alone_sees_is_seen() {
     assert_eq!(differs("GPU1=gone"), [Some(1)]);
     assert_eq!(differs("NCCL_NET_DISABLE_INTRA=1"), [None, Some(1)]);
     assert_eq!(differs("rank=0"), []);
+}
+
+#[test]
+fn servers_that_one_rank_alone_sees_otherwise_are_no_equals() {
+    let usual = question();
+    let odd = usual.with(&"GPU1.gdr=0".parse().expect("a change")).expect("it can be made");
+    let servers = [("a", &usual), ("b", &usual), ("c", &odd)];
+    let member = |(name, it): (&str, &Question)| {
+        (name.to_owned(), decided(it).map_err(|error| error.to_string()))
+    };
+    let groups = group(servers.map(member).to_vec());
+    assert_eq!(groups.iter().map(|it| it.servers.len()).collect::<Vec<_>>(), [2, 1]);
+    assert!(!groups[1].differences.is_empty());
+    assert!(groups[1].differences.iter().all(|it| it.rank == Some(1)), "{groups:?}");
+}
+
+/// To NCCL the parts of a server that reach each other over the network alone are servers: a job on
+/// one of two such parts is one on two servers of one part.
+#[test]
+fn a_forecast_for_parts_of_a_server_is_that_for_servers() {
+    let start = APART.find("  <cpu numaid=\"1\"").expect("the second half");
+    let half = format!("{}</system>\n", &APART[..start]);
+    for profile in [Profile::V2_21_5, Profile::V2_27_7, Profile::V2_30_7] {
+        let of = |text: &str, nodes| {
+            let root = read(text, Strictness::lenient(profile)).expect("well-formed").root;
+            let question = Question { nodes, ..Question::new(root, profile) };
+            predict(&question, Op::AllReduce, &[8, 1 << 20, 1 << 30]).expect("a forecast")
+        };
+        for (whole, halves) in [(1, 2), (2, 4)] {
+            let (parts, servers) = (of(APART, whole), of(&half, halves));
+            assert_eq!(parts.views, [[0], [1]], "{profile}");
+            assert_eq!(parts.n_ranks, servers.n_ranks, "{profile}");
+            assert_eq!(parts.n_channels, servers.n_channels, "{profile}");
+            assert_eq!(parts.forecasts, servers.forecasts, "{profile}");
+            assert_eq!(parts.table, servers.table, "{profile}");
+            assert_eq!(servers.views, [[0]], "{profile}");
+        }
+    }
+    // The slower part holds the faster one up.
+    let slow = APART.replace("dev=\"1\" speed=\"200000\"", "dev=\"1\" speed=\"160000\"");
+    let time = |text: &str, rank| {
+        let root = read(text, Strictness::lenient(Profile::V2_30_7)).expect("well-formed").root;
+        let question = Question { rank, ..Question::new(root, Profile::V2_30_7) };
+        let found = predict(&question, Op::AllReduce, &[1 << 30]).expect("a forecast");
+        assert_eq!(found.views.len(), 2);
+        found.forecasts[0].time_us
+    };
+    assert!(time(APART, 0) < time(&slow, 0));
+    assert_eq!(time(&slow, 0), time(&slow, 1));
+}
+
+#[test]
+fn an_explanation_of_rings_tells_whose_they_are() {
+    let told = explain_ring(&question()).expect("there are rings");
+    assert_eq!(told.views.iter().map(|it| &it.ranks[..]).collect::<Vec<_>>(), [[0], [1]]);
+    let text = told.to_string();
+    assert!(text.contains("this is the view of GPU0; views of their own have GPU1"), "{text}");
+    let whole: Change = "NCCL_NET_DISABLE_INTRA=1".parse().expect("a change");
+    let told = explain_ring(&question().with(&whole).expect("it can be made")).expect("rings");
+    assert_eq!(told.views, []);
 }
 
 #[test]

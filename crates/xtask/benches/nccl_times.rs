@@ -80,7 +80,7 @@ fn topologies(recorded: &Path) -> BTreeSet<String> {
 
 fn topology_root(file: &PathBuf, profile: Profile) -> Element {
     let text = fs::read_to_string(file).expect("the file is part of the data");
-    let strictness = Strictness::AsNccl { single_quotes: !profile.is_seed() };
+    let strictness = Strictness::as_nccl(profile);
     read(&text, strictness).expect("NCCL takes the file").root
 }
 

@@ -423,6 +423,22 @@ mod tests {
         }
     }
 
+    /// Of a pod where nothing has happened yet.
+    fn status(chips: u64) -> Status {
+        Status {
+            name: "pod".to_owned(),
+            now_s: 0.0,
+            speed: 1.0,
+            level: "observe".to_owned(),
+            jobs: BTreeMap::new(),
+            chips,
+            chips_used: 0,
+            chips_out: 0,
+            cases_open: 0,
+            journal_ok: true,
+        }
+    }
+
     #[test]
     fn a_picture_shows_the_pod_its_jobs_and_what_happened() {
         let status = Status {
@@ -431,11 +447,10 @@ mod tests {
             speed: 60.0,
             level: "repair".to_owned(),
             jobs: BTreeMap::from([("queued".to_owned(), 1), ("running".to_owned(), 1)]),
-            chips: 256,
             chips_used: 136,
             chips_out: 4,
             cases_open: 1,
-            journal_ok: true,
+            ..status(256)
         };
         let cubes = vec![
             cube(0, &[7], 64, "ok", false),
@@ -472,21 +487,9 @@ mod tests {
 
     #[test]
     fn what_is_not_the_newest_says_so_and_a_small_terminal_shows_what_it_can() {
-        let status = Status {
-            name: "pod".to_owned(),
-            now_s: 0.0,
-            speed: 1.0,
-            level: "observe".to_owned(),
-            jobs: BTreeMap::new(),
-            chips: 0,
-            chips_used: 0,
-            chips_out: 0,
-            cases_open: 0,
-            journal_ok: true,
-        };
         let stale = Some("cannot ask http://127.0.0.1:1".to_owned());
         let (cubes, jobs, events) = (Vec::new(), Vec::new(), Vec::new());
-        let view = View { status, cubes, jobs, events, first: 7, stale };
+        let view = View { status: status(0), cubes, jobs, events, first: 7, stale };
         expect![[r#"
             pod  00:00:00  acts at observe  no answer: cannot ask http://127
             0 chips, 0 used (0.0 %), 0 out, 0 open cases
@@ -510,16 +513,9 @@ mod tests {
             let cube = |n| cube(n, &[n], if n == 5 { 8 } else { 64 }, "ok", n == drained);
             View {
                 status: Status {
-                    name: "pod".to_owned(),
-                    now_s: 0.0,
-                    speed: 1.0,
-                    level: "observe".to_owned(),
                     jobs: BTreeMap::from([("running".to_owned(), 64)]),
-                    chips: 4096,
                     chips_used: 4096,
-                    chips_out: 0,
-                    cases_open: 0,
-                    journal_ok: true,
+                    ..status(4096)
                 },
                 cubes: (0..64).map(cube).collect(),
                 jobs: Vec::new(),

@@ -156,7 +156,7 @@ fn answer(args: &Topo, globals: &Globals) -> Outcome {
 
 fn print_dump(args: &Dump) -> Outcome {
     let (text, name) = (read(&args.file)?, name(&args.file));
-    let as_nccl = Strictness::AsNccl { single_quotes: !args.nccl.is_seed() };
+    let as_nccl = Strictness::as_nccl(args.nccl);
     let strictly = |text: &str| xml::read(text, as_nccl).map(|it| it.root);
     // What the variables say is an error of the request, whatever the files are; what the files
     // say that they name is NCCL's to refuse.  NCCL's graph code reads both by one parser, and a
@@ -245,15 +245,14 @@ fn graph_root(file: &Path, profile: Profile) -> Outcome<Element> {
     let shown = name(file);
     let document = graph_document(file, profile)?.within(|| format!("{shown} is no graph file"))?;
     for it in &document.tolerated {
-        anstream::eprintln!("note: {shown}:{}: NCCL refuses {}", it.place, it.quirk);
+        anstream::eprintln!("note: {shown}:{}: {}", it.place, it.quirk);
     }
     Ok(document.root)
 }
 
 /// A graph file, read leniently.
 fn graph_document(file: &Path, profile: Profile) -> Outcome<Result<Document, XmlError>> {
-    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
-    Ok(xml::read(&read(file)?, strictness))
+    Ok(xml::read(&read(file)?, Strictness::lenient(profile)))
 }
 
 /// A server and conditions from the command line.
@@ -302,11 +301,10 @@ fn root_of(text: &str, name: &str, profile: Profile) -> Outcome<Element> {
         }
         return Ok(topology(&machine));
     }
-    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
-    let Document { root, tolerated } =
-        xml::read(text, strictness).within(|| format!("{name} is no topology file"))?;
+    let Document { root, tolerated } = xml::read(text, Strictness::lenient(profile))
+        .within(|| format!("{name} is no topology file"))?;
     for it in tolerated {
-        anstream::eprintln!("note: {name}:{}: NCCL refuses {}", it.place, it.quirk);
+        anstream::eprintln!("note: {name}:{}: {}", it.place, it.quirk);
     }
     Ok(root)
 }
@@ -342,6 +340,15 @@ struct Beside<'a, T> {
     unread: &'a [String],
 }
 
+/// The first names, and behind them how many more there are.
+fn listed(names: &[String], shown: usize) -> (String, String) {
+    let more = match names.len().saturating_sub(shown) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (names.iter().take(shown).cloned().collect::<Vec<_>>().join(", "), more)
+}
+
 /// A question's failure: NCCL's refusal is the answer no.
 fn unanswered(error: NoAnswer, name: &str, profile: Profile) -> Failure {
     match error {
@@ -352,8 +359,18 @@ fn unanswered(error: NoAnswer, name: &str, profile: Profile) -> Failure {
     }
 }
 
-/// A file's text; `-` is standard input.  Logs hold what programs wrote, so not all of it is text.
+/// A file's text; `-` is standard input.
 fn read(file: &Path) -> Outcome<String> {
+    let (text, is_utf8) = read_any(file)?;
+    if !is_utf8 && text.trim_start().starts_with('<') {
+        anstream::eprintln!("note: {} is not UTF-8; read as Latin-1", file.display());
+    }
+    Ok(text)
+}
+
+/// A file's text and whether it was UTF-8.  Logs hold what programs wrote, so not all of it is
+/// text; a topology file is bytes to NCCL, each of which Latin-1 has a letter for.
+fn read_any(file: &Path) -> Outcome<(String, bool)> {
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
@@ -361,13 +378,18 @@ fn read(file: &Path) -> Outcome<String> {
         fs::read(file)
     };
     let bytes = bytes.within(|| format!("cannot read {}", file.display()))?;
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(text),
-        Err(error) if error.as_bytes().windows(9).any(|it| it == b"NCCL INFO") => {
-            Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
-        }
-        Err(error) => Err(error.utf8_error()).within(|| format!("{} is no text", file.display())),
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return Ok((text, true)),
+        Err(error) => error,
+    };
+    let bytes = error.as_bytes();
+    if bytes.windows(9).any(|it| it == b"NCCL INFO") {
+        return Ok((String::from_utf8_lossy(bytes).into_owned(), false));
     }
+    if bytes.trim_ascii_start().starts_with(b"<") {
+        return Ok((bytes.iter().copied().map(char::from).collect(), false));
+    }
+    Err(error.utf8_error()).within(|| format!("{} is no text", file.display()))
 }
 
 fn name(file: &Path) -> String {

@@ -300,20 +300,24 @@ pub fn find_part(graph: &Graph, name: &PlaceName) -> Result<NodeIdx, PlaceError>
         let kinds = [NodeKind::Gpu, NodeKind::Net, NodeKind::Cpu].into_iter();
         kinds.flat_map(|it| graph.kind(it).iter().copied())
     };
-    let found = all().find(|it| {
-        let node = graph.node(*it);
-        match (name, &node.facts) {
-            (PlaceName::Gpu(rank), Facts::Gpu { gpu, .. }) => gpu.rank == *rank,
-            (PlaceName::Bus(bus), Facts::Gpu { .. }) => bus_text(node.id) == *bus,
-            (PlaceName::Net(dev), Facts::Net(net)) => net.dev == *dev,
-            (PlaceName::Cpu(numa), Facts::Cpu(_)) => numa_of(node.id) == *numa,
-            _ => false,
-        }
-    });
+    let found = all().find(|it| answers_to(graph, *it, name));
     found.ok_or_else(|| PlaceError::Absent {
         name: name.clone(),
         present: listed(all().map(|it| label(graph, it))),
     })
+}
+
+/// Whether that is the part's name, as far as the graph knows: no file says what devices are
+/// called.
+fn answers_to(graph: &Graph, part: NodeIdx, name: &PlaceName) -> bool {
+    let node = graph.node(part);
+    match (name, &node.facts) {
+        (PlaceName::Gpu(rank), Facts::Gpu { gpu, .. }) => gpu.rank == *rank,
+        (PlaceName::Bus(bus), Facts::Gpu { .. }) => bus_text(node.id) == *bus,
+        (PlaceName::Net(dev), Facts::Net(net)) => net.dev == *dev,
+        (PlaceName::Cpu(numa), Facts::Cpu(_)) => numa_of(node.id) == *numa,
+        _ => false,
+    }
 }
 
 /// The part of that name in a view of the server that `root` describes.
@@ -325,12 +329,7 @@ pub fn find_in_view(view: &View, root: &Element, name: &PlaceName) -> Result<Nod
         Ok(part) => return Ok(part),
         Err(error) => error,
     };
-    let is_called = |it: &&NodeIdx| match name {
-        PlaceName::Gpu(rank) => view.graph.gpu(**it).rank == *rank,
-        PlaceName::Bus(bus) => bus_text(view.graph.node(**it).id) == *bus,
-        _ => false,
-    };
-    if let Some(gpu) = view.left_out.iter().find(is_called) {
+    if let Some(gpu) = view.left_out.iter().find(|it| answers_to(&view.graph, **it, name)) {
         let (rank, gpu) = (view.ask.rank, view.graph.gpu(*gpu).rank);
         return Err(PlaceError::LeftOut { name: name.clone(), rank, gpu });
     }
@@ -346,7 +345,7 @@ pub fn find_in_view(view: &View, root: &Element, name: &PlaceName) -> Result<Nod
 }
 
 /// Numbered parts in words: `GPU1, GPU3 to GPU5`.
-pub(crate) fn ranges(word: &str, numbers: &[i32]) -> String {
+pub fn ranges(word: &str, numbers: &[i32]) -> String {
     let follows = |a: &i32, b: &i32| a.checked_add(1) == Some(*b);
     let names = numbers.chunk_by(follows).flat_map(|run| match run {
         [first, .., last] if 2 < run.len() => vec![format!("{word}{first} to {word}{last}")],

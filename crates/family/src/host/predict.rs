@@ -22,12 +22,13 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::host::change::{NoAnswer, Question};
-use crate::host::nccl::connect::{RefusedConnect, connect};
+use crate::host::nccl::connect::RefusedConnect;
 use crate::host::nccl::profile::Profile;
-use crate::host::nccl::search::{RefusedSearch, graphs};
+use crate::host::nccl::search::RefusedSearch;
 use crate::host::nccl::view::RefusedView;
 use crate::host::predict::model::Model;
 pub use crate::host::predict::words::{NoWord, Wishes};
+use crate::host::views::{agreed, connected, searched, seen_by};
 
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -240,6 +241,9 @@ pub struct Prediction {
     pub table: Vec<Entry>,
     /// By size.
     pub forecasts: Vec<Forecast>,
+    /// The ranks of a server that share a view, the asking rank's view first.  To NCCL each view is
+    /// a server, and all go by what the poorest found.
+    pub views: Vec<Vec<i32>>,
     /// Where the forecast is not NCCL's own, in words.
     pub doubts: Vec<String>,
     /// Variables that are set and that this version does not read.
@@ -290,19 +294,29 @@ pub fn predict(question: &Question, op: Op, sizes: &[u64]) -> Result<Prediction,
     if view.n_ranks < 2 {
         return Err(NoPrediction::Alone);
     }
-    let found = graphs(&view)?.found;
-    let n_channels = connect(&view, &found)?.rings.len();
-    let model = Model::of(&view, &found, n_channels, &wishes);
+    let server = searched(&graph_question)?;
+    let n_channels = connected(&server)?.rings.len();
+    let views: Vec<Vec<i32>> = server.iter().map(|it| seen_by(&it.view)).collect();
+    let n_nodes = view.ask.nodes as usize * views.len();
+    let model = Model::of((&view, n_nodes), &agreed(&server), n_channels, &wishes);
     let table = model.table(op);
     let mut forecasts = Vec::with_capacity(sizes.len());
     for &bytes in sizes {
         let forecast = forecast(&model, &table, op, bytes).ok_or(NoPrediction::Nothing { op })?;
         forecasts.push(forecast);
     }
-    let doubts = model.doubts(op).into_iter().map(str::to_owned).collect();
+    let mut doubts: Vec<String> = model.doubts(op).into_iter().map(str::to_owned).collect();
+    if 1 < views.len() {
+        doubts.push(format!(
+            "a server's ranks see {} topologies, each of which is a server to NCCL; they go by the \
+             fewest channels and the slowest, as no recorded decision of NCCL's holds here",
+            views.len()
+        ));
+    }
     let mut unread = view.ask.settings.unread.clone();
     unread.extend(wishes.unread.iter().map(|it| (*it).to_owned()));
-    Ok(Prediction { op, n_ranks: view.n_ranks, n_channels, table, forecasts, doubts, unread })
+    let n_ranks = view.n_ranks;
+    Ok(Prediction { op, n_ranks, n_channels, table, forecasts, views, doubts, unread })
 }
 
 /// The first of the fastest, as NCCL takes it.

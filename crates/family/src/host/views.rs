@@ -4,10 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::host::change::{NoAnswer, Question};
-use crate::host::decision::{Decisions, Difference, Subject};
+use serde::Serialize;
+
+use crate::host::decision::{Decisions, Difference, Differences, Subject, grouped};
 use crate::host::nccl::connect::{Connected, RefusedConnect, Server, connect_all};
 use crate::host::nccl::search::{Found, graphs};
 use crate::host::nccl::view::{RefusedView, View};
+use crate::host::nccl::width::Width;
 use crate::host::place::ranges;
 
 /// All views of a server: the asking rank's, then that of the lowest rank that none has shown, and
@@ -50,6 +53,31 @@ pub fn searched(question: &Question) -> Result<Vec<Searched>, NoAnswer> {
     views(question)?.into_iter().map(search).collect()
 }
 
+/// The graphs that the ranks of all views agree on: of each kind the asking rank's, with the fewest
+/// channels, the slowest and the farthest of all; none of its channels where a view has no such
+/// graph.
+pub fn agreed(server: &[Searched]) -> Vec<Found> {
+    let Some((own, others)) = server.split_first() else { return Vec::new() };
+    let mut agreed = own.found.clone();
+    for graph in &mut agreed {
+        for other in others {
+            let Some(it) = other.found.iter().find(|it| it.kind == graph.kind) else {
+                graph.channels.clear();
+                continue;
+            };
+            graph.channels.truncate(it.channels.len());
+            let slower = |a: Width, b: Width| if b.0 < a.0 { b } else { a };
+            graph.intra = slower(graph.intra, it.intra);
+            graph.inter = slower(graph.inter, it.inter);
+            graph.kind_intra = graph.kind_intra.max(it.kind_intra);
+            graph.kind_inter = graph.kind_inter.max(it.kind_inter);
+            graph.same_channels &= it.same_channels;
+            graph.cross_nic = graph.cross_nic.max(it.cross_nic);
+        }
+    }
+    agreed
+}
+
 /// The channels of a job of as many such servers as the question is about.
 ///
 /// # Errors
@@ -82,8 +110,26 @@ pub fn left_out_note(view: &View) -> Option<String> {
     ))
 }
 
+/// The ranks that share a view, ascending.
+pub fn seen_by(view: &View) -> Vec<i32> {
+    let mut ranks: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+/// Whose view the first is and whose the others are, where there are others; by their ranks, in
+/// the order of [`views`].
+pub fn others_note(ranks: &[Vec<i32>]) -> Option<String> {
+    let (own, others) = ranks.split_first().filter(|it| !it.1.is_empty())?;
+    let [own, others] = [std::slice::from_ref(own), others].map(|it| {
+        let each = it.iter().map(|it| ranges("GPU", it));
+        each.collect::<Vec<_>>().join(" | ")
+    });
+    Some(format!("this is the view of {own}; views of their own have {others}"))
+}
+
 /// What one view decides.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The ranks that share it.
     pub ranks: Vec<i32>,
@@ -100,16 +146,33 @@ pub struct Differing {
     pub differences: Vec<Difference>,
 }
 
+/// Decisions that differ alike, of one rank's view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Alike {
+    /// None of the rank that asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<i32>,
+    /// Which, and how.
+    #[serde(flatten)]
+    pub differences: Differences,
+}
+
 /// What each view of a server decides, in the order of [`views`].
 ///
 /// # Errors
 /// As [`views`] and [`Decisions::of`].
 pub fn decided(question: &Question) -> Result<Vec<Seen>, NoAnswer> {
-    let seen = |view: View| {
-        let ranks = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
-        Ok(Seen { ranks, decisions: Decisions::of(&view)? })
-    };
+    let seen = |view: View| Ok(Seen { ranks: seen_by(&view), decisions: Decisions::of(&view)? });
     views(question)?.into_iter().map(seen).collect()
+}
+
+/// What is decided otherwise, those that differ alike together; as [`differing`].
+pub fn differing_alike(before: &[Seen], after: &[Seen]) -> Vec<Alike> {
+    let of_rank = |it: Differing| {
+        let rank = it.rank;
+        grouped(&it.differences).into_iter().map(move |differences| Alike { rank, differences })
+    };
+    differing(before, after).into_iter().flat_map(of_rank).collect()
 }
 
 /// What is decided otherwise: for the ranks that ask, then for every rank whose views have not been

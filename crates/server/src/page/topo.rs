@@ -205,8 +205,8 @@ fn draw(ask: &Look) -> Result<Markup, ApiError> {
     if !ask.text.contains("<system") {
         return logged(ask, name);
     }
-    let strictness = Strictness::Lenient { single_quotes: !profile.is_seed() };
-    let document = read(&ask.text, strictness).map_err(|error| refused(&error))?;
+    let document =
+        read(&ask.text, Strictness::lenient(profile)).map_err(|error| refused(&error))?;
     server(ask, &ask.text, document.root, profile, nodes)
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::Globals;
 use crate::client::Client;
-use crate::failure::{Answer, Failure, Outcome};
+use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::table::Table;
 use crate::render::{self, number, style};
 
@@ -119,6 +119,7 @@ pub(super) fn run_placed(jobs: &[u64], setting: &Setting, globals: &Globals) -> 
     #[derive(serde::Deserialize)]
     struct Place {
         part: String,
+        chips: usize,
     }
     let client = Client::connect(globals)?;
     let Running { plant } = client.get("/v1/plant")?;
@@ -127,14 +128,28 @@ pub(super) fn run_placed(jobs: &[u64], setting: &Setting, globals: &Globals) -> 
     let fabric = selvedge_family::build(&plant)?;
     let files = Files::of(&plant);
     let mut asked = Vec::with_capacity(jobs.len());
-    for id in jobs {
+    for (idx, id) in jobs.iter().enumerate() {
+        if jobs[..idx].contains(id) {
+            return Err(Failure::new(format!("job{id} is named twice"))
+                .hint("name each job once; it meets itself nowhere"));
+        }
         let job: Job = client.get(&format!("/v1/jobs/{id}"))?;
         if job.places.is_empty() {
             let why = format!("job{id} ({}) is {} and has no hosts", job.name, job.state);
             return Err(Failure::refusal(why).hint("--plant FILE --hosts HOSTS asks what if"));
         }
-        let member = |it: &Place| member(&fabric, &files, &it.part, None);
-        let members = job.places.iter().map(member).collect::<Outcome<_>>()?;
+        let placed = |it: &Place| {
+            let member = member(&fabric, &files, &it.part, None)
+                .within(|| format!("the rings of job{id} ({}) cannot be followed", job.name))?;
+            // A job on hosts has whole ones.
+            if it.chips != member.seats.len() {
+                let (part, chips) = (&it.part, number::counted(it.chips as u64, "GPU"));
+                return Err(Failure::new(format!("job{id} has {chips} of {part}, not which"))
+                    .hint("--plant FILE --hosts HOST:GPUS asks for some of a host's GPUs"));
+            }
+            Ok(member)
+        };
+        let members = job.places.iter().map(placed).collect::<Outcome<_>>()?;
         asked.push(Asked { text: format!("job{id}"), members });
     }
     follow(&fabric, &asked, setting, globals)
@@ -204,6 +219,10 @@ fn member<'p>(
             .hint("write hosts as `selvedge plant show` has them, such as host[0-3],host7:0-3")
     })?;
     let file = files.of_part(fabric, part).ok_or_else(|| {
+        if fabric.template_of(part).name != "host" {
+            return Failure::new(format!("{name} is no host"))
+                .hint("these rings are of hosts with topology files (docs/topo.md)");
+        }
         Failure::new(format!("{name} has no topology file, so its rings are not known"))
             .hint("name one by `topology = \"FILE.xml\"`; docs/plant-files.md says where")
     })?;

@@ -9,13 +9,15 @@ use selvedge_family::host::nccl::graph_xml::{
 use selvedge_family::host::nccl::rack::{RackShape, rack};
 use selvedge_family::host::nccl::search::Found;
 use selvedge_family::host::nccl::view::{RefusedView, View};
-use selvedge_family::host::nccl::xml;
-use selvedge_family::host::views::{connected, searched};
+use selvedge_family::host::nccl::xml::{self, Document, XmlError};
+use selvedge_family::host::place::ranges;
+use selvedge_family::host::views::{connected, others_note, searched, seen_by, views};
 
 use crate::Globals;
 use crate::cmd::topo::{Beside, Server, graph_document, name, tell_unread, unanswered};
-use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::failure::{Answer, Failure, Outcome};
 use crate::render;
+use crate::render::number::counted;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Without --check or --log, prints a file that NCCL_GRAPH_FILE takes.\n\
@@ -49,20 +51,13 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
     let (file, profile) = (&args.server.file, args.server.look.nccl);
     let name_of_file = name(file);
     let question = args.server.question()?;
-    let ask = question.ask().within(|| "this variable has no meaning")?;
     let unread = tell_unread(&question)?;
-    let view = View::of(&question.root, ask)
-        .map_err(|refused| unanswered(refused.into(), &name_of_file, profile))?;
+    let views = views(&question).map_err(|error| unanswered(error, &name_of_file, profile))?;
     if let Some(graph_file) = &args.check {
-        let findings = match graph_document(graph_file, profile)? {
-            Ok(document) => {
-                let mut findings = refused_form(&document.tolerated);
-                findings.extend(check(&view, &document.root));
-                findings
-            }
-            Err(error) => vec![malformed(&error)],
-        };
-        return print_findings(&name(graph_file), &findings, &unread, globals);
+        let document = graph_document(graph_file, profile)?;
+        let held = |view: &View| Held { ranks: seen_by(view), findings: findings(view, &document) };
+        let held: Vec<Held> = views.iter().map(held).collect();
+        return print_findings(&name(graph_file), &held, &unread, globals);
     }
     let searched = searched(&question).map_err(|error| match error {
         NoAnswer::Refused(RefusedView::Search(refused)) => Failure::refusal(refused)
@@ -79,16 +74,20 @@ pub(super) fn run(args: &Graph, globals: &Globals) -> Outcome {
         }
     } else {
         let found = searched[0].found.iter().filter(|it| !it.channels.is_empty());
-        let root = to_xml(&view, &found.cloned().collect::<Vec<Found>>())
+        let root = to_xml(&views[0], &found.cloned().collect::<Vec<Found>>())
             .map_err(|error| Failure::refusal(error).hint("add `--log` to see the channels"))?;
-        print_file(&xml::write(&root), &unread, globals)?;
+        let ranks: Vec<Vec<i32>> = views.iter().map(seen_by).collect();
+        if let Some(note) = others_note(&ranks) {
+            anstream::eprintln!("note: {note}, whose ranks take a file of their own (--rank)");
+        }
+        print_file(&xml::write(&root), &ranks, &unread, globals)?;
     }
     Ok(Answer::Yes)
 }
 
 pub(super) fn run_rack(args: &Rack, globals: &Globals) -> Outcome {
     let rack = rack(RackShape { hosts: args.hosts, cpus: args.cpus });
-    print_file(&xml::write(&rack), &[], globals)?;
+    print_file(&xml::write(&rack), &[], &[], globals)?;
     Ok(Answer::Yes)
 }
 
@@ -99,26 +98,52 @@ fn print_object(shown: &serde_json::Value, unread: &[String]) -> Outcome<()> {
 }
 
 /// The file itself, or for programs inside an object, as `topo read` and `topo vm` have it.
-fn print_file(text: &str, unread: &[String], globals: &Globals) -> Outcome<()> {
+fn print_file(text: &str, ranks: &[Vec<i32>], unread: &[String], globals: &Globals) -> Outcome<()> {
     if globals.json {
-        print_object(&serde_json::json!({ "xml": text }), unread)?;
+        let mut shown = serde_json::json!({ "xml": text });
+        if 1 < ranks.len() {
+            shown["views"] = ranks.iter().map(|it| serde_json::json!({ "ranks": it })).collect();
+        }
+        print_object(&shown, unread)?;
     } else {
         render::print(text)?;
     }
     Ok(())
 }
 
-fn print_findings(
-    name: &str,
-    findings: &[Finding],
-    unread: &[String],
-    globals: &Globals,
-) -> Outcome {
+/// A graph file held against one view.
+struct Held {
+    /// Who shares it.
+    ranks: Vec<i32>,
+    findings: Vec<Finding>,
+}
+
+impl Held {
+    fn n_errors(&self) -> usize {
+        self.findings.iter().filter(|it| it.severity == Severity::Error).count()
+    }
+}
+
+fn findings(view: &View, document: &Result<Document, XmlError>) -> Vec<Finding> {
+    match document {
+        Ok(document) => {
+            let mut findings = refused_form(&document.tolerated);
+            findings.extend(check(view, &document.root));
+            findings
+        }
+        Err(error) => vec![malformed(error)],
+    }
+}
+
+/// What the asking rank's view, the first, has against the file, and how many errors the others'.
+fn print_findings(name: &str, held: &[Held], unread: &[String], globals: &Globals) -> Outcome {
     let severity = |it: &Finding| match it.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    let bad = findings.iter().any(|it| it.severity == Severity::Error);
+    let findings = &held[0].findings;
+    let bad = 0 < held[0].n_errors();
+    let others = held.iter().skip(1);
     if globals.json {
         let rows: Vec<_> = findings
             .iter()
@@ -129,12 +154,27 @@ fn print_findings(
                 })
             })
             .collect();
-        print_object(&serde_json::json!({ "file": name, "findings": rows }), unread)?;
-    } else if findings.is_empty() {
-        render::print(&format!("{name}: NCCL can communicate by it\n"))?;
+        let mut shown = serde_json::json!({ "file": name, "findings": rows });
+        if 1 < held.len() {
+            let view =
+                |it: &Held| serde_json::json!({ "ranks": it.ranks, "errors": it.n_errors() });
+            shown["views"] = held.iter().map(view).collect();
+        }
+        print_object(&shown, unread)?;
     } else {
         let line = |it: &Finding| format!("{name}:{}: {}: {}\n", it.place, severity(it), it.text);
-        render::print(&findings.iter().map(line).collect::<String>())?;
+        let mut page: String = findings.iter().map(line).collect();
+        if findings.is_empty() {
+            page.push_str(&format!("{name}: NCCL can communicate by it\n"));
+        }
+        for it in others {
+            let (who, errors) = (ranges("GPU", &it.ranks), counted(it.n_errors() as u64, "error"));
+            let rank = it.ranks.first().unwrap_or(&0);
+            page.push_str(&format!(
+                "note: {who} of another view would find {errors} in it; --rank {rank} names them\n"
+            ));
+        }
+        render::print(&page)?;
     }
     Ok(if bad { Answer::No } else { Answer::Yes })
 }

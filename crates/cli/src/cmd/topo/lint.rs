@@ -4,16 +4,16 @@ use std::path::{self, Component, Path, PathBuf};
 use std::{env, fs};
 
 use selvedge_family::host::change::NoAnswer;
-use selvedge_family::host::decision::Decisions;
 use selvedge_family::host::diff::unified;
 use selvedge_family::host::fleet::{Group, group};
 use selvedge_family::host::lint::{Finding, Report, Severity, lint, malformed};
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::xml::Element;
+use selvedge_family::host::views::{Alike, Seen, decided};
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::topo::{Beside, Look, name, read, tell_unread, unanswered};
+use crate::cmd::topo::{Beside, Look, listed, name, read_any, tell_unread, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -59,13 +59,17 @@ struct Findings {
 }
 
 pub(crate) fn run(args: &Lint, globals: &Globals) -> Outcome {
-    let (text, shown) = (read(&args.file)?, name(&args.file));
+    let ((text, is_utf8), shown) = (read_any(&args.file)?, name(&args.file));
+    if !is_utf8 && args.fix {
+        return Err(Failure::new(format!("{shown} is not UTF-8, so no patch fits it"))
+            .hint("write it as UTF-8 first; `topo lint` without --fix takes it as it is"));
+    }
     let report = lint(&text, args.nccl).unwrap_or_else(|error| Report {
         findings: vec![malformed(&error)],
         fixed: text.clone(),
         is_mended: false,
     });
-    let patch = if report.is_mended {
+    let patch = if report.is_mended && is_utf8 {
         unified(&named_in_patch(&args.file), &text, &report.fixed)
     } else {
         String::new()
@@ -129,13 +133,13 @@ pub(crate) fn run_fleet(args: &Fleet, globals: &Globals) -> Outcome {
 }
 
 /// A file that cannot be read as one is an odd server, not the end of the look.
-fn decide(file: &Path, args: &Fleet) -> Outcome<Result<Decisions, String>> {
+fn decide(file: &Path, args: &Fleet) -> Outcome<Result<Vec<Seen>, String>> {
     let question = match args.look.question(file) {
         Ok(question) => question,
         Err(failure) => return Ok(Err(failure.text())),
     };
-    match question.view().and_then(|view| Ok(Decisions::of(&view)?)) {
-        Ok(decisions) => Ok(Ok(decisions)),
+    match decided(&question) {
+        Ok(seen) => Ok(Ok(seen)),
         Err(NoAnswer::Refused(error)) => Ok(Err(error.to_string())),
         Err(error) => Err(unanswered(error, &name(file), args.look.nccl)),
     }
@@ -163,14 +167,21 @@ fn fleet_text(groups: &[Group], total: usize) -> String {
     const SHOWN: usize = 8;
     let mut out = String::new();
     for (idx, group) in groups.iter().enumerate() {
-        let names = listed(&group.servers, SHOWN);
+        let (named, more) = listed(&group.servers, SHOWN);
+        let names = format!("{}{more}", cut(&named));
         let word = if idx == 0 { "usual" } else { "odd" };
         out.push_str(&format!("{word}: {} of {total}: {names}\n", group.servers.len()));
         if let Some(error) = &group.error {
             out.push_str(&format!("  refused: {error}\n"));
         }
-        for it in group.differences.iter().take(SHOWN) {
-            out.push_str(&format!("  {}\n", listed(&it.subjects, SHOWN)));
+        let mut rank = None;
+        for Alike { rank: own, differences: it } in group.differences.iter().take(SHOWN) {
+            if let Some(own) = own.filter(|_| *own != rank) {
+                out.push_str(&format!("  as rank {own} sees it:\n"));
+            }
+            rank = *own;
+            let (named, more) = listed(&it.subjects, SHOWN);
+            out.push_str(&format!("  {}{more}\n", cut(&named)));
             for (sign, line) in [("-", &it.before), ("+", &it.after)] {
                 if let Some(line) = line {
                     out.push_str(&format!("    {sign} {}\n", cut(line)));
@@ -183,13 +194,6 @@ fn fleet_text(groups: &[Group], total: usize) -> String {
         }
     }
     out
-}
-
-fn listed(names: &[String], shown: usize) -> String {
-    let more = names.len().saturating_sub(shown);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let names = names.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
-    format!("{}{more}", cut(&names))
 }
 
 /// A line as far as a screen goes.

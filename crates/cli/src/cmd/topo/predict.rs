@@ -92,7 +92,15 @@ struct Shown<'a> {
     sizes: Vec<Line>,
     /// What there is to choose from: latency and bandwidth, as NCCL's log has them.
     table: &'a [Entry],
+    /// Where ranks of a server see other topologies: those that share one, for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    views: Vec<ViewOf<'a>>,
     notes: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct ViewOf<'a> {
+    ranks: &'a [i32],
 }
 
 #[derive(Debug, Serialize)]
@@ -134,6 +142,7 @@ pub(super) fn run(args: &Predict, globals: &Globals) -> Outcome {
     let lines: Vec<Line> = found.forecasts.iter().map(|it| line(it, measured.as_ref())).collect();
     note_unread(question.profile, &found.unread);
     if globals.json {
+        let views = found.views.iter().map(|ranks| ViewOf { ranks });
         let shown = Shown {
             nccl: question.profile.to_string(),
             op: op.name(),
@@ -141,6 +150,7 @@ pub(super) fn run(args: &Predict, globals: &Globals) -> Outcome {
             channels: found.n_channels,
             sizes: lines,
             table: &found.table,
+            views: views.filter(|_| 1 < found.views.len()).collect(),
             notes: &found.doubts,
         };
         render::print_json(&Beside { shown: &shown, unread: &found.unread })?;

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use selvedge_family::host::change::{Change, Question};
-use selvedge_family::host::decision::{Differences, grouped};
 use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::place::ranks;
-use selvedge_family::host::views::{Seen, decided, differing};
+use selvedge_family::host::views::{Alike, Seen, decided, differing_alike};
 use serde::Serialize;
 
 use crate::Globals;
 use crate::cmd::topo::{
-    Conditions, Server, name, note_unread, read, read_named, root_of, tell_unread, unanswered,
+    Conditions, Server, listed, name, note_unread, read, read_named, root_of, tell_unread,
+    unanswered,
 };
 use crate::failure::{Answer, Outcome, Within as _};
 use crate::render;
@@ -63,17 +63,7 @@ fn parse_change(text: &str) -> Result<Change, String> {
 struct Report {
     before: Side,
     after: Side,
-    differences: Vec<Shown>,
-}
-
-/// Decisions that differ alike, of one rank's view.
-#[derive(Debug, Serialize)]
-struct Shown {
-    /// None of the rank that asks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank: Option<i32>,
-    #[serde(flatten)]
-    alike: Differences,
+    differences: Vec<Alike>,
 }
 
 #[derive(Debug, Serialize)]
@@ -121,7 +111,7 @@ fn print(before: &Question, after: &Question, name: &str, globals: &Globals) -> 
     let old = decide(before, name)?;
     let new = decide(after, name)?;
     let differences = match (&old, &new) {
-        (Ok(old), Ok(new)) => shown(old, new),
+        (Ok(old), Ok(new)) => differing_alike(old, new),
         _ => Vec::new(),
     };
     let side = |question: &Question, outcome: &Result<Vec<Seen>, String>, unread| Side {
@@ -145,15 +135,6 @@ fn print(before: &Question, after: &Question, name: &str, globals: &Globals) -> 
     Ok(if changed { Answer::Yes } else { Answer::No })
 }
 
-fn shown(old: &[Seen], new: &[Seen]) -> Vec<Shown> {
-    let mut out = Vec::new();
-    for it in differing(old, new) {
-        let alike = grouped(&it.differences).into_iter();
-        out.extend(alike.map(|alike| Shown { rank: it.rank, alike }));
-    }
-    out
-}
-
 /// What is decided in each rank's view, or why NCCL refuses.
 fn decide(question: &Question, name: &str) -> Outcome<Result<Vec<Seen>, String>> {
     use selvedge_family::host::change::NoAnswer;
@@ -175,15 +156,13 @@ fn text(report: &Report, changed: bool) -> String {
         out.push_str("nothing is decided otherwise\n");
     }
     let mut rank = None;
-    for Shown { rank: own, alike: group } in &report.differences {
+    for Alike { rank: own, differences: group } in &report.differences {
         if let Some(own) = own.filter(|_| *own != rank) {
             out.push_str(&format!("as rank {own} sees it:\n"));
         }
         rank = *own;
-        let shown = group.subjects.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        let more = group.subjects.len().saturating_sub(NAMED);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        out.push_str(&format!("{shown}{more}\n"));
+        let (named, more) = listed(&group.subjects, NAMED);
+        out.push_str(&format!("{named}{more}\n"));
         for (sign, line) in [("-", &group.before), ("+", &group.after)] {
             if let Some(line) = line {
                 out.push_str(&format!("  {sign} {line}\n"));

@@ -13,7 +13,8 @@ use crate::host::nccl::graph::{LinkKind, NodeIdx, NodeKind};
 use crate::host::nccl::path::Hop;
 use crate::host::nccl::search::{Attempt, End, Found, Graphs, graphs};
 use crate::host::nccl::view::{RefusedView, View};
-use crate::host::place::{PlaceName, bus_text, counted, label, short};
+use crate::host::place::{PlaceName, bus_text, counted, label, ranges, short};
+use crate::host::views::{others_note, seen_by, views};
 
 /// Changes that are tried.
 const TRIES: usize = 16;
@@ -57,6 +58,17 @@ impl RingFlip {
     }
 }
 
+/// What the ranks of one view find.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ViewRings {
+    /// Who shares the view.
+    pub ranks: Vec<i32>,
+    /// Rings.
+    pub channels: usize,
+    /// What each carries, GB/s.
+    pub gb_per_s: f32,
+}
+
 /// Why the rings are as they are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RingExplanation {
@@ -78,6 +90,10 @@ pub struct RingExplanation {
     pub fullest: Option<Fullest>,
     /// Single changes that make the rings carry another amount.
     pub flips: Vec<RingFlip>,
+    /// Where ranks see other topologies, what is found in each, the asking rank's first: what is
+    /// told is of that one, and a job goes by the fewest and the slowest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewRings>,
 }
 
 /// Why the rings of that server are as they are.
@@ -100,6 +116,7 @@ pub fn explain_ring(question: &Question) -> Result<RingExplanation, NoAnswer> {
         walks: attempts.len(),
         fullest: fullest.map(|it| it.named(&view)),
         flips: Vec::new(),
+        views: of_each(question)?,
     };
     let before = (explanation.channels, explanation.gb_per_s);
     for change in suggestions(&view, question, fullest, ring).into_iter().take(TRIES) {
@@ -119,6 +136,20 @@ pub fn explain_ring(question: &Question) -> Result<RingExplanation, NoAnswer> {
     // What helps comes first.
     explanation.flips.sort_by_key(|it| !it.faster);
     Ok(explanation)
+}
+
+/// What is found in each view; none where there is one.
+fn of_each(question: &Question) -> Result<Vec<ViewRings>, NoAnswer> {
+    let views = views(question)?;
+    if views.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let of = |view: &View| {
+        let found = search(view)?.found;
+        let (channels, gb_per_s) = (found[0].channels.len(), width(view, &found[0]));
+        Ok(ViewRings { ranks: seen_by(view), channels, gb_per_s })
+    };
+    views.iter().map(of).collect()
 }
 
 /// How many rings there are, and what each carries in GB/s.
@@ -419,6 +450,13 @@ impl fmt::Display for RingExplanation {
         }
         if self.flips.is_empty() {
             writeln!(f, "  no single change that was tried makes them carry another amount")?;
+        }
+        let ranks: Vec<Vec<i32>> = self.views.iter().map(|it| it.ranks.clone()).collect();
+        let Some(note) = others_note(&ranks) else { return Ok(()) };
+        writeln!(f, "  views      {note}; a job goes by the fewest rings and the slowest")?;
+        for it in &self.views {
+            let (rings, each) = (counted(it.channels, "ring"), short(it.gb_per_s));
+            writeln!(f, "             {}: {rings} of {each}GB/s", ranges("GPU", &it.ranks))?;
         }
         Ok(())
     }

@@ -67,6 +67,11 @@ impl Profile {
         self >= Profile::V2_27_7
     }
 
+    /// Whether the quote that began a value of a file ends it; before, a double one does.
+    pub(crate) fn ends_values_as_begun(self) -> bool {
+        self.has_c2c()
+    }
+
     /// Whether ids carry the host.
     pub fn has_hosts(self) -> bool {
         self >= Profile::V2_21_5

@@ -3,9 +3,13 @@
 //! The reader knows elements and attributes and nothing else: no entities are expanded, no
 //! document type is obeyed, nothing outside the text is looked at.  It visits each byte once.
 
+mod own;
+
 use std::fmt::Write as _;
 
 use crate::host::nccl::limits;
+use crate::host::nccl::profile::Profile;
+use crate::host::nccl::xml::own::Own;
 
 /// How much of XML a reader accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +19,24 @@ pub enum Strictness {
         /// Whether an attribute may stand in single quotes, as it may from 2.27.7 on.
         single_quotes: bool,
     },
-    /// Any well-formed file; what NCCL would refuse is reported beside it.
+    /// Any well-formed file and any that NCCL takes; what NCCL would refuse or make something else
+    /// of is reported beside it.
     Lenient {
         /// As above, for the report.
         single_quotes: bool,
     },
+}
+
+impl Strictness {
+    /// As the parser of that version.
+    pub fn as_nccl(profile: Profile) -> Strictness {
+        Strictness::AsNccl { single_quotes: profile.ends_values_as_begun() }
+    }
+
+    /// Anything that can be read, beside what that version would refuse.
+    pub fn lenient(profile: Profile) -> Strictness {
+        Strictness::Lenient { single_quotes: profile.ends_values_as_begun() }
+    }
 }
 
 /// A place in the text, counted from one.
@@ -37,12 +54,22 @@ impl std::fmt::Display for Place {
     }
 }
 
+impl Place {
+    /// The place behind a byte at this one.
+    fn after(self, byte: u8) -> Place {
+        match byte {
+            b'\n' => Place { line: self.line + 1, column: 1 },
+            _ => Place { column: self.column + 1, ..self },
+        }
+    }
+}
+
 /// One element with its attributes in order and its children in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
     /// The tag's name.
     pub name: String,
-    /// Attributes, in order, each name once.
+    /// Attributes, in order; of several with one name the first counts.
     pub attrs: Vec<(String, String)>,
     /// Child elements.
     pub children: Vec<Element>,
@@ -50,16 +77,16 @@ pub struct Element {
     pub place: Place,
 }
 
-/// A file's root and what NCCL's own reader would not have taken.
+/// A file's root and where NCCL's own reader and others do not agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// The outermost element.
+    /// The outermost element: as NCCL reads it where it does.
     pub root: Element,
     /// What was tolerated; always empty after a strict reading.
     pub tolerated: Vec<Tolerated>,
 }
 
-/// Something that a lenient reading passed over and NCCL would refuse.
+/// Something that a lenient reading passed over, and NCCL or other readers would not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerated {
     /// Where.
@@ -68,7 +95,7 @@ pub struct Tolerated {
     pub quirk: Quirk,
 }
 
-/// Well-formed XML that NCCL refuses all the same.  Notes §3h, measured.
+/// Where NCCL's reader is no reader of XML.  Notes §3h, measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quirk {
     /// `<?xml …?>` before the first element.
@@ -81,36 +108,64 @@ pub enum Quirk {
     BrokenTag,
     /// An attribute in single quotes.
     SingleQuotes,
-    /// More attributes than NCCL has room for.
-    Attributes,
     /// A name or value longer than NCCL has room for.
     Length,
     /// More children than NCCL has room for.
     Children,
-    /// More elements than NCCL has room for.
-    Elements,
+    /// Another way of writing that NCCL gives up at.
+    Form,
+    /// A tab or quote that NCCL makes part of a name or value.
+    Misread,
+    /// More attributes than NCCL has room for.
+    Attributes,
+    /// An attribute that its tag has already.
+    Twice,
+    /// `<` inside a value.
+    Less,
+    /// A text that NCCL reads and that is not well-formed.
+    Malformed,
 }
 
 impl Quirk {
     /// Whether writing the file anew takes it away.
     pub fn is_form(self) -> bool {
-        use Quirk::{BrokenTag, Mark, Prolog, SingleQuotes, Tab};
-        matches!(self, Prolog | Mark | Tab | BrokenTag | SingleQuotes)
+        use Quirk::{BrokenTag, Form, Mark, Prolog, SingleQuotes, Tab};
+        matches!(self, Prolog | Mark | Tab | BrokenTag | SingleQuotes | Form)
+    }
+
+    /// Whether NCCL gives up at it.
+    pub fn is_refused(self) -> bool {
+        self.is_form() || matches!(self, Quirk::Length | Quirk::Children)
     }
 }
 
 impl std::fmt::Display for Quirk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Quirk::Prolog => "an XML declaration; delete it, a file begins with its first tag",
-            Quirk::Mark => "a byte order mark; write the file as UTF-8 without one",
-            Quirk::Tab => "a tab; indent with spaces",
-            Quirk::BrokenTag => "a line break inside a tag; put the tag on one line",
-            Quirk::SingleQuotes => "an attribute in single quotes; use double quotes",
-            Quirk::Attributes => "more than 16 attributes in a tag",
-            Quirk::Length => "a name or value of more than 255 bytes",
-            Quirk::Children => "more than 640 children in an element",
-            Quirk::Elements => "more than 256 elements per rank",
+            Quirk::Prolog => {
+                "NCCL refuses an XML declaration; delete it, a file begins with its first tag"
+            }
+            Quirk::Mark => "NCCL refuses a byte order mark; write the file as UTF-8 without one",
+            Quirk::Tab => "NCCL refuses a tab; indent with spaces",
+            Quirk::BrokenTag => {
+                "NCCL refuses a line break inside a tag; put the tag on one line"
+            }
+            Quirk::SingleQuotes => {
+                "NCCL refuses an attribute in single quotes; use double quotes"
+            }
+            Quirk::Length => "NCCL refuses so long a name or value; it has room for 253 bytes",
+            Quirk::Children => "NCCL refuses more than 640 children in an element",
+            Quirk::Form => "NCCL refuses what is written like this; write it as it does",
+            Quirk::Misread => {
+                "NCCL makes this part of a name or value; put one space between attributes and use \
+                 double quotes"
+            }
+            Quirk::Attributes => {
+                "NCCL passes over what comes after 16 attributes, each blank too many counting as one"
+            }
+            Quirk::Twice => "NCCL takes the first of two attributes of one name; keep one",
+            Quirk::Less => "NCCL alone takes < inside a value; other programs refuse the file",
+            Quirk::Malformed => "NCCL alone takes what is written like this; it is no XML",
         })
     }
 }
@@ -119,7 +174,7 @@ impl std::fmt::Display for Quirk {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum XmlError {
     /// Well-formed, but NCCL would refuse it.
-    #[error("{place}: NCCL refuses {quirk}")]
+    #[error("{place}: {quirk}")]
     Refused {
         /// Where.
         place: Place,
@@ -148,14 +203,6 @@ pub enum XmlError {
         /// Where that one began.
         opened: Place,
     },
-    /// An attribute that its tag has already.
-    #[error("{place}: attribute {name} stands twice in one tag; keep one")]
-    Twice {
-        /// Where.
-        place: Place,
-        /// Its name.
-        name: String,
-    },
     /// Past a limit that protects the reader itself.
     #[error("{place}: more than {limit} {what}; a server has fewer")]
     Limit {
@@ -181,7 +228,6 @@ impl XmlError {
             XmlError::Refused { place, .. }
             | XmlError::Unexpected { place, .. }
             | XmlError::Crossed { place, .. }
-            | XmlError::Twice { place, .. }
             | XmlError::Limit { place, .. } => *place,
         }
     }
@@ -192,6 +238,41 @@ impl XmlError {
 /// # Errors
 /// Says where the text stops being a topology file, and what would be right there.
 pub fn read(text: &str, strictness: Strictness) -> Result<Document, XmlError> {
+    if text.len() > limits::XML_BYTES {
+        let (what, limit) = ("bytes", limits::XML_BYTES);
+        return Err(XmlError::Limit { place: Place { line: 1, column: 1 }, what, limit });
+    }
+    let (Strictness::AsNccl { single_quotes } | Strictness::Lenient { single_quotes }) = strictness;
+    let own = own::parse(text, single_quotes);
+    if let (Strictness::AsNccl { .. }, Ok(Own { root: Some(root), .. })) = (strictness, &own) {
+        return Ok(Document { root: root.clone(), tolerated: Vec::new() });
+    }
+    let document = well_formed(text, strictness);
+    match (strictness, own) {
+        // Its words say more than where NCCL gives up.
+        (Strictness::AsNccl { .. }, Err(error)) => Err(document.err().unwrap_or(error)),
+        (Strictness::Lenient { .. }, Ok(Own { root: Some(root), passed_over })) => {
+            Ok(as_read(root, passed_over, document))
+        }
+        (Strictness::Lenient { .. }, Err(error)) => {
+            let mut document = document?;
+            if document.tolerated.iter().all(|it| !it.quirk.is_refused()) {
+                let place = error.place();
+                let quirk = match error {
+                    XmlError::Refused { quirk, .. } => quirk,
+                    _ => Quirk::Form,
+                };
+                document.tolerated.insert(0, Tolerated { place, quirk });
+            }
+            Ok(document)
+        }
+        // NCCL reads it to the end and finds nothing there.
+        (Strictness::AsNccl { .. }, Ok(_)) => Ok(Document { tolerated: Vec::new(), ..document? }),
+        (Strictness::Lenient { .. }, Ok(_)) => document,
+    }
+}
+
+fn well_formed(text: &str, strictness: Strictness) -> Result<Document, XmlError> {
     let mut reader = Reader {
         bytes: text.as_bytes(),
         text,
@@ -201,12 +282,47 @@ pub fn read(text: &str, strictness: Strictness) -> Result<Document, XmlError> {
         tolerated: Vec::new(),
         n_elements: 0,
     };
-    if text.len() > limits::XML_BYTES {
-        let (what, limit) = ("bytes", limits::XML_BYTES);
-        return Err(XmlError::Limit { place: reader.place, what, limit });
-    }
     let root = reader.document()?;
     Ok(Document { root, tolerated: reader.tolerated })
+}
+
+/// A file that NCCL reads as `root`, with what is to be said about it.
+fn as_read(
+    root: Element,
+    passed_over: Option<Place>,
+    document: Result<Document, XmlError>,
+) -> Document {
+    let tolerate = |place, quirk| vec![Tolerated { place, quirk }];
+    let Document { root: other, mut tolerated } = match document {
+        Ok(document) => document,
+        Err(error) => {
+            return Document { root, tolerated: tolerate(error.place(), Quirk::Malformed) };
+        }
+    };
+    // What NCCL passes over stays in a file that is written anew.
+    if is_alike(&root, &other) {
+        tolerated.retain(|it| !it.quirk.is_refused());
+        return Document { root: other, tolerated };
+    }
+    for it in tolerated.iter_mut().filter(|it| it.quirk.is_refused()) {
+        it.quirk = Quirk::Misread;
+    }
+    if tolerated.is_empty() {
+        tolerated = match passed_over {
+            Some(place) => tolerate(place, Quirk::Attributes),
+            None => tolerate(root.place, Quirk::Misread),
+        };
+    }
+    Document { root, tolerated }
+}
+
+/// Whether a reading of NCCL's is another one without the elements that NCCL does not know.
+fn is_alike(own: &Element, other: &Element) -> bool {
+    let known = other.children.iter().filter(|it| own::is_known(Some(&other.name), &it.name));
+    let is_equal = own.name == other.name && own.attrs == other.attrs;
+    is_equal
+        && own.children.len() == known.clone().count()
+        && own.children.iter().zip(known).all(|(own, other)| is_alike(own, other))
 }
 
 /// The element as NCCL writes it: two spaces a level, one tag a line.
@@ -340,6 +456,7 @@ impl Reader<'_> {
         }
         let name = self.name()?;
         let mut element = Element { name, attrs: Vec::new(), children: Vec::new(), place };
+        let mut n_attrs = 0;
         loop {
             let blank = self.blank_in_tag()?;
             if self.skip(b"/>") {
@@ -352,18 +469,20 @@ impl Reader<'_> {
                 return Err(self.unexpected("a blank, /> or >"));
             }
             let at = self.place;
-            if element.attrs.len() == limits::XML_ATTRS {
+            if n_attrs == limits::XML_ATTRS {
                 let (what, limit) = ("attributes in a tag", limits::XML_ATTRS);
                 return Err(XmlError::Limit { place: at, what, limit });
             }
-            let (name, value) = self.attribute()?;
-            if element.attr(&name).is_some() {
-                return Err(XmlError::Twice { place: at, name });
+            let attribute = self.attribute()?;
+            n_attrs += 1;
+            if limits::NCCL_ATTRS < n_attrs {
+                self.tolerate(at, Quirk::Attributes);
+                continue;
             }
-            element.attrs.push((name, value));
-            if element.attrs.len() == limits::NCCL_ATTRS + 1 {
-                self.quirk(at, Quirk::Attributes)?;
+            if element.attr(&attribute.0).is_some() {
+                self.tolerate(at, Quirk::Twice);
             }
+            element.attrs.push(attribute);
         }
     }
 
@@ -382,7 +501,10 @@ impl Reader<'_> {
         }
         self.step();
         let start = self.at;
-        while self.peek().is_some_and(|it| it != quote && it != b'<') {
+        while self.peek().is_some_and(|it| it != quote) {
+            if self.peek() == Some(b'<') {
+                self.tolerate(self.place, Quirk::Less);
+            }
             self.step();
         }
         let value = self.text[start..self.at].to_owned();
@@ -467,12 +589,16 @@ impl Reader<'_> {
         match self.strictness {
             Strictness::AsNccl { .. } => Err(XmlError::Refused { place, quirk }),
             Strictness::Lenient { .. } => {
-                // Each kind once: the first place is where an editor begins.
-                if self.tolerated.iter().all(|it| it.quirk != quirk) {
-                    self.tolerated.push(Tolerated { place, quirk });
-                }
+                self.tolerate(place, quirk);
                 Ok(())
             }
+        }
+    }
+
+    fn tolerate(&mut self, place: Place, quirk: Quirk) {
+        // Each kind once: the first place is where an editor begins.
+        if self.tolerated.iter().all(|it| it.quirk != quirk) {
+            self.tolerated.push(Tolerated { place, quirk });
         }
     }
 
@@ -509,11 +635,7 @@ impl Reader<'_> {
     /// One byte on.  Only ever stops on a character's first byte: multi-byte characters are
     /// passed over in loops that end on ASCII or at the end.
     fn step(&mut self) {
-        if self.bytes[self.at] == b'\n' {
-            self.place = Place { line: self.place.line + 1, column: 1 };
-        } else {
-            self.place.column += 1;
-        }
+        self.place = self.place.after(self.bytes[self.at]);
         self.at += 1;
     }
 }

@@ -106,9 +106,10 @@ pub(super) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// The graphs must have a ring and a tree.
+    /// The graphs must have a ring and a tree.  Views of one server are servers of their own, so
+    /// that there may be more of these than asked for.
     pub(super) fn of(
-        view: &View,
+        (view, n_nodes): (&View, usize),
         found: &[Found],
         n_channels: usize,
         wishes: &'a Wishes,
@@ -118,7 +119,8 @@ impl<'a> Model<'a> {
             let found = found.iter().find(|it| it.kind == kind && !it.channels.is_empty())?;
             Some(Graph::of(found))
         };
-        let sms = view.gpus().iter().map(|it| view.graph.gpu(*it).sm);
+        let gpus = view.gpus().iter().chain(&view.left_out);
+        let sms = gpus.map(|it| view.graph.gpu(*it).sm);
         let sm = (sms.clone().min().unwrap_or(0), sms.max().unwrap_or(0));
         let cpu = view.graph.kind(NodeKind::Cpu).first().map(|it| view.graph.cpu(*it));
         let mut ring = graph(GraphKind::Ring).expect("servers were connected by a ring");
@@ -126,7 +128,6 @@ impl<'a> Model<'a> {
         // What one has more of than the other is given up.
         ring.channels = ring.channels.min(tree.channels);
         tree.channels = ring.channels;
-        let n_nodes = view.ask.nodes as usize;
         let n_local = view.n_ranks / n_nodes;
         let reduces = view.ask.settings.collnet
             && wishes.collnet_nodes.max(2) <= n_nodes
