@@ -16,6 +16,9 @@ pub(crate) mod table;
 
 use std::io::{self, Write as _};
 
+use crate::Globals;
+use crate::failure::Outcome;
+
 /// Writes `text` to standard output; colours only reach a terminal that wants them.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
@@ -28,6 +31,18 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     print(&text)
+}
+
+/// The outcome; a program that asked for JSON gets an object also where there is nothing else to
+/// show.
+pub(crate) fn told_as_json(outcome: Outcome, globals: &Globals) -> Outcome {
+    if let Err(failure) = &outcome
+        && globals.json
+        && !failure.is_broken_pipe()
+    {
+        print(&format!("{}\n", serde_json::json!({ "error": failure.text() })))?;
+    }
+    outcome
 }
 
 /// Writes JSON as a server sent it, ended by one line's end.

@@ -249,6 +249,29 @@ fn hosts_that_differ_go_by_the_slower_one() {
     );
 }
 
+/// One GPU finds one channel, a whole host more: the job has one, made twice, and both go by the
+/// port of the first.
+#[test]
+fn a_host_that_found_more_channels_than_another_uses_the_ports_of_those_that_all_found() {
+    let plant = plant(&[("h.xml", HOST, 2), ("h.xml", HOST, 2)], 2);
+    let fabric = build(&plant).expect("a plant");
+    for profile in [Profile::V2_18_5, Profile::V2_27_7, Profile::V2_30_7] {
+        let hosts: [(usize, &[usize]); 2] = [(0, &[0]), (1, &[0, 1, 2, 3])];
+        let found = follow(&plant, &fabric, &hosts, profile).expect("rings");
+        hold_whole(&fabric, &found);
+        assert_eq!((found.n_searched, found.channels.len()), (1, 2), "{profile}");
+        let ports = |it: &Crossing| [it.out, it.into].map(|it| fabric.port_path(it));
+        for it in found.channels.iter().flat_map(|it| &it.crossings) {
+            assert_eq!(it.n_switches, 1, "{profile}: {:?}", ports(it));
+        }
+        for (port, load) in
+            [("host0/nic0/port", 2.0), ("host1/nic0/port", 2.0), ("host1/nic1/port", 0.0)]
+        {
+            assert!((load_of(&fabric, &found, port) - load).abs() < 1e-9, "{profile}: {port}");
+        }
+    }
+}
+
 /// Ports that are faster than the processors' link: NCCL takes the network between them, and each
 /// half of a host for a host.
 #[test]

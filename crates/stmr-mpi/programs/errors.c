@@ -3,6 +3,13 @@
 #include <mpi.h>
 #include <stdio.h>
 
+enum { ROOM = 1 << 16 };
+
+/* What this process has to tell.  One process prints it all: a launcher cuts long outputs of several
+   in the middle of their lines. */
+static char told[ROOM];
+static int n_told;
+
 static MPI_Comm both;
 static const char *heard;
 static int rank_there;
@@ -19,7 +26,8 @@ static void tell(const char *call, int code) {
     int rank, class;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Error_class(code, &class);
-    printf("%d: %s: %d, heard by %s as %d\n", rank, call, class, heard ? heard : "nobody", rank_there);
+    n_told += snprintf(told + n_told, ROOM - n_told, "%d: %s: %d, heard by %s as %d\n", rank, call, class,
+                       heard ? heard : "nobody", rank_there);
     heard = NULL;
     rank_there = -1;
 }
@@ -126,7 +134,18 @@ int main(int argc, char **argv) {
     }
     MPI_Errhandler_free(&handler);
     MPI_Allreduce(&rank, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    printf("%d: all ranks make %d\n", rank, all);
+    n_told += snprintf(told + n_told, ROOM - n_told, "%d: all ranks make %d\n", rank, all);
+    if (rank != 0) MPI_Send(told, n_told, MPI_CHAR, 0, 9, MPI_COMM_WORLD);
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int from = 0; rank == 0 && from < size; from++) {
+        MPI_Status status;
+        if (from != 0) {
+            MPI_Recv(told, ROOM, MPI_CHAR, from, 9, MPI_COMM_WORLD, &status);
+            MPI_Get_count(&status, MPI_CHAR, &n_told);
+        }
+        printf("%.*s", n_told, told);
+    }
     MPI_Finalize();
     return 0;
 }

@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::Class;
 use crate::abi::{self, Family};
 use crate::calls::{self, COMMUNICATORS};
 use crate::comm::Comm;
@@ -120,7 +121,8 @@ impl State {
 pub(crate) fn refusal(state: &mut State, call: Call, args: &[usize]) -> Option<usize> {
     let handles = state.handles?;
     let mask = COMMUNICATORS[call.0];
-    if mask == 0 || call == calls::ABORT {
+    // What returns no code takes any handle: that of no communicator has a number in Fortran too.
+    if mask == 0 || call == calls::ABORT || matches!(calls::CLASSES[call.0], Class::Value) {
         return None;
     }
     for (idx, comm) in args.iter().enumerate().filter(|it| mask & 1 << it.0 != 0) {

@@ -60,6 +60,10 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Ring, globals: &Globals) -> Outcome {
+    render::told_as_json(answer(args, globals), globals)
+}
+
+fn answer(args: &Ring, globals: &Globals) -> Outcome {
     let Some(file) = &args.plant else {
         return hosts::run_placed(&args.job, &args.setting, globals);
     };

@@ -124,16 +124,8 @@ fn parse_broken(text: &str) -> Result<(i32, i32), String> {
     parse_pair_of_gpus(text).ok_or_else(|| "write it as I-J, such as 0-1".to_owned())
 }
 
-/// A program that asked for JSON gets an object also where there is nothing else to show.
 pub(crate) fn run(args: &Topo, globals: &Globals) -> Outcome {
-    let outcome = answer(args, globals);
-    if let Err(failure) = &outcome
-        && globals.json
-        && !failure.is_broken_pipe()
-    {
-        render::print(&format!("{}\n", serde_json::json!({ "error": failure.text() })))?;
-    }
-    outcome
+    render::told_as_json(answer(args, globals), globals)
 }
 
 fn answer(args: &Topo, globals: &Globals) -> Outcome {
@@ -292,9 +284,13 @@ impl Look {
     }
 }
 
+fn is_hwloc(text: &str) -> bool {
+    text.contains("<topology") && !text.contains("<system")
+}
+
 /// The outermost element, read leniently; what NCCL would refuse is told on the way.
 fn root_of(text: &str, name: &str, profile: Profile) -> Outcome<Element> {
-    if text.contains("<topology") && !text.contains("<system") {
+    if is_hwloc(text) {
         let machine = hwloc::machine(text, name).within(|| "this hwloc file cannot be used")?;
         for it in &machine.assumed {
             anstream::eprintln!("note: {name}: {it}");

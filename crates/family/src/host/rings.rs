@@ -32,7 +32,7 @@ use crate::host::nccl::graph::{NodeIdx, NodeKind};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::{Found, GraphKind, RefusedSearch};
 use crate::host::nccl::view::{RefusedView, View};
-use crate::host::nccl::xml::{Element, Strictness, read};
+use crate::host::nccl::xml::{Element, Strictness, Tolerated, read};
 use crate::host::place::label;
 use crate::host::rings::inner::Inner;
 use crate::host::rings::network::Network;
@@ -49,23 +49,32 @@ pub struct Member<'p> {
     pub file: (&'p str, &'p Element),
 }
 
-/// The topology files of a plant, read.
+/// The topology files of a plant, read, with their texts.
 #[derive(Clone, Debug)]
-pub struct Files<'p>(BTreeMap<&'p str, Element>);
+pub struct Files<'p>(BTreeMap<&'p str, (&'p str, Element)>);
 
 impl<'p> Files<'p> {
     /// Those that can be read, which all are of a plant that a fabric was built of.
     pub fn of(plant: &'p Plant) -> Files<'p> {
         let strictness = Strictness::Lenient { single_quotes: true };
-        let root =
-            |it: &'p TopologySpec| Some((it.name.as_str(), read(&it.xml, strictness).ok()?.root));
+        let root = |it: &'p TopologySpec| {
+            let root = read(&it.xml, strictness).ok()?.root;
+            Some((it.name.as_str(), (it.xml.as_str(), root)))
+        };
         Files(plant.topologies.iter().filter_map(root).collect())
     }
 
     /// The name and the content of the file that `part` was made from; none of a host without one.
     pub fn of_part(&self, fabric: &Fabric, part: PartId) -> Option<(&'p str, &Element)> {
         let name = fabric.template_of(part).name.strip_prefix(inside::PREFIX)?;
-        self.0.get_key_value(name).map(|(name, root)| (*name, root))
+        self.0.get_key_value(name).map(|(name, (_, root))| (*name, root))
+    }
+
+    /// What NCCL of that version would refuse of the file called `name`, or make something else of,
+    /// although its rings can be followed.
+    pub fn tolerated(&self, name: &str, profile: Profile) -> Vec<Tolerated> {
+        let read = self.0.get(name).map(|(text, _)| read(text, Strictness::lenient(profile)));
+        read.and_then(Result::ok).map_or(Vec::new(), |it| it.tolerated)
     }
 }
 
@@ -87,12 +96,10 @@ pub struct Rings {
     pub channels: Vec<Ring>,
     /// Of how many channels each link carries a step; a part of one where steps are spread.
     pub load: BTreeMap<LinkId, f64>,
-    /// Channels that NCCL searched for, before it makes more of them.
+    /// Channels that all hosts found, before NCCL makes more of them.
     pub n_searched: usize,
     /// What NCCL takes each of those to carry in GB/s, between GPUs and to ports.
     pub taken_gb: [f32; 2],
-    /// Variables that are set and that the version does not read.
-    pub unread: Vec<String>,
 }
 
 /// The ring of one channel.
@@ -206,13 +213,13 @@ impl Part {
         self.found.iter().find(|it| it.kind == GraphKind::Ring)
     }
 
-    /// The port at the channel's end at which `rank` is.
+    /// The port at the channel's end at which `rank` is, of a job whose servers all found `searched`
+    /// channels; this one may have found more, which the job has no use for.
     ///
     /// A channel begins at its first rank's port and ends at its last one's; NCCL tells the two
     /// ends apart by whether the rank is the first.
-    fn port(&self, channel: usize, rank: i32) -> Option<NodeIdx> {
-        let ring = self.ring()?;
-        let own = &ring.channels[channel % ring.channels.len()];
+    fn port(&self, searched: usize, channel: usize, rank: i32) -> Option<NodeIdx> {
+        let own = self.ring()?.channels.get(channel % searched.max(1))?;
         let end = usize::from(own.ranks.first() != Some(&rank));
         let net = self.view.graph.find(NodeKind::Net, own.nets?[end])?;
         // Of several ports of one number, the one that the way to them leads to.
@@ -247,6 +254,7 @@ pub fn rings(
         parts: Vec::new(),
         place_of: Vec::with_capacity(n_ranks),
         network: Network::of(fabric),
+        searched: 0,
         load: BTreeMap::new(),
     };
     let mut servers = Vec::new();
@@ -278,6 +286,7 @@ pub fn rings(
         Server { view, found, first: *first }
     };
     let connected = connect_all(&servers.iter().map(server).collect::<Vec<_>>())?;
+    follow.searched = connected.searched;
     let mut channels = Vec::with_capacity(connected.rings.len());
     for (channel, ranks) in connected.rings.iter().enumerate() {
         let ranks = ranks.iter().map(|it| *it as usize).collect();
@@ -290,13 +299,11 @@ pub fn rings(
     };
     let found: Vec<&Found> = follow.parts.iter().filter_map(Part::ring).collect();
     let least = |of: fn(&Found) -> f32| found.iter().map(|it| of(it)).fold(f32::INFINITY, f32::min);
-    let unread = follow.parts.first().map(|it| it.view.ask.settings.unread.clone());
     Ok(Rings {
         ranks: follow.place_of.iter().map(chip).collect(),
         channels,
-        n_searched: found.iter().map(|it| it.channels.len()).min().unwrap_or(0),
+        n_searched: connected.searched,
         taken_gb: [least(|it| it.intra.0), least(|it| it.inter.0)],
-        unread: unread.unwrap_or_default(),
         load: follow.load,
     })
 }
@@ -341,6 +348,8 @@ struct Follow<'f> {
     /// By rank.
     place_of: Vec<RankPlace>,
     network: Network<'f>,
+    /// Channels that all hosts found.
+    searched: usize,
     load: BTreeMap<LinkId, f64>,
 }
 
@@ -370,7 +379,7 @@ impl Follow<'_> {
         for (end, rank) in ranks.into_iter().enumerate() {
             let place = self.place_of[rank];
             let part = &self.parts[place.part];
-            let net = part.port(channel, place.rank);
+            let net = part.port(self.searched, channel, place.rank);
             let no_port = || self.refused(place.host, RefusedSearch::NoPort.into());
             let net = net.ok_or_else(no_port)?;
             let port = part.inner.devices.port(part.view.graph.node(net));

@@ -1,10 +1,13 @@
 //! `ring --hosts`: the rings of jobs on hosts, through each host and the network between, and what
 //! jobs leave each other where they meet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_collective::share::{Share, max_min};
+use selvedge_family::host::change::Question;
 use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::settings::{GRAPH_FILE, TOPO_FILE};
+use selvedge_family::host::nccl::xml::Element;
 use selvedge_family::host::rings::{Bound, Conditions, Files, Member, Rings, rings};
 use selvedge_model::fabric::{Fabric, LinkKind};
 use selvedge_model::id::{LinkId, PartId};
@@ -44,6 +47,9 @@ struct Answered {
     jobs: Vec<JobRings>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unread: Vec<String>,
+    /// What NCCL would refuse of the hosts' files, or make something else of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 /// The rings of one job.  Bandwidths are bus bandwidths in GB/s, as nccl-tests has them.
@@ -101,7 +107,7 @@ pub(super) fn run(
     let asked: Vec<Asked<'_>> =
         jobs.iter().map(|it| asked(fabric, &files, it)).collect::<Outcome<_>>()?;
     hold_apart(fabric, &asked)?;
-    follow(fabric, &asked, setting, globals)
+    follow((fabric, &files), &asked, setting, globals)
 }
 
 /// The same of jobs where a running server has placed them.
@@ -152,10 +158,23 @@ pub(super) fn run_placed(jobs: &[u64], setting: &Setting, globals: &Globals) -> 
         let members = job.places.iter().map(placed).collect::<Outcome<_>>()?;
         asked.push(Asked { text: format!("job{id}"), members });
     }
-    follow(&fabric, &asked, setting, globals)
+    follow((&fabric, &files), &asked, setting, globals)
 }
 
-fn follow(fabric: &Fabric, asked: &[Asked<'_>], setting: &Setting, globals: &Globals) -> Outcome {
+fn follow(
+    (fabric, files): (&Fabric, &Files<'_>),
+    asked: &[Asked<'_>],
+    setting: &Setting,
+    globals: &Globals,
+) -> Outcome {
+    let unread = unread(setting)?;
+    for name in &unread {
+        anstream::eprintln!("note: NCCL {} does not read {name}", setting.nccl);
+    }
+    let notes = notes(files, asked, setting.nccl);
+    for note in &notes {
+        anstream::eprintln!("note: {note}");
+    }
     let conditions = Conditions { profile: setting.nccl, env: setting.env.clone() };
     let mut found = Vec::with_capacity(asked.len());
     for job in asked {
@@ -164,15 +183,11 @@ fn follow(fabric: &Fabric, asked: &[Asked<'_>], setting: &Setting, globals: &Glo
         })?;
         found.push(rings);
     }
-    let unread = found.first().map(|it| it.unread.clone()).unwrap_or_default();
-    for name in &unread {
-        anstream::eprintln!("note: NCCL {} does not read {name}", setting.nccl);
-    }
     let shares = shares(fabric, &found);
     if globals.json {
         let jobs = asked.iter().zip(&found).zip(&shares);
         let jobs = jobs.map(|((asked, rings), share)| told(fabric, asked, rings, share)).collect();
-        render::print_json(&Answered { nccl: setting.nccl.to_string(), jobs, unread })?;
+        render::print_json(&Answered { nccl: setting.nccl.to_string(), jobs, unread, notes })?;
     } else {
         let mut page = String::new();
         for (asked, rings) in asked.iter().zip(&found) {
@@ -184,6 +199,32 @@ fn follow(fabric: &Fabric, asked: &[Asked<'_>], setting: &Setting, globals: &Glo
         render::print(&page)?;
     }
     Ok(Answer::Yes)
+}
+
+/// The variables that are set and that the version does not read.  One that names a file is of one
+/// server, and a job has many.
+fn unread(setting: &Setting) -> Outcome<Vec<String>> {
+    let is_file = |it: &&(String, String)| [GRAPH_FILE, TOPO_FILE].contains(&it.0.as_str());
+    if let Some((name, _)) = setting.env.iter().find(is_file) {
+        let what = format!("{name} names the file of one server; the plant names each host's");
+        let hint = "name it in the plant by `topology = \"FILE.xml\"`, or ask `selvedge topo`";
+        return Err(Failure::new(what).hint(hint));
+    }
+    let mut question = Question::new(Element::new("system"), setting.nccl);
+    question.env.clone_from(&setting.env);
+    question.unread().within(|| "this --env has no meaning")
+}
+
+/// What NCCL would refuse of the jobs' files, once for each file.
+fn notes(files: &Files<'_>, asked: &[Asked<'_>], nccl: Profile) -> Vec<String> {
+    let names: BTreeSet<&str> =
+        asked.iter().flat_map(|it| &it.members).map(|it| it.file.0).collect();
+    let of = |name: &&str| {
+        let name = (*name).to_owned();
+        let told = files.tolerated(&name, nccl);
+        told.into_iter().map(move |it| format!("{name}:{}: {}", it.place, it.quirk))
+    };
+    names.iter().flat_map(of).collect()
 }
 
 /// `host[0-3],host9:0-3`: hosts of the plant in the order of their ranks, each with the GPUs that

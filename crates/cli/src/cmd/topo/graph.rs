@@ -167,12 +167,17 @@ fn print_findings(name: &str, held: &[Held], unread: &[String], globals: &Global
         if findings.is_empty() {
             page.push_str(&format!("{name}: NCCL can communicate by it\n"));
         }
-        for it in others {
-            let (who, errors) = (ranges("GPU", &it.ranks), counted(it.n_errors() as u64, "error"));
-            let rank = it.ranks.first().unwrap_or(&0);
-            page.push_str(&format!(
-                "note: {who} of another view would find {errors} in it; --rank {rank} names them\n"
-            ));
+        // What is wrong with the file itself is the same in all views.
+        for it in others.filter(|it| it.findings != *findings) {
+            let who = ranges("GPU", &it.ranks);
+            let note = match it.n_errors() {
+                0 => format!("the view of {who} takes it"),
+                n => {
+                    let (n, rank) = (counted(n as u64, "error"), it.ranks.first().unwrap_or(&0));
+                    format!("the view of {who} has {n}; --rank {rank} names them")
+                }
+            };
+            page.push_str(&format!("note: {note}\n"));
         }
         render::print(&page)?;
     }

@@ -8,12 +8,12 @@ use selvedge_family::host::diff::unified;
 use selvedge_family::host::fleet::{Group, group};
 use selvedge_family::host::lint::{Finding, Report, Severity, lint, malformed};
 use selvedge_family::host::nccl::profile::Profile;
-use selvedge_family::host::nccl::xml::Element;
+use selvedge_family::host::nccl::xml::{self, Element, Quirk, Strictness};
 use selvedge_family::host::views::{Alike, Seen, decided};
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::topo::{Beside, Look, listed, name, read_any, tell_unread, unanswered};
+use crate::cmd::topo::{Beside, Look, is_hwloc, listed, name, read_any, tell_unread, unanswered};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -138,11 +138,24 @@ fn decide(file: &Path, args: &Fleet) -> Outcome<Result<Vec<Seen>, String>> {
         Ok(question) => question,
         Err(failure) => return Ok(Err(failure.text())),
     };
+    if let Some(quirk) = refused_form(&read_any(file)?.0, args.look.nccl) {
+        return Ok(Err(quirk.to_string()));
+    }
     match decided(&question) {
         Ok(seen) => Ok(Ok(seen)),
         Err(NoAnswer::Refused(error)) => Ok(Err(error.to_string())),
         Err(error) => Err(unanswered(error, &name(file), args.look.nccl)),
     }
+}
+
+/// What NCCL gives up at in the writing of a file of its own that others can read.  Where it stands
+/// is told on the way, so that servers with the same fault are one group.
+fn refused_form(text: &str, nccl: Profile) -> Option<Quirk> {
+    if is_hwloc(text) {
+        return None;
+    }
+    let document = xml::read(text, Strictness::lenient(nccl)).ok()?;
+    document.tolerated.into_iter().map(|it| it.quirk).find(|it| it.is_refused())
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome<()> {

@@ -31,6 +31,8 @@ pub struct Connected {
     pub rings: Vec<Vec<i32>>,
     /// By channel and rank.
     pub trees: Vec<Vec<Tree>>,
+    /// Channels that all servers found, of rings and of trees; those beyond are these again.
+    pub searched: usize,
     /// Whether the log is that of 2.7, which writes each tree down twice.
     old_log: bool,
 }
@@ -123,7 +125,7 @@ pub fn connect_all(servers: &[Server<'_>]) -> Result<Connected, RefusedConnect> 
         rings.push(rings[at % (2 * searched)].clone());
         trees.push(trees[at % (2 * searched)].clone());
     }
-    Ok(Connected { rings, trees, old_log: job.old })
+    Ok(Connected { rings, trees, searched, old_log: job.old })
 }
 
 struct Member<'f> {
