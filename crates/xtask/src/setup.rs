@@ -196,7 +196,8 @@ mod tests {
         let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
         let packages = "apt-get install -y --no-install-recommends faketime gcc libopenmpi-dev \
                         openmpi-bin libmpich-dev mpich gfortran prometheus valgrind python3-torch \
-                        python3-mpi4py lammps lammps-examples scalapack-mpi-test chromium";
+                        python3-mpi4py lammps lammps-examples scalapack-mpi-test gromacs \
+                        chromium";
         let components = "rustup component add rustfmt clippy";
         assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
         let sudo = format!("sudo {packages}");
