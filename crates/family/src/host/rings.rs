@@ -213,8 +213,8 @@ impl Part {
         self.found.iter().find(|it| it.kind == GraphKind::Ring)
     }
 
-    /// The port at the channel's end at which `rank` is, of a job whose servers all found `searched`
-    /// channels; this one may have found more, which the job has no use for.
+    /// The port at the channel's end at which `rank` is, of a job whose servers all found
+    /// `searched` channels; this one may have found more, which the job has no use for.
     ///
     /// A channel begins at its first rank's port and ends at its last one's; NCCL tells the two
     /// ends apart by whether the rank is the first.
