@@ -1,11 +1,11 @@
 //! Bits flipped in the memory of replicas of real MPI programs, by a program that knows nothing of
 //! the library.
 //!
-//! Goal: no wrong result.  Method: `flipper` writes to /proc/PID/mem of a drawn replica at a drawn
-//! time, in every second run at the data that a kernel computes with, else in any writable private
-//! page that is in memory, of a kernel or of a program of Debian's.  Each run is classed by what
-//! was noticed of it.  `cargo xtask prove stmr-flips` draws more runs; what a run came to is kept by
-//! seed and build, so that a proof that was stopped goes on.
+//! Goal: no wrong result.  Method: `flipper` writes to /proc/PID/mem of a drawn replica at a
+//! drawn time, in every second run at the data that a kernel computes with, else in any
+//! writable private page that is in memory, of a kernel or of a program of Debian's.  Each run
+//! is classed by what was noticed of it.  `cargo xtask prove stmr-flips` draws more runs; what
+//! a run came to is kept by seed and build, so that a proof that was stopped goes on.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "a run that does not end is ended by the real clock")]
