@@ -24,8 +24,8 @@ use crate::state::Told;
 const START_MAX_MS: u32 = 60_000;
 
 /// One end of a stream with what waits to be written and what waits to be understood.
-pub(crate) struct Link {
-    stream: UnixStream,
+pub(crate) struct Link<S = UnixStream> {
+    stream: S,
     pub(crate) unsent: Vec<u8>,
     pub(crate) received: Vec<u8>,
     /// The other end is gone.
@@ -35,7 +35,30 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(stream: UnixStream) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, unsent: Vec::new(), received: Vec::new(), ended: false })
+        Ok(Self::over(stream))
+    }
+
+    /// Whether a whole line was received and not read yet.
+    pub(crate) fn has_line(&self) -> bool {
+        self.received.contains(&b'\n')
+    }
+
+    /// The next line of text, for the launcher's words.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        let end = self.received.iter().position(|it| *it == b'\n')?;
+        let line: Vec<u8> = self.received.drain(..=end).collect();
+        Some(String::from_utf8_lossy(&line[..end]).into_owned())
+    }
+}
+
+impl<S: Read + AsRawFd> Link<S> {
+    /// Over a stream that does not block.
+    pub(crate) fn over(stream: S) -> Self {
+        Self { stream, unsent: Vec::new(), received: Vec::new(), ended: false }
+    }
+
+    pub(crate) fn stream(&self) -> &S {
+        &self.stream
     }
 
     pub(crate) fn poll_for(&self) -> libc::pollfd {
@@ -75,7 +98,7 @@ impl Link {
 
     /// Reads what is there.
     pub(crate) fn fill(&mut self) {
-        let mut chunk = [0; 1 << 10];
+        let mut chunk = [0; 1 << 14];
         while !self.ended {
             match self.stream.read(&mut chunk) {
                 Ok(0) => self.ended = true,
@@ -90,18 +113,6 @@ impl Link {
                 Err(_) => self.ended = true,
             }
         }
-    }
-
-    /// Whether a whole line was received and not read yet.
-    pub(crate) fn has_line(&self) -> bool {
-        self.received.contains(&b'\n')
-    }
-
-    /// The next line of text, for the launcher's words.
-    pub(crate) fn line(&mut self) -> Option<String> {
-        let end = self.received.iter().position(|it| *it == b'\n')?;
-        let line: Vec<u8> = self.received.drain(..=end).collect();
-        Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 }
 

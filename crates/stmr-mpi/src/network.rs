@@ -21,92 +21,48 @@ use selvedge_stmr::limits::{
 };
 
 use crate::clock;
+use crate::link::Link;
 use crate::real;
 use crate::state::Told;
 
 /// How often a link on which something is under way is looked at, in milliseconds.
 const LOOK_MS: u64 = 250;
 
-/// One end of a link to another host, with what waits to be written and what to be understood.
+/// One end of a link to another host.
 pub(crate) struct Network {
-    stream: TcpStream,
+    link: Link<TcpStream>,
     writer: FrameWriter,
     reader: FrameReader,
-    frames: Vec<u8>,
-    pieces: Vec<u8>,
     looked_ms: u64,
-    ended: bool,
 }
 
 impl Network {
     fn new(stream: TcpStream) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
         keep_alive(&stream)?;
-        Ok(Self {
-            stream,
-            writer: FrameWriter::default(),
-            reader: FrameReader::default(),
-            frames: Vec::new(),
-            pieces: Vec::new(),
-            looked_ms: 0,
-            ended: false,
-        })
+        let (writer, reader) = (FrameWriter::default(), FrameReader::default());
+        Ok(Self { link: Link::over(stream), writer, reader, looked_ms: 0 })
     }
 
     pub(crate) fn poll_for(&self) -> libc::pollfd {
-        let events =
-            if self.frames.is_empty() { libc::POLLIN } else { libc::POLLIN | libc::POLLOUT };
-        let fd = if self.ended { -1 } else { self.stream.as_raw_fd() };
-        libc::pollfd { fd, events, revents: 0 }
+        self.link.poll_for()
     }
 
     /// Takes all of `unsent`, and writes what it can.
     pub(crate) fn flush(&mut self, unsent: &mut Vec<u8>) {
-        if self.ended {
-            unsent.clear();
-            self.frames.clear();
-            return;
+        if self.link.ended {
+            self.link.unsent.clear();
+        } else {
+            self.writer.write(unsent, &mut self.link.unsent);
+            self.link.flush();
         }
-        self.writer.write(unsent, &mut self.frames);
         unsent.clear();
-        let mut written = 0;
-        while written < self.frames.len() {
-            match self.send(&self.frames[written..]) {
-                Ok(n) => written += n,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                // What the other end had sent before it died is still to be read.
-                Err(_) => written = self.frames.len(),
-            }
-        }
-        self.frames.drain(..written);
-    }
-
-    /// Writes some; a program that is not Rust's would get SIGPIPE of an ordinary write.
-    fn send(&self, bytes: &[u8]) -> std::io::Result<usize> {
-        let (fd, at) = (self.stream.as_raw_fd(), bytes.as_ptr().cast());
-        let sent = unsafe { libc::send(fd, at, bytes.len(), libc::MSG_NOSIGNAL) };
-        usize::try_from(sent).map_err(|_| std::io::Error::last_os_error())
     }
 
     /// Reads what is there into `received`; returns whether that was anything.
     pub(crate) fn fill(&mut self, received: &mut Vec<u8>) -> Result<bool, FrameError> {
-        let mut chunk = [0; 1 << 14];
-        while !self.ended {
-            match self.stream.read(&mut chunk) {
-                Ok(0) => self.ended = true,
-                Ok(n) => {
-                    self.pieces.extend(&chunk[..n]);
-                    if n < chunk.len() {
-                        break;
-                    }
-                }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => self.ended = true,
-            }
-        }
-        Ok(0 < self.reader.read(&mut self.pieces, received)?)
+        self.link.fill();
+        Ok(0 < self.reader.read(&mut self.link.received, received)?)
     }
 
     /// Whether nothing more comes: it was ended at the other side, or the other host is silent.
@@ -115,23 +71,23 @@ impl Network {
     /// A sibling that does not read has no room, and its kernel says so: nothing is under way then.
     pub(crate) fn has_ended(&mut self) -> bool {
         let now_ms = clock::coarse_ms();
-        if !self.ended && self.looked_ms + LOOK_MS <= now_ms {
+        if !self.link.ended && self.looked_ms + LOOK_MS <= now_ms {
             self.looked_ms = now_ms;
             let is_silent = |it: libc::tcp_info| {
                 let silent_ms = u64::from(it.tcpi_last_ack_recv);
                 0 < it.tcpi_unacked && 0 < it.tcpi_retransmits && SILENCE_MAX_MS <= silent_ms
             };
-            self.ended = info(&self.stream).is_none_or(is_silent);
+            self.link.ended = info(self.link.stream()).is_none_or(is_silent);
         }
-        self.ended
+        self.link.ended
     }
 
     /// Whether something is not at the other host yet.
     pub(crate) fn is_unsent(&self) -> bool {
         let mut n = 0_i32;
-        let fd = self.stream.as_raw_fd();
+        let fd = self.link.stream().as_raw_fd();
         let asked = unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut n) };
-        !self.ended && (!self.frames.is_empty() || (asked == 0 && 0 < n))
+        !self.link.ended && (!self.link.unsent.is_empty() || (asked == 0 && 0 < n))
     }
 }
 
