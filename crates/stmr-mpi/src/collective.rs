@@ -342,11 +342,13 @@ fn prepare(state: &mut State, call: Call, args: &[usize]) -> Result<Prepared, i3
 /// is wrong there is mended.
 fn compare_given(state: &mut State, gives: &[Part]) -> Vec<u8> {
     let mut packed = Vec::new();
+    let lies_as_sent = |it: &Part| {
+        let size = pack::size_of(it.datatype);
+        pack::is_plain(it.datatype, size) && !padding::is_in(it.datatype, size)
+    };
     let bytes = match gives {
         // What lies as it is sent is compared where it lies.
-        [it] if pack::is_plain(it.datatype, pack::size_of(it.datatype))
-            && !padding::is_in(it.datatype) =>
-        unsafe { pack::contents(*it) },
+        [it] if lies_as_sent(it) => unsafe { pack::contents(*it) },
         _ => {
             let length = gives.iter().map(|it| it.count * pack::size_of(it.datatype));
             packed = state.spare.room(length.sum());

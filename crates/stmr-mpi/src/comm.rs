@@ -7,6 +7,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Family};
 use crate::calls::{self, COMMUNICATORS};
+use crate::errors;
 use crate::made::{self, Made};
 use crate::real::{self, Call};
 use crate::state::State;
@@ -370,17 +371,11 @@ pub(crate) fn comm_set_errhandler(state: &mut State, call: Call, args: &[usize])
     }
 }
 
-/// The same handler, held once more: the program frees what it gave and what it got; MPI's code if
-/// that is no handler of communicators.
+/// One more hold of a handler of communicators.
 fn held(state: &State, handler: usize) -> Result<usize, i32> {
-    let (own, mut again) = (state.handles().own, 0_usize);
-    let code = real::code(calls::COMM_SET_ERRHANDLER, &[own, handler]);
-    if code != abi::SUCCESS {
-        return Err(code);
-    }
-    real::call(calls::COMM_GET_ERRHANDLER, &[own, &raw mut again as usize]);
-    real::call(calls::COMM_SET_ERRHANDLER, &[own, state.handles().errors_return]);
-    Ok(abi::cut(again))
+    let handles = state.handles();
+    let calls = [calls::COMM_SET_ERRHANDLER, calls::COMM_GET_ERRHANDLER];
+    errors::held(calls, handles.own, handler, handles.errors_return)
 }
 
 /// Does what the program wants done about its errors, about one of its own.

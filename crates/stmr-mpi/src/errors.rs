@@ -43,6 +43,25 @@ pub(crate) fn deliver() {
     }
 }
 
+/// The same handler, held once more: the program frees what it gave and what it got; MPI's code if
+/// that is no handler of such objects.  The two calls set and get the handler of an object of MPI's
+/// on which only this library's calls are made, which is left with one that returns.
+pub(crate) fn held(
+    [set, get]: [Call; 2],
+    on: usize,
+    handler: usize,
+    errors_return: usize,
+) -> Result<usize, i32> {
+    let mut again = 0_usize;
+    let code = real::code(set, &[on, handler]);
+    if code != abi::SUCCESS {
+        return Err(code);
+    }
+    real::call(get, &[on, &raw mut again as usize]);
+    real::call(set, &[on, errors_return]);
+    Ok(abi::cut(again))
+}
+
 impl State {
     /// Does what the program wants done about an error that belongs to a communicator; returns the
     /// code.

@@ -14,6 +14,7 @@ use selvedge_stmr::view::{Piece, View};
 use crate::abi::{self, Family, Status};
 use crate::calls;
 use crate::collective;
+use crate::errors;
 use crate::files::{self, Opening};
 use crate::names;
 use crate::pack::{self, Part};
@@ -361,11 +362,7 @@ pub(crate) fn about(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// A type that may be freed by the program, or that it may free.
 fn copy_of(datatype: usize) -> usize {
-    let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
-    let at = n.as_mut_ptr() as usize;
-    let to = [at, at + 4, at + 8, &raw mut combiner as usize];
-    real::call(calls::TYPE_GET_ENVELOPE, &[&[datatype], &to[..]].concat());
-    if combiner == abi::table().combiner_named {
+    if pack::is_named(datatype) {
         return datatype;
     }
     let mut copy = 0_usize;
@@ -602,15 +599,8 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
     abi::SUCCESS as usize
 }
 
-/// The same handler, held once more: the program frees what it gave and what it got; MPI's code if
-/// that is no handler of files.
+/// One more hold of a handler of files.
 fn held(state: &State, handler: usize) -> Result<usize, i32> {
-    let mut again = 0_usize;
-    let code = real::code(calls::FILE_SET_ERRHANDLER, &[null(), handler]);
-    if code != abi::SUCCESS {
-        return Err(code);
-    }
-    real::call(calls::FILE_GET_ERRHANDLER, &[null(), &raw mut again as usize]);
-    real::call(calls::FILE_SET_ERRHANDLER, &[null(), state.handles().errors_return]);
-    Ok(abi::cut(again))
+    let calls = [calls::FILE_SET_ERRHANDLER, calls::FILE_GET_ERRHANDLER];
+    errors::held(calls, null(), handler, state.handles().errors_return)
 }

@@ -32,13 +32,21 @@ pub(crate) fn extent_of(datatype: usize) -> isize {
 
 /// Whether memory holds it in the order in which it is sent, without holes.
 pub(crate) fn is_plain(datatype: usize, size: usize) -> bool {
+    is_named(datatype) && extent_of(datatype) == size as isize
+}
+
+/// How many integers, addresses and types a type was made from, and by which combiner.
+pub(crate) fn envelope(datatype: usize) -> ([i32; 3], i32) {
     let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
     let at = n.as_mut_ptr() as usize;
-    real::call(
-        calls::TYPE_GET_ENVELOPE,
-        &[datatype, at, at + 4, at + 8, &raw mut combiner as usize],
-    );
-    combiner == abi::table().combiner_named && extent_of(datatype) == size as isize
+    let to = [datatype, at, at + 4, at + 8, &raw mut combiner as usize];
+    real::call(calls::TYPE_GET_ENVELOPE, &to);
+    (n, combiner)
+}
+
+/// Whether a type is one of MPI's own.
+pub(crate) fn is_named(datatype: usize) -> bool {
+    envelope(datatype).1 == abi::table().combiner_named
 }
 
 /// The contents of a part whose type is plain, where they lie.
@@ -63,7 +71,7 @@ pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     let start = out.len();
     if is_plain(part.datatype, size) {
         out.extend(unsafe { std::slice::from_raw_parts(part.at as *const u8, length) });
-        padding::clear(part.datatype, &mut out[start..]);
+        padding::clear((part.datatype, size), &mut out[start..]);
         return;
     }
     out.resize(start + length, 0);
@@ -77,7 +85,7 @@ pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     if code != abi::SUCCESS || position as usize != length {
         real::fail(&format!("contents of {length} bytes could not be packed (code {code})"));
     }
-    padding::clear(part.datatype, &mut out[start..]);
+    padding::clear((part.datatype, size), &mut out[start..]);
 }
 
 /// Puts contents into a part, which may be longer than they are.

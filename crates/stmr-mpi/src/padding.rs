@@ -24,17 +24,17 @@ const WITH_INT: usize = 20;
 /// none.
 static KNOWN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// Clears the padding in packed contents of this type.
-pub(crate) fn clear(datatype: usize, contents: &mut [u8]) {
-    let step = step_of(datatype);
+/// Clears the padding in packed contents of this type, of which one has so many bytes.
+pub(crate) fn clear((datatype, size): (usize, usize), contents: &mut [u8]) {
+    let step = step_of(datatype, size);
     if step != 0 {
         contents.chunks_exact_mut(step).for_each(|it| it[PADDING].fill(0));
     }
 }
 
-/// Whether a type has padding.
-pub(crate) fn is_in(datatype: usize) -> bool {
-    step_of(datatype) != 0
+/// Whether a type, of which one has so many bytes, has padding.
+pub(crate) fn is_in(datatype: usize, size: usize) -> bool {
+    step_of(datatype, size) != 0
 }
 
 /// Types are freed, and their handles are given to others.
@@ -42,8 +42,7 @@ pub(crate) fn forget_all() {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-fn step_of(datatype: usize) -> usize {
-    let size = pack::size_of(datatype);
+fn step_of(datatype: usize, size: usize) -> usize {
     let may_have = size.is_multiple_of(ALONE) || size.is_multiple_of(WITH_INT);
     if size == 0 || !may_have {
         return 0;
@@ -57,19 +56,9 @@ fn step_of(datatype: usize) -> usize {
     })
 }
 
-/// Numbers and combiner of a type, as MPI_Type_get_envelope has them.
-fn envelope(datatype: usize) -> ([i32; 3], i32) {
-    let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
-    let at = n.as_mut_ptr() as usize;
-    let to = [datatype, at, at + 4, at + 8, &raw mut combiner as usize];
-    real::call(calls::TYPE_GET_ENVELOPE, &to);
-    (n, combiner)
-}
-
 fn look(datatype: usize) -> usize {
-    let (n, combiner) = envelope(datatype);
-    let named = abi::table().combiner_named;
-    if combiner == named {
+    let (n, combiner) = pack::envelope(datatype);
+    if combiner == abi::table().combiner_named {
         let (mut name, mut length) = ([0_u8; 512], 0_i32);
         let to = [name.as_mut_ptr() as usize, &raw mut length as usize];
         real::call(calls::TYPE_GET_NAME, &[&[datatype], &to[..]].concat());
@@ -92,12 +81,8 @@ fn look(datatype: usize) -> usize {
     for idx in 0..n_types {
         let mut inner = unsafe { abi::handle_at(at, idx) };
         let found = look(inner);
-        if step.is_some_and(|it| it != found) {
-            step = Some(0);
-        } else {
-            step = Some(found);
-        }
-        if envelope(inner).1 != named {
+        step = Some(if step.is_some_and(|it| it != found) { 0 } else { found });
+        if !pack::is_named(inner) {
             real::call(calls::TYPE_FREE, &[&raw mut inner as usize]);
         }
     }
