@@ -17,6 +17,7 @@ use selvedge_stmr::verdict::SetId;
 use super::folder::Folder;
 use super::hosts::Door;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
+use super::reach;
 use super::{Event, MpirunError, MpirunOptions, command, io_error};
 
 /// Where a process that somebody else started finds the program that makes it a replica.
@@ -178,12 +179,13 @@ fn tell_variables(
 
 /// What every process is told.
 fn shared_variables(options: &MpirunOptions) -> Result<Vec<(&'static str, OsString)>, MpirunError> {
+    let dice = u64::from_le_bytes(reach::draw().map_err(io_error("read /dev/urandom"))?);
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos());
     let mut rows: Vec<(&str, OsString)> = vec![
         ("SELVEDGE_RANKS", options.ranks.to_string().into()),
         ("SELVEDGE_EPOCH", epoch.to_string().into()),
         ("SELVEDGE_UPTIME", uptime_ns().to_string().into()),
-        ("SELVEDGE_DICE", draw()?.to_string().into()),
+        ("SELVEDGE_DICE", dice.to_string().into()),
         ("SELVEDGE_REPLICAS", options.replicas.to_string().into()),
         ("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into())),
     ];
@@ -227,15 +229,6 @@ fn uptime_ns() -> u64 {
     let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let word = text.split([' ', '.']).take(2).collect::<Vec<_>>().concat();
     word.parse::<u64>().unwrap_or(0) * 10_000_000
-}
-
-/// A number that nobody can foresee.
-fn draw() -> Result<u64, MpirunError> {
-    let mut word = [0; 8];
-    File::open("/dev/urandom")
-        .and_then(|mut it| it.read_exact(&mut word))
-        .map_err(io_error("read /dev/urandom"))?;
-    Ok(u64::from_le_bytes(word))
 }
 
 /// What the launcher says itself, but for what it always says.

@@ -72,7 +72,7 @@ pub(super) fn draw<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 /// Lets small words go at once, and asks for heartbeats: of a link on which nothing is under way
-/// the kernel says within [`selvedge_stmr::limits::SILENCE_MAX`] that its other host is gone.
+/// the kernel says within [`selvedge_stmr::limits::SILENCE_MAX_MS`] that its other host is gone.
 pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     let every = HEARTBEAT_EVERY_S;
     stream.set_nodelay(true)?;
