@@ -19,7 +19,7 @@ use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::graphs;
 use crate::host::nccl::view::{RefusedView, View};
-use crate::host::nccl::xml::{Document, Element, Place, Quirk, Strictness, XmlError, read, write};
+use crate::host::nccl::xml::{Document, Element, Place, Strictness, XmlError, read, write};
 use crate::host::place::{joined, label, ranks, short};
 use crate::host::views::{left_out, views};
 use crate::host::widest::Widest;
@@ -151,8 +151,7 @@ pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
     let Document { root, tolerated } = read(text, Strictness::lenient(profile))?;
     let mut findings = Findings::default();
     for it in &tolerated {
-        let is_bad = it.quirk.is_refused() || it.quirk == Quirk::Misread;
-        let severity = if is_bad { Severity::Error } else { Severity::Warning };
+        let severity = if it.quirk.is_error() { Severity::Error } else { Severity::Warning };
         let (what, advice) = (it.quirk.to_string(), "write the file as NCCL does");
         findings.add((severity, "syntax"), Some(it.place), what, advice).is_fixed =
             it.quirk.is_form();

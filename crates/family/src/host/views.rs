@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::host::change::{NoAnswer, Question};
 use serde::Serialize;
 
+use crate::host::change::{NoAnswer, Question};
 use crate::host::decision::{Decisions, Difference, Differences, Subject, grouped};
 use crate::host::nccl::connect::{Connected, RefusedConnect, Server, connect_all};
 use crate::host::nccl::search::{Found, graphs};

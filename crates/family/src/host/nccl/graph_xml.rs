@@ -8,7 +8,7 @@ use crate::host::nccl::search::budget::{End, overdrawn};
 use crate::host::nccl::search::{Channel, Found, GraphKind, Pattern, RefusedSearch};
 use crate::host::nccl::view::View;
 use crate::host::nccl::width::Width;
-use crate::host::nccl::xml::{Element, Place, Quirk, Tolerated, XmlError};
+use crate::host::nccl::xml::{Element, Place, Tolerated, XmlError};
 
 /// A graph that its own version could not write or read back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,8 +157,7 @@ impl From<Finding> for RefusedSearch {
 /// What NCCL's own reader refuses in a text, or makes something else of.
 pub fn refused_form(tolerated: &[Tolerated]) -> Vec<Finding> {
     let finding = |it: &Tolerated| {
-        let is_bad = it.quirk.is_refused() || it.quirk == Quirk::Misread;
-        let severity = if is_bad { Severity::Error } else { Severity::Warning };
+        let severity = if it.quirk.is_error() { Severity::Error } else { Severity::Warning };
         Finding { place: it.place, severity, text: it.quirk.to_string() }
     };
     tolerated.iter().map(finding).collect()

@@ -137,6 +137,11 @@ impl Quirk {
     pub fn is_refused(self) -> bool {
         self.is_form() || matches!(self, Quirk::Length | Quirk::Children)
     }
+
+    /// Whether NCCL gives up at it, or makes something else of it than what stands there.
+    pub fn is_error(self) -> bool {
+        self.is_refused() || self == Quirk::Misread
+    }
 }
 
 impl std::fmt::Display for Quirk {
@@ -243,10 +248,12 @@ pub fn read(text: &str, strictness: Strictness) -> Result<Document, XmlError> {
         return Err(XmlError::Limit { place: Place { line: 1, column: 1 }, what, limit });
     }
     let (Strictness::AsNccl { single_quotes } | Strictness::Lenient { single_quotes }) = strictness;
-    let own = own::parse(text, single_quotes);
-    if let (Strictness::AsNccl { .. }, Ok(Own { root: Some(root), .. })) = (strictness, &own) {
-        return Ok(Document { root: root.clone(), tolerated: Vec::new() });
-    }
+    let own = match (strictness, own::parse(text, single_quotes)) {
+        (Strictness::AsNccl { .. }, Ok(Own { root: Some(root), .. })) => {
+            return Ok(Document { root, tolerated: Vec::new() });
+        }
+        (_, own) => own,
+    };
     let document = well_formed(text, strictness);
     match (strictness, own) {
         // Its words say more than where NCCL gives up.
