@@ -29,7 +29,7 @@ use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::search::RefusedSearch;
 use selvedge_family::host::nccl::settings::{GRAPH_FILE, TOPO_FILE};
 use selvedge_family::host::nccl::view::{RefusedView, View};
-use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness, XmlError};
+use selvedge_family::host::nccl::xml::{self, Document, Element, Strictness, Tolerated, XmlError};
 use selvedge_family::host::views::left_out_note;
 use serde::Serialize;
 
@@ -236,10 +236,19 @@ fn read_named(question: &mut Question, variable: &str, file: &str) -> Outcome<()
 fn graph_root(file: &Path, profile: Profile) -> Outcome<Element> {
     let shown = name(file);
     let document = graph_document(file, profile)?.within(|| format!("{shown} is no graph file"))?;
-    for it in &document.tolerated {
-        anstream::eprintln!("note: {shown}:{}: {}", it.place, it.quirk);
-    }
+    tell_tolerated(&shown, &document.tolerated);
     Ok(document.root)
+}
+
+/// What is told of a file's form, a line each.
+pub(crate) fn tolerated_notes(name: &str, tolerated: &[Tolerated]) -> Vec<String> {
+    tolerated.iter().map(|it| format!("{name}:{}: {}", it.place, it.quirk)).collect()
+}
+
+fn tell_tolerated(name: &str, tolerated: &[Tolerated]) {
+    for note in tolerated_notes(name, tolerated) {
+        anstream::eprintln!("note: {note}");
+    }
 }
 
 /// A graph file, read leniently.
@@ -284,25 +293,24 @@ impl Look {
     }
 }
 
-fn is_hwloc(text: &str) -> bool {
-    text.contains("<topology") && !text.contains("<system")
-}
-
 /// The outermost element, read leniently; what NCCL would refuse is told on the way.
 fn root_of(text: &str, name: &str, profile: Profile) -> Outcome<Element> {
-    if is_hwloc(text) {
+    Ok(document_of(text, name, profile)?.root)
+}
+
+/// The same with what was told.
+fn document_of(text: &str, name: &str, profile: Profile) -> Outcome<Document> {
+    if text.contains("<topology") && !text.contains("<system") {
         let machine = hwloc::machine(text, name).within(|| "this hwloc file cannot be used")?;
         for it in &machine.assumed {
             anstream::eprintln!("note: {name}: {it}");
         }
-        return Ok(topology(&machine));
+        return Ok(Document { root: topology(&machine), tolerated: Vec::new() });
     }
-    let Document { root, tolerated } = xml::read(text, Strictness::lenient(profile))
+    let document = xml::read(text, Strictness::lenient(profile))
         .within(|| format!("{name} is no topology file"))?;
-    for it in tolerated {
-        anstream::eprintln!("note: {name}:{}: {}", it.place, it.quirk);
-    }
-    Ok(root)
+    tell_tolerated(name, &document.tolerated);
+    Ok(document)
 }
 
 /// The variables that are set and that the question's version does not read, told on the way.
@@ -321,7 +329,7 @@ fn tell_left_out(view: &View) {
     }
 }
 
-fn note_unread(profile: Profile, unread: &[String]) {
+pub(crate) fn note_unread(profile: Profile, unread: &[String]) {
     for name in unread {
         anstream::eprintln!("note: NCCL {profile} does not read {name}");
     }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::Globals;
 use crate::client::Client;
+use crate::cmd::topo::{note_unread, tolerated_notes};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::table::Table;
 use crate::render::{self, number, style};
@@ -168,9 +169,7 @@ fn follow(
     globals: &Globals,
 ) -> Outcome {
     let unread = unread(setting)?;
-    for name in &unread {
-        anstream::eprintln!("note: NCCL {} does not read {name}", setting.nccl);
-    }
+    note_unread(setting.nccl, &unread);
     let notes = notes(files, asked, setting.nccl);
     for note in &notes {
         anstream::eprintln!("note: {note}");
@@ -219,12 +218,7 @@ fn unread(setting: &Setting) -> Outcome<Vec<String>> {
 fn notes(files: &Files<'_>, asked: &[Asked<'_>], nccl: Profile) -> Vec<String> {
     let names: BTreeSet<&str> =
         asked.iter().flat_map(|it| &it.members).map(|it| it.file.0).collect();
-    let of = |name: &&str| {
-        let name = (*name).to_owned();
-        let told = files.tolerated(&name, nccl);
-        told.into_iter().map(move |it| format!("{name}:{}: {}", it.place, it.quirk))
-    };
-    names.iter().flat_map(of).collect()
+    names.iter().flat_map(|it| tolerated_notes(it, &files.tolerated(it, nccl))).collect()
 }
 
 /// `host[0-3],host9:0-3`: hosts of the plant in the order of their ranks, each with the GPUs that

@@ -8,12 +8,14 @@ use selvedge_family::host::diff::unified;
 use selvedge_family::host::fleet::{Group, group};
 use selvedge_family::host::lint::{Finding, Report, Severity, lint, malformed};
 use selvedge_family::host::nccl::profile::Profile;
-use selvedge_family::host::nccl::xml::{self, Element, Quirk, Strictness};
+use selvedge_family::host::nccl::xml::{Document, Element};
 use selvedge_family::host::views::{Alike, Seen, decided};
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::topo::{Beside, Look, is_hwloc, listed, name, read_any, tell_unread, unanswered};
+use crate::cmd::topo::{
+    Beside, Look, document_of, listed, name, read, read_any, tell_unread, unanswered,
+};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -132,30 +134,27 @@ pub(crate) fn run_fleet(args: &Fleet, globals: &Globals) -> Outcome {
     Ok(if groups.len() == 1 { Answer::Yes } else { Answer::No })
 }
 
-/// A file that cannot be read as one is an odd server, not the end of the look.
+/// A file that cannot be read as one is an odd server, not the end of the look; so is one whose
+/// form NCCL gives up at.  Where that stands is told on the way, so that servers with the same
+/// fault are one group.
 fn decide(file: &Path, args: &Fleet) -> Outcome<Result<Vec<Seen>, String>> {
-    let question = match args.look.question(file) {
-        Ok(question) => question,
+    let Look { nccl, nodes, conditions } = &args.look;
+    let asked = read(file).and_then(|text| {
+        let Document { root, tolerated } = document_of(&text, &name(file), *nccl)?;
+        Ok((conditions.question(root, *nccl, *nodes)?, tolerated))
+    });
+    let (question, tolerated) = match asked {
+        Ok(asked) => asked,
         Err(failure) => return Ok(Err(failure.text())),
     };
-    if let Some(quirk) = refused_form(&read_any(file)?.0, args.look.nccl) {
-        return Ok(Err(quirk.to_string()));
+    if let Some(it) = tolerated.iter().find(|it| it.quirk.is_refused()) {
+        return Ok(Err(it.quirk.to_string()));
     }
     match decided(&question) {
         Ok(seen) => Ok(Ok(seen)),
         Err(NoAnswer::Refused(error)) => Ok(Err(error.to_string())),
         Err(error) => Err(unanswered(error, &name(file), args.look.nccl)),
     }
-}
-
-/// What NCCL gives up at in the writing of a file of its own that others can read.  Where it stands
-/// is told on the way, so that servers with the same fault are one group.
-fn refused_form(text: &str, nccl: Profile) -> Option<Quirk> {
-    if is_hwloc(text) {
-        return None;
-    }
-    let document = xml::read(text, Strictness::lenient(nccl)).ok()?;
-    document.tolerated.into_iter().map(|it| it.quirk).find(|it| it.is_refused())
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome<()> {
