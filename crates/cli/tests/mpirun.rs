@@ -63,9 +63,7 @@ fn an_error_that_nobody_handles_ends_the_program() {
         assert!(!out.status.success(), "{said}");
         assert_eq!(String::from_utf8_lossy(&out.stdout), "", "{said}");
         assert!(said.contains("rank 2: MPI_Send failed"), "{said}");
-        for name in ["marks", "restarts"] {
-            assert_eq!(count(&summary, name), 0, "{name}: {said}");
-        }
+        mpi::check_counts(&summary, &[("marks", 0), ("restarts", 0)], &said);
     }
 }
 
@@ -121,9 +119,7 @@ fn what_comes_to_a_collective_after_it_was_left_reaches_no_memory_of_the_program
     let out = mpi.tripled(&summary, &words).output().unwrap();
     let said = told(&out);
     assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
-    for (name, n) in [("marks", 0), ("restarts", 0), ("deaths", 1)] {
-        assert_eq!(count(&summary, name), n, "{name}: {said}");
-    }
+    mpi::check_counts(&summary, &[("marks", 0), ("restarts", 0), ("deaths", 1)], &said);
     assert!(said.contains("it came"), "nothing came late: {said}");
 }
 
@@ -141,9 +137,7 @@ fn what_is_asked_before_mpi_init_takes_no_memory_of_the_program_and_holds_nobody
         let said = format!("{}: {}", mpi.name, told(&out));
         assert!(out.status.success(), "{said}");
         assert_eq!(String::from_utf8_lossy(&out.stdout).trim(), wanted, "{said}");
-        for name in ["marks", "deaths", "restarts"] {
-            assert_eq!(count(&summary, name), 0, "{name}: {said}");
-        }
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
     }
 }
 

@@ -8,7 +8,7 @@ mod support;
 
 use std::fs;
 
-use mpi::{Mpi, count};
+use mpi::Mpi;
 use support::Up;
 
 /// Goal: replicas on a machine that is to go lead no more when their program hears of it.  Method:
@@ -45,7 +45,6 @@ fn replicas_on_a_drained_machine_lead_no_more_before_their_program_hears_of_it()
     assert!(said.contains("rank 0: 0 signals\n") && said.contains("rank 1: 0 signals\n"), "{said}");
     let note = format!("{machine} is drained: 2 replicas on it lead no more");
     assert!(said.contains(&note), "{said}");
-    for (name, n) in [("promotions", 2), ("deaths", 0), ("marks", 0), ("restarts", 0)] {
-        assert_eq!(count(&summary, name), n, "{name}: {said}");
-    }
+    let wanted = [("promotions", 2), ("deaths", 0), ("marks", 0), ("restarts", 0)];
+    mpi::check_counts(&summary, &wanted, &said);
 }

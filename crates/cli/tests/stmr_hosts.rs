@@ -27,7 +27,7 @@ use selvedge_stmr::digest::Digest;
 use selvedge_stmr::greet::{Card, End, Greeting, SECRET_BYTES, Secret, Side};
 use selvedge_stmr::limits::{GREETING_MAX_MS, SILENCE_MAX_MS};
 
-use mpi::{Dice, Mpi, count, lines, told};
+use mpi::{Dice, Mpi, lines, told};
 
 const RANKS: usize = 4;
 
@@ -236,12 +236,6 @@ impl Bench {
         out.read_to_end(&mut text).unwrap();
         (lines(&String::from_utf8_lossy(&text)), child.wait_with_output().unwrap())
     }
-
-    fn check_counts(&self, wanted: [(&str, u64); 3], said: &str) {
-        for (name, wanted) in wanted {
-            assert_eq!(count(&self.summary(), name), wanted, "{name}: {said}");
-        }
-    }
 }
 
 #[test]
@@ -262,7 +256,11 @@ fn a_host_that_is_lost_whole_is_outlived() {
         let said = format!("{what}: {}", told(&ended));
         assert!(ended.status.success(), "{said}");
         assert_eq!(text, wanted, "{said}");
-        bench.check_counts([("deaths", n as u64), ("marks", 0), ("restarts", 0)], &said);
+        mpi::check_counts(
+            &bench.summary(),
+            &[("deaths", n as u64), ("marks", 0), ("restarts", 0)],
+            &said,
+        );
         println!("{what}: right");
     }
 }
@@ -285,7 +283,11 @@ fn a_host_whose_cable_is_cut_is_outlived_within_the_heartbeats_limit() {
         let said = format!("{what}: {}", told(&ended));
         assert!(ended.status.success(), "{said}");
         assert_eq!(text, wanted, "{said}");
-        bench.check_counts([("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)], &said);
+        mpi::check_counts(
+            &bench.summary(),
+            &[("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)],
+            &said,
+        );
         assert!(SILENCE_MAX / 2 < after && after < SILENCE_MAX + REST_MAX, "{said}");
         // What ran there ends by itself: nobody wants it.
         let until = Instant::now() + SILENCE_MAX + REST_MAX;
@@ -322,7 +324,11 @@ fn replicas_on_one_host_and_on_two_and_their_dead_are_served_alike() {
         let said = format!("{kills} killed: {}", told(&ended));
         assert!(ended.status.success(), "{said}");
         assert_eq!(text, wanted, "{said}");
-        bench.check_counts([("deaths", kills), ("marks", 0), ("restarts", 0)], &said);
+        mpi::check_counts(
+            &bench.summary(),
+            &[("deaths", kills), ("marks", 0), ("restarts", 0)],
+            &said,
+        );
     }
 }
 
@@ -367,9 +373,7 @@ fn strangers_at_the_port_are_refused_told_of_and_keep_nobody_out() {
     let said = told(&ended);
     assert!(ended.status.success(), "{said}");
     assert_eq!(lines(&String::from_utf8_lossy(&text)), wanted, "{said}");
-    for (name, wanted) in [("deaths", 0), ("marks", 0), ("restarts", 0)] {
-        assert_eq!(count(&summary, name), wanted, "{name}: {said}");
-    }
+    mpi::check_counts(&summary, &[("deaths", 0), ("marks", 0), ("restarts", 0)], &said);
     for (what, n) in [
         ("what it says is no greeting of this version", 1),
         ("it does not know this job's secret", 1),

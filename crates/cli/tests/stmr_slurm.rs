@@ -9,7 +9,7 @@ mod mpi;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use mpi::{Mpi, count, lines, replica, told};
+use mpi::{Mpi, lines, replica, told};
 
 /// Whether Slurm starts something here.
 fn answers() -> bool {
@@ -44,8 +44,6 @@ fn a_program_that_srun_starts_outlives_a_killed_replica() {
         let said = told(&ended);
         assert!(ended.status.success(), "{said}");
         assert_eq!(lines(&String::from_utf8_lossy(&text)), wanted, "{said}");
-        for (name, n) in [("deaths", 1), ("marks", 0), ("restarts", 0)] {
-            assert_eq!(count(&summary, name), n, "{name}: {said}");
-        }
+        mpi::check_counts(&summary, &[("deaths", 1), ("marks", 0), ("restarts", 0)], &said);
     }
 }

@@ -264,6 +264,13 @@ pub(crate) fn count(summary: &Path, name: &str) -> u64 {
     row[name].as_u64().unwrap()
 }
 
+/// Holds counts of a summary against those that are wanted, by their names.
+pub(crate) fn check_counts(summary: &Path, wanted: &[(&str, u64)], said: &str) {
+    for (name, wanted) in wanted {
+        assert_eq!(count(summary, name), *wanted, "{name}: {said}");
+    }
+}
+
 /// The dice of a proof: SplitMix64, so that a run is drawn alike whichever ran before it.
 pub(crate) struct Dice(u64);
 
