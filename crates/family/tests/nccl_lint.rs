@@ -663,3 +663,34 @@ fn what_nccl_reads_otherwise_than_it_is_written_has_a_finding() {
     let report = lint(&text, NEWEST).expect("well-formed");
     expect!["error[no-cpu] x1"].assert_eq(&rules(&report));
 }
+
+#[test]
+fn ranks_that_leave_some_out_and_processors_without_figures_have_findings() {
+    let found = |from: &str, to: &str| {
+        let text = server(&[gpu(0, ""), gpu(1, "")].concat());
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text);
+        let findings = lint(&changed, NEWEST).expect("well-formed").findings;
+        let rules = ["rank-gap", "arch", "vendor"];
+        let findings = findings.iter().filter(|it| rules.contains(&it.rule));
+        findings.map(|it| format!("{it}\n")).collect::<String>()
+    };
+    expect![[r#"
+        6:1: note[rank-gap]: no GPU has a rank between 0 and 4
+            fine where a launcher deals ranks round servers; else a GPU is missing in the file or its rank is mistyped
+    "#]].assert_eq(&found("rank=\"1\"", "rank=\"4\""));
+    expect![[r#"
+        2:1: warning[arch]: arch="mips" is none that NCCL knows; it takes the way to other CPUs for 5000 GB/s wide
+            write x86_64, arm64 or ppc64
+    "#]].assert_eq(&found("arch=\"x86_64\"", "arch=\"mips\""));
+    expect![[r#"
+        2:1: note[vendor]: vendor="HygonGenuine" is none that NCCL knows; it takes the way to other CPUs for 5000 GB/s wide
+            right where /proc/cpuinfo has this vendor_id; judge what crosses between CPUs by measuring it
+    "#]].assert_eq(&found("vendor=\"AuthenticAMD\"", "vendor=\"HygonGenuine\""));
+    // Ranks that begin elsewhere are those of another server of the job.
+    let text = server(&[gpu(0, ""), gpu(1, "")].concat())
+        .replace("rank=\"1\"", "rank=\"9\"")
+        .replace("rank=\"0\"", "rank=\"8\"");
+    let findings = lint(&text, NEWEST).expect("well-formed").findings;
+    assert!(findings.iter().all(|it| it.rule != "rank-gap"), "{findings:?}");
+}

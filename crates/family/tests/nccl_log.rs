@@ -58,6 +58,7 @@ fn a_log_s_lines_make_the_matrix() {
         NET10  24    24    X
 
         !  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving
+        ? alone  the log says nothing of the way
         width: of a GPU's widest way to another, of a port
 
         NVL  NVLink

@@ -30,6 +30,25 @@ fn a_link_that_one_end_does_not_know_is_refused() {
 }
 
 #[test]
+fn a_server_whose_gpus_are_all_outside_its_cpus_is_refused_with_the_firsts_place() {
+    let gpu = "<pci busid=\"0000:01:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\" \
+               link_width=\"16\">\n<gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\"/>\n</pci>";
+    let text = format!("<system version=\"1\">\n<cpu numaid=\"0\" {INTEL}/>\n{gpu}\n</system>\n");
+    let without = text.replace("rank=\"0\"", "");
+    for profile in Profile::ALL {
+        let refused = |text: &str| {
+            let root = read(text, Strictness::lenient(profile)).expect("well-formed").root;
+            let (settings, broken) = (Settings::defaults(profile), Default::default());
+            let ask = Ask { profile, nodes: 1, rank: 0, settings, broken, shm_pairs: false };
+            View::of(&root, ask).expect_err("no GPU").to_string()
+        };
+        let error = refused(&text);
+        assert!(error.starts_with("4:1: this GPU and all others are on no <pci>"), "{error}");
+        assert_eq!(refused(&without), "the file has no GPU with a rank");
+    }
+}
+
+#[test]
 fn without_any_port_the_newest_version_cannot_span_servers() {
     let lonely = server(INTEL, 1, 80, |it| nvlink(1 - it)).replace("<net ", "<other ");
     for (profile, refused) in [(V2_7_8, false), (V2_27_7, false), (V2_30_7, true)] {

@@ -393,7 +393,16 @@ fn read_any(file: &Path) -> Outcome<(String, bool)> {
     if bytes.trim_ascii_start().starts_with(b"<") {
         return Ok((bytes.iter().copied().map(char::from).collect(), false));
     }
-    Err(error.utf8_error()).within(|| format!("{} is no text", file.display()))
+    let shown = file.display();
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        let what = format!("{shown}:1:1: found UTF-16, expected UTF-8 without a byte order mark");
+        return Err(Failure::new(what));
+    }
+    let before = &bytes[..error.utf8_error().valid_up_to()];
+    let line = 1 + before.iter().filter(|it| **it == b'\n').count();
+    let column = 1 + before.iter().rev().take_while(|it| **it != b'\n').count();
+    let what = format!("{shown}:{line}:{column}: found a byte that is no UTF-8, expected text");
+    Err(Failure::new(what))
 }
 
 fn name(file: &Path) -> String {

@@ -25,7 +25,7 @@ use crate::host::views::{left_out, views};
 use crate::host::widest::Widest;
 
 /// Every rule, in the order in which they came: a rule's number stays, new ones come at the end.
-pub const RULES: [&str; 34] = [
+pub const RULES: [&str; 37] = [
     "syntax",
     "version",
     "refused",
@@ -60,6 +60,9 @@ pub const RULES: [&str; 34] = [
     "lopsided-nvlink",
     "busid",
     "nul",
+    "rank-gap",
+    "arch",
+    "vendor",
 ];
 
 /// A rule's number; that of no rule is the one after the last.
@@ -208,11 +211,9 @@ fn server(root: &Element, profile: Profile, findings: &mut Findings) {
                 Some(TopoError::NoSystem { .. }) if told("refused") => return,
                 Some(TopoError::Version { .. }) if told("version") => return,
                 Some(TopoError::OneWay { .. }) if told("one-way") => return,
-                Some(TopoError::NoGpu { .. } | TopoError::NoCpu { .. })
-                    if told("no-cpu") || told("no-pci") =>
-                {
-                    return;
-                }
+                Some(
+                    TopoError::NoGpu { .. } | TopoError::NoCpu { .. } | TopoError::Outside { .. },
+                ) if told("no-cpu") || told("no-pci") => return,
                 _ => {}
             }
             let place = topo.and_then(TopoError::place);

@@ -151,8 +151,14 @@ impl Matrix {
             let mut marks = self.cells.iter().flatten().flatten().map(|it| it.mark.sign());
             marks.any(|it| signs.contains(&it))
         };
+        let mut others = self.cells.iter().enumerate().flat_map(|(row, cells)| {
+            cells.iter().enumerate().filter(move |it| it.0 != row).map(|it| it.1)
+        });
+        if others.any(Option::is_none) {
+            out.push_str("? alone  the log says nothing of the way\n");
+        }
         if has(&["?"]) {
-            out.push_str("?  the log does not say whether\n");
+            out.push_str("? behind a kind  the log does not say whether\n");
         }
         if has(&["s?", "r?"]) {
             out.push_str(

@@ -23,6 +23,9 @@ pub enum Message {
         send: Option<bool>,
         /// What the numbers are, version by version.
         meanings: Vec<Meaning>,
+        /// The version that was asked for, where it writes other signs than these.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_of: Option<Release>,
     },
     /// The network's own code can or cannot do GPUDirect RDMA; no distance was looked at.
     Plugin {
@@ -115,7 +118,8 @@ fn read_distance(line: &str, release: Option<Release>) -> Option<Message> {
     let send = after(rest, "read ").and_then(number).map(|(read, _)| read != 0);
     if is_old {
         let meanings = vec![old_meaning(distance, limit)];
-        return Some(Message::Distance { distance, limit, on, send, meanings });
+        let not_of = release.filter(|it| SCHEMES[0].since <= *it);
+        return Some(Message::Distance { distance, limit, on, send, meanings, not_of });
     }
     let ours = release.map(Scheme::of);
     let asked = |it: &Scheme| ours.is_none_or(|ours| ours == Some(*it));
@@ -133,7 +137,7 @@ fn read_distance(line: &str, release: Option<Release>) -> Option<Message> {
         }
     };
     let meanings = SCHEMES.iter().filter(|it| asked(it)).map(meaning).collect();
-    Some(Message::Distance { distance, limit, on, send, meanings })
+    Some(Message::Distance { distance, limit, on, send, meanings, not_of: None })
 }
 
 /// What 2.4 and 2.5 counted: their own five distances between devices, and a level that is too far.
@@ -201,7 +205,7 @@ fn number(text: &str) -> Option<(usize, &str)> {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Message::Distance { distance, limit, on, send, meanings } => {
+            Message::Distance { distance, limit, on, send, meanings, not_of } => {
                 let word = if *on { "on" } else { "off" };
                 let direction = match send {
                     Some(true) => " for sending",
@@ -209,6 +213,13 @@ impl fmt::Display for Message {
                     None => "",
                 };
                 writeln!(f, "GPUDirect RDMA is {word}{direction}:")?;
+                if let Some(release) = not_of {
+                    writeln!(
+                        f,
+                        "  NCCL {release} writes <= and > here; versions before {} wrote < and >=",
+                        SCHEMES[0].since
+                    )?;
+                }
                 for it in meanings {
                     writeln!(f, "  {}", it.sentence([*distance, *limit], *on))?;
                 }
@@ -405,6 +416,20 @@ mod tests {
             expect![[r#"
             GPUDirect RDMA is on for receiving:
               from 2.4.2 to before 2.6.4: PIX (0), one PCI switch at most, is nearer than none (5)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_version_that_writes_other_signs_is_told() {
+        let line = "GPU Direct RDMA Disabled for GPU 0[0] / HCA 0 (distance 4 >= 2)";
+        check(
+            line,
+            Some("2.27.7"),
+            expect![[r#"
+            GPUDirect RDMA is off:
+              NCCL 2.27.7 writes <= and > here; versions before 2.6.4 wrote < and >=
+              from 2.4.2 to before 2.6.4: SYS (4), between CPUs, is not nearer than PHB (2), the default; NCCL_NET_GDR_LEVEL=5 would allow it
         "#]],
         );
     }

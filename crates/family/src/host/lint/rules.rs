@@ -19,6 +19,8 @@ pub(super) fn file(root: &Element, findings: &mut Findings) {
     let all = walk(root);
     outside_cpus(root, &all, findings);
     duplicates(&all, findings);
+    ranks(&all, findings);
+    processors(&all, findings);
     numbers(&all, findings);
     bus_ids(&all, findings);
     nuls(&all, findings);
@@ -131,6 +133,44 @@ fn note_twice(
         }
         None => {
             seen.insert(key, element.place);
+        }
+    }
+}
+
+/// Ranks that leave some out: dealt round several servers, or a GPU is missing here.
+fn ranks(all: &All, findings: &mut Findings) {
+    let gpus = all.iter().map(|it| it.1).filter(|it| it.name == "gpu");
+    let mut ranks: Vec<(i64, Place)> =
+        gpus.filter_map(|it| Some((it.attr("rank")?.trim().parse().ok()?, it.place))).collect();
+    ranks.sort_unstable();
+    let mut gaps = ranks.windows(2).filter(|it| it[0].0 + 1 < it[1].0);
+    let Some([(before, _), (after, place)]) = gaps.next() else { return };
+    let what = format!("no GPU has a rank between {before} and {after}");
+    let advice = "fine where a launcher deals ranks round servers; else a GPU is missing in the file \
+                  or its rank is mistyped";
+    findings.add((Note, "rank-gap"), Some(*place), what, advice);
+}
+
+/// Processors for which NCCL has no figures, so that nothing which crosses between them is slow to it.
+fn processors(all: &All, findings: &mut Findings) {
+    const ARCHS: [&str; 3] = ["x86_64", "arm64", "ppc64"];
+    const VENDORS: [&str; 4] = ["GenuineIntel", "AuthenticAMD", "CentaurHauls", "  Shanghai  "];
+    let is_one_of = |known: &[&str], text: &str| known.iter().any(|it| text.starts_with(it));
+    let unknown = |what: String| {
+        format!("{what} is none that NCCL knows; it takes the way to other CPUs for 5000 GB/s wide")
+    };
+    for (_, cpu) in all.iter().filter(|it| it.1.name == "cpu") {
+        let Some(arch) = cpu.attr("arch") else { continue };
+        let vendor = cpu.attr("vendor").filter(|_| arch.starts_with(ARCHS[0]));
+        if !is_one_of(&ARCHS, arch) {
+            let what = unknown(format!("arch={arch:?}"));
+            let advice = "write x86_64, arm64 or ppc64";
+            findings.add((Warning, "arch"), Some(cpu.place), what, advice);
+        } else if let Some(vendor) = vendor.filter(|it| !is_one_of(&VENDORS, it)) {
+            let what = unknown(format!("vendor={vendor:?}"));
+            let advice = "right where /proc/cpuinfo has this vendor_id; judge what crosses between \
+                          CPUs by measuring it";
+            findings.add((Note, "vendor"), Some(cpu.place), what, advice);
         }
     }
 }

@@ -156,6 +156,15 @@ pub enum TopoError {
     /// Nothing to compute for.
     #[error("the file has no GPU with a rank")]
     NoRanks,
+    /// GPUs with ranks, none of them where NCCL looks.
+    #[error(
+        "{place}: this GPU and all others are on no <pci> below a <cpu>, so NCCL sees none; put its \
+         <pci> below the <cpu> of its NUMA node"
+    )]
+    Outside {
+        /// Where the first stands.
+        place: Place,
+    },
 }
 
 impl TopoError {
@@ -170,6 +179,7 @@ impl TopoError {
             | TopoError::GpuClass { place, .. }
             | TopoError::Children { place, .. }
             | TopoError::Elements { place, .. }
+            | TopoError::Outside { place }
             | TopoError::Limit { place, .. } => Some(*place),
             TopoError::OneWay { .. }
             | TopoError::Links { .. }
@@ -214,9 +224,34 @@ pub(crate) fn build(root: &Element, profile: Profile) -> Result<Graph, TopoError
     room::check_links(&builder.graph)?;
     flatten::sort(&mut builder.graph, &leftovers);
     if builder.graph.kind(NodeKind::Gpu).is_empty() {
-        return Err(TopoError::NoRanks);
+        return Err(
+            first_outside(root).map_or(TopoError::NoRanks, |place| TopoError::Outside { place })
+        );
     }
     Ok(builder.graph)
+}
+
+/// Where the first GPU with a rank stands, if none is where GPUs are looked for.
+fn first_outside(root: &Element) -> Option<Place> {
+    let mut first = None;
+    // Whether an element is on a <pci> chain below a <cpu>; the stack is ours: depth comes from a
+    // file.
+    let mut todo: Vec<(&Element, bool)> = vec![(root, false)];
+    while let Some((element, is_seen)) = todo.pop() {
+        for child in element.children.iter().rev() {
+            match child.name.as_str() {
+                "cpu" => todo.push((child, element.name == "system")),
+                "gpu" if child.attr("rank").is_some() => {
+                    if is_seen && element.name == "pci" {
+                        return None;
+                    }
+                    first = Some(first.map_or(child.place, |it: Place| it.min(child.place)));
+                }
+                name => todo.push((child, is_seen && name == "pci")),
+            }
+        }
+    }
+    first
 }
 
 struct Builder {
