@@ -44,8 +44,10 @@ pub(crate) fn read_both_ways(text: &str) {
         let Ok(lenient) = lenient else { continue };
         lenient.tolerated.iter().for_each(|it| assert_is_in(text, it.place));
         let written = write(&lenient.root);
-        let again = read(&written, Strictness::Lenient { single_quotes: true });
-        let again = again.expect("what is written is read");
+        // Older versions have room for two bytes more in a value, and names are any bytes to all.
+        let again = read(&written, Strictness::Lenient { single_quotes: true })
+            .or_else(|_| read(&written, Strictness::Lenient { single_quotes }))
+            .expect("what is written is read");
         assert!(is_same(&again.root, &lenient.root), "written as {written}");
         let form = again.tolerated.iter().find(|it| it.quirk.is_form());
         assert_eq!(form, None, "written in another form than NCCL's: {written}");

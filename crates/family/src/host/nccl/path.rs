@@ -168,6 +168,11 @@ impl Paths {
         self.slots[node.usize() * self.row + self.offset[kind as usize] + pos]
     }
 
+    /// The paths from `node` to the first bases of that kind, in the order of their places.
+    pub(crate) fn to(&self, node: NodeIdx, kind: NodeKind, count: usize) -> &[Path] {
+        &self.slots[node.usize() * self.row + self.offset[kind as usize]..][..count]
+    }
+
     /// The path from `node` to `base`.
     pub fn between(&self, graph: &Graph, node: NodeIdx, base: NodeIdx) -> Path {
         let base = graph.node(base);

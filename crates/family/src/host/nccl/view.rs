@@ -255,9 +255,13 @@ impl View {
             self.mark_c2c(&gpus, &nets)?;
         }
         for &net in &nets {
+            // Who is next to the port changes with a way to or from it alone.
+            let mut beside = self.beside(net);
             for &gpu in &gpus {
                 if !self.ask.profile.is_seed() {
-                    self.try_pxn(gpu, net)?;
+                    if self.try_pxn(gpu, net, beside)? {
+                        beside = self.beside(net);
+                    }
                     // From 2.21 on a path through a CPU stays as it is.
                     let stays = self.ask.profile.has_hosts();
                     if stays && self.path(gpu, net).kind >= PathKind::Phb {
@@ -269,6 +273,7 @@ impl View {
                     let cpu = self.local_cpu(gpu)?;
                     self.paths.detour(&self.graph, net, cpu, gpu);
                     self.paths.detour(&self.graph, gpu, cpu, net);
+                    beside = self.beside(net);
                 }
             }
         }
@@ -303,14 +308,20 @@ impl View {
         Ok(())
     }
 
-    fn try_pxn(&mut self, gpu: NodeIdx, net: NodeIdx) -> Result<(), RefusedView> {
-        if self.ask.settings.pxn_disabled {
-            return Ok(());
-        }
-        let Some(peer) = self.gpu_for(net).map(|it| self.gpus()[it]) else { return Ok(()) };
-        if peer == gpu {
-            return Ok(());
-        }
+    /// The GPU by way of which others may send; 2.7 knows no such way.
+    fn beside(&self, net: NodeIdx) -> Option<usize> {
+        if self.ask.profile.is_seed() { None } else { self.gpu_for(net) }
+    }
+
+    /// Whether the GPU sends by way of the one beside the port from now on.
+    fn try_pxn(
+        &mut self,
+        gpu: NodeIdx,
+        net: NodeIdx,
+        beside: Option<usize>,
+    ) -> Result<bool, RefusedView> {
+        let peer = beside.map(|it| self.gpus()[it]).filter(|it| *it != gpu);
+        let Some(peer) = peer.filter(|_| !self.ask.settings.pxn_disabled) else { return Ok(false) };
         let has_c2c = self.ask.profile.has_c2c();
         let c2c = has_c2c && self.ask.settings.pxn_c2c;
         let limit = if c2c { PathKind::P2c } else { PathKind::Pxb };
@@ -319,15 +330,15 @@ impl View {
         let near = if has_c2c { PathKind::Pxn } else { PathKind::Pxb };
         let pays = peer_net.width > own_net.width || own_net.kind > near;
         let gdr = !self.ask.profile.has_devices() || self.check_gdr(peer, net, true);
-        if peer_net.kind <= limit
+        let sends = peer_net.kind <= limit
             && self.path(peer, gpu).kind <= PathKind::Nvl
             && same_host
             && pays
-            && gdr
-        {
+            && gdr;
+        if sends {
             self.paths.detour(&self.graph, gpu, peer, net);
         }
-        Ok(())
+        Ok(sends)
     }
 
     /// Where a GPU sends through another one, NCCL looks for it behind the switches at the path's
@@ -517,8 +528,8 @@ impl View {
     /// Of that kind the nodes that are widest and then nearest from `node`.
     pub fn nearest(&self, node: NodeIdx, kind: NodeKind) -> Vec<NodeIdx> {
         let (mut width, mut nearest, mut found) = (Width::ZERO, PathKind::Dis, Vec::new());
-        for &other in self.graph.kind(kind) {
-            let path = self.path(node, other);
+        let others = self.graph.kind(kind);
+        for (&other, path) in others.iter().zip(self.paths.to(node, kind, others.len())) {
             if path.width > width || (path.width == width && path.kind < nearest) {
                 (width, nearest) = (path.width, path.kind);
                 found.clear();

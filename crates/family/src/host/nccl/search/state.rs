@@ -10,7 +10,7 @@ use crate::host::nccl::search::orders::Orders;
 use crate::host::nccl::search::ports::Ports;
 use crate::host::nccl::search::recall::Recall;
 use crate::host::nccl::search::routes::{Routes, Toll};
-use crate::host::nccl::search::walk::Task;
+use crate::host::nccl::search::walk::{List, Task};
 use crate::host::nccl::search::{Attempt, Channel, Found, GraphKind, Pattern, RefusedSearch};
 use crate::host::nccl::view::View;
 use crate::host::nccl::width::Width;
@@ -126,6 +126,8 @@ pub(super) struct Search<'v> {
     pub(super) time: i32,
     pub(super) calls: u64,
     pub(super) tasks: Vec<Task>,
+    /// GPUs that are being tried, of all levels of the walk.
+    pub(super) lists: Vec<List>,
     /// Orders of GPUs to be tried, of all levels of the walk.
     pub(super) orders: Vec<u16>,
     /// The widest way that the search may hope for, and the widest sum of a GPU's links.
@@ -186,6 +188,7 @@ impl<'v> Search<'v> {
             time: 0,
             calls: 0,
             tasks: Vec::new(),
+            lists: Vec::new(),
             orders: Vec::new(),
             widest: (widest.0, total.0),
             sm_min: lowest_sm(view),

@@ -60,10 +60,10 @@ pub(super) enum From {
 /// What is still to be done.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
-    /// Come back from the GPU before the list's next, and try the rest.
-    Each(List),
-    /// Try the GPUs of a list.
-    List(List),
+    /// Come back from the GPU before the last list's next, and try the rest.
+    Each,
+    /// Try the GPUs of the last list.
+    List,
     /// Try the ports that the GPU may come back to.
     Back { at: At, next: u32 },
     /// Try the ports to begin at.
@@ -109,11 +109,12 @@ impl Search<'_> {
 
     fn go_on(&mut self, task: Task) {
         match task {
-            Task::Each(list) => {
-                self.leave(list.at.gpu, self.orders[list.next as usize - 1]);
-                self.each(list);
+            Task::Each => {
+                let List { at, next, .. } = self.lists[self.lists.len() - 1];
+                self.leave(at.gpu, self.orders[next as usize - 1]);
+                self.each();
             }
-            Task::List(list) => self.each(list),
+            Task::List => self.each(),
             Task::Back { at, next } => self.back(at, next),
             Task::Ports { next, headed } => self.start_at_ports(next, headed),
             Task::Starts { net, next } => self.start_near(net, next),
@@ -238,22 +239,23 @@ impl Search<'_> {
     }
 
     fn visit_and_list(&mut self, at: At) {
-        if let Some(list) = self.visit(at) {
-            self.tasks.push(Task::List(list));
+        if self.visit(at) {
+            self.tasks.push(Task::List);
         }
     }
 
-    /// One call, as the budget counts them; the GPUs to be tried next, if that is what it is about.
-    fn visit(&mut self, at: At) -> Option<List> {
+    /// One call, as the budget counts them; whether there is a list more, of the GPUs to be tried
+    /// next.
+    fn visit(&mut self, at: At) -> bool {
         if self.time <= 0 {
-            return None;
+            return false;
         }
         self.time -= 1;
         self.calls += 1;
         let step = usize::from(at.step);
         if step == self.gpus {
             self.solved();
-            return None;
+            return false;
         }
         let place = self.draft.channels * self.gpus + step;
         self.draft.gpus[place] = at.gpu;
@@ -273,7 +275,7 @@ impl Search<'_> {
             let end = At { step: self.gpus as u16, back_to_net: -1, back_to_first: -1, ..at };
             self.visit_and_list(end);
         }
-        None
+        false
     }
 
     /// The last GPU of a ring goes back to the first.
@@ -286,10 +288,10 @@ impl Search<'_> {
         }
     }
 
-    fn list_next(&mut self, at: At) -> Option<List> {
+    fn list_next(&mut self, at: At) -> bool {
         let kept = at.order == Order::Free && self.is_kept(at);
         if kept && self.recall_step(at) {
-            return None;
+            return false;
         }
         let base = self.orders.len() as u32;
         match at.order {
@@ -322,36 +324,41 @@ impl Search<'_> {
                 self.known.next(&ask, &mut self.orders);
             }
         }
-        Some(List { at, next: base, end: self.orders.len() as u32, base, kept })
+        self.lists.push(List { at, next: base, end: self.orders.len() as u32, base, kept });
+        true
     }
 
-    /// Tries the GPUs of the list, and those listed by each of them, until something else is to
-    /// be done.
-    fn each(&mut self, mut list: List) {
+    /// Tries the GPUs of the last list, and those listed by each of them, until something else is
+    /// to be done.
+    fn each(&mut self) {
         let intra = self.tolls.intra;
-        while list.next < list.end {
-            let (from, gpu) = (list.at.gpu, self.orders[list.next as usize]);
+        // A list is changed where it lies: to copy one costs as much as to follow a way.
+        while let Some(list) = self.lists.last_mut()
+            && list.next < list.end
+        {
+            let (at, gpu) = (list.at, self.orders[list.next as usize]);
             list.next += 1;
-            let route = self.routes.gpu_to_gpu(from.into(), gpu.into());
+            let route = self.routes.gpu_to_gpu(at.gpu.into(), gpu.into());
             if !self.routes.is_open(route) || !self.routes.follow(&mut self.ledger, route, &intra) {
                 continue;
             }
             self.draft.hops += self.routes.get(route).hops;
             self.used[usize::from(gpu)] ^= self.flag();
             let depth = self.tasks.len();
-            self.tasks.push(Task::Each(list));
-            let deeper = self.visit(At { gpu, step: list.at.step + 1, ..list.at });
-            if let Some(deeper) = deeper {
-                list = deeper;
-            } else if self.tasks.len() > depth + 1 {
+            self.tasks.push(Task::Each);
+            let has_list = self.visit(At { gpu, step: at.step + 1, ..at });
+            if !has_list && self.tasks.len() > depth + 1 {
                 return;
-            } else {
+            }
+            if !has_list {
                 self.tasks.pop();
-                self.leave(from, gpu);
+                self.leave(at.gpu, gpu);
             }
         }
-        self.orders.truncate(list.base as usize);
-        if list.kept {
+        let done = self.lists.pop();
+        let done = done.expect("lists are tried where there is one");
+        self.orders.truncate(done.base as usize);
+        if done.kept {
             self.remember();
         }
     }
