@@ -414,7 +414,31 @@ fn name(file: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_broken, parse_pair};
+    use std::fs;
+
+    use super::{parse_broken, parse_pair, read_any};
+
+    #[test]
+    fn a_text_in_another_encoding_is_read_as_latin_1_or_refused_with_its_place() {
+        let folder = tempfile::tempdir().expect("a folder of its own");
+        let file = folder.path().join("s.xml");
+        let read = |bytes: &[u8]| {
+            fs::write(&file, bytes).expect("its file");
+            read_any(&file).map_err(|it| it.text())
+        };
+        let name = file.display();
+        let latin = read(b"<system version=\"1\" name=\"M\xfcnchen\"/>").expect("a topology");
+        assert_eq!(latin, ("<system version=\"1\" name=\"M\u{fc}nchen\"/>".to_owned(), false));
+        let log = read(b"h:1:1 NCCL INFO caf\xe9").expect("a log");
+        assert_eq!(log, ("h:1:1 NCCL INFO caf\u{fffd}".to_owned(), false));
+        for mark in [[0xff, 0xfe], [0xfe, 0xff]] {
+            let wide = read(&[&mark[..], b"<\0s\0"].concat()).expect_err("two bytes a letter");
+            let wanted = "found UTF-16, expected UTF-8 without a byte order mark";
+            assert_eq!(wide, format!("{name}:1:1: {wanted}"));
+        }
+        let other = read(b"a b\ncd\xff").expect_err("no text");
+        assert_eq!(other, format!("{name}:2:3: found a byte that is no UTF-8, expected text"));
+    }
 
     #[test]
     fn a_pair_of_gpus_is_two_numbers_in_any_order() {
