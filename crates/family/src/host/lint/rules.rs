@@ -151,7 +151,7 @@ fn ranks(all: &All, findings: &mut Findings) {
     findings.add((Note, "rank-gap"), Some(*place), what, advice);
 }
 
-/// Processors for which NCCL has no figures, so that nothing which crosses between them is slow to it.
+/// Processors for which NCCL has no figures, so that nothing between them is slow to it.
 fn processors(all: &All, findings: &mut Findings) {
     const ARCHS: [&str; 3] = ["x86_64", "arm64", "ppc64"];
     const VENDORS: [&str; 4] = ["GenuineIntel", "AuthenticAMD", "CentaurHauls", "  Shanghai  "];
