@@ -141,6 +141,38 @@ fn what_is_asked_before_mpi_init_takes_no_memory_of_the_program_and_holds_nobody
     }
 }
 
+/// Goal: what an MPI brings along may ask whatever it likes when it is loaded, and what the program
+/// asks stays shared.  Method: two libraries, of which one is called as MPI's are and needs the
+/// other; see brought.c.
+#[test]
+fn what_mpi_brings_along_is_answered_truly_while_it_is_loaded() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (summary, program, path) = (at("summary.json"), at("program"), folder.path());
+        let here = path.to_str().unwrap();
+        let found = format!("-Wl,--no-as-needed,-rpath,{here}");
+        let shared = |to: &str, words: &[&str]| {
+            let mut command = Command::new("cc");
+            command.args(["-shared", "-fPIC", "-w", "-L", here, &found, "-o"]).arg(at(to));
+            mpi::succeed(command.args(words));
+        };
+        let source = mpi::sources().join("brought.c");
+        shared("libbrought.so", &["-DLIBRARY", source.to_str().unwrap()]);
+        shared("libmpibrings.so", &["-xc", "/dev/null", "-lbrought"]);
+        let words = ["-L", here, &found, "-Wl,-rpath-link", here, "-lmpibrings"];
+        let words = [&words[..], &["-Wl,--unresolved-symbols=ignore-all"]].concat();
+        mpi.compile_with("brought", &program, &words);
+        let wanted = "the library was answered truly";
+        assert_eq!(mpi.plain(&program, &[]), wanted, "{}", mpi.name);
+        let out = mpi.tripled(&summary, &[program.to_str().unwrap()]).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert_eq!(String::from_utf8_lossy(&out.stdout).trim(), wanted, "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
     let selvedge = |args: &[&str]| {

@@ -13,9 +13,11 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::origin::Loaded;
 use crate::real;
 use crate::state;
 
@@ -117,53 +119,15 @@ pub(crate) fn is_on() -> bool {
 /// Whether the code of the program and its libraries, as far as they are loaded, holds an
 /// instruction that reads the counter.
 ///
-/// What MPI and the C library read of it is their own; UCX reads it before `main`, and the clock as
-/// often as the counter says.  Where there is much code, bytes that look like the instruction are
-/// not enough: what it gives is put together behind it.
+/// What MPI and the C library read of it is their own.  Where there is much code, bytes that look
+/// like the instruction are not enough: what it gives is put together behind it.
 fn may_read() -> bool {
-    const OWN: [&[u8]; 10] = [
-        b"ld-",
-        b"libc.so",
-        b"linux-vdso",
-        b"libmpi",
-        b"libopen-",
-        b"libpmi",
-        b"libprrte",
-        b"libfabric",
-        b"libpsm",
-        b"libhwloc",
-    ];
-    unsafe extern "C" fn look(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        found: *mut c_void,
-    ) -> c_int {
-        let info = unsafe { &*info };
-        let name = match info.dlpi_name {
-            it if it.is_null() => &[],
-            it => unsafe { CStr::from_ptr(it) }.to_bytes(),
-        };
-        let file = name.rsplit(|it| *it == b'/').next().unwrap_or_default();
-        if OWN.iter().any(|it| file.starts_with(it)) {
-            return 0;
-        }
-        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-        let reads = headers
-            .iter()
-            .filter(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0)
-            .map(|it| {
-                let at = (info.dlpi_addr + it.p_vaddr) as *const u8;
-                unsafe { std::slice::from_raw_parts(at, it.p_filesz as usize) }
-            })
-            .any(|it| !it.as_ptr_range().contains(&(reads_in as *const u8)) && reads_in(it));
-        if reads {
-            unsafe { *found.cast::<bool>() = true };
-        }
-        c_int::from(reads)
-    }
-    let mut found = false;
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
-    found
+    const SYSTEM: [&[u8]; 3] = [b"ld-", b"libc.so", b"linux-vdso"];
+    let is_system = |file: &[u8]| SYSTEM.iter().any(|it| file.starts_with(it));
+    let programs = Loaded::look().programs.into_iter().filter(|it| !is_system(&it.file));
+    let is_own = |it: &Range<usize>| it.contains(&(reads_in as *const u8 as usize));
+    let mut code = programs.flat_map(|it| it.code).filter(|it| !is_own(it));
+    code.any(|it| reads_in(unsafe { std::slice::from_raw_parts(it.start as *const u8, it.len()) }))
 }
 
 /// Whether this code reads the counter.

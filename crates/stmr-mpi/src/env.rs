@@ -4,6 +4,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Handles};
 use crate::calls;
+use crate::origin;
 use crate::real::{self, Call};
 use crate::state::{self, State};
 
@@ -25,6 +26,7 @@ pub(crate) fn init_thread(state: &mut State, call: Call, args: &[usize]) -> usiz
 
 fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     let told = state.told;
+    origin::begin();
     let (code, world) = state.while_telling(|| enter_mpi(told, init));
     let Some((handles, world)) = world else { return code };
     state.handles = Some(handles);

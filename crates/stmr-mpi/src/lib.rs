@@ -6,7 +6,7 @@
 //! the program's own MPI.
 //!
 //! In reading order: its own heap (`heap`), processes that others started (`joined`), the
-//! program's MPI library and how it is called (`real`), its handles and statuses (`abi`), memory
+//! program's MPI library and how it is called (`real`), what is loaded for its sake (`origin`), its handles and statuses (`abi`), memory
 //! that all processes share (`memory`), links to siblings on other hosts (`network`), those to all
 //! siblings and to the launcher (`link`), the one state of a replica (`state`), its spare buffers
 //! (`spare`) and how it waits (`wait`), comparing in full (`full`), calls that only the
@@ -34,6 +34,8 @@ mod heap;
 mod joined;
 
 mod real;
+
+mod origin;
 
 mod abi;
 

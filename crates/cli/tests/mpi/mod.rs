@@ -117,16 +117,21 @@ impl Mpi {
     /// Compiles the program called `name` into `folder`.
     pub(crate) fn compile(&self, name: &str, folder: &Path) -> PathBuf {
         let program = folder.join(format!("{name}-{}", self.name));
+        self.compile_with(name, &program, &[]);
+        program
+    }
+
+    /// The same with more words for the compiler; `to` is what comes of it.
+    pub(crate) fn compile_with(&self, name: &str, to: &Path, words: &[&str]) {
         let [before, after] = &self.compiler;
         let mut command = Command::new(&before[0]);
         // What is to compute as real programs do is compiled as they are.
         let level = if name == "patterns" { "-O2" } else { "-O1" };
-        command.args(&before[1..]).args([level, "-w", "-o"]).arg(&program);
+        command.args(&before[1..]).args([level, "-w", "-o"]).arg(to);
         // What has functions in place of the C library's is to be asked first.
         command.args((name == "late").then_some("-rdynamic"));
-        command.arg(sources().join(name).with_extension("c")).args(after).arg("-lm");
+        command.arg(sources().join(name).with_extension("c")).args(after).args(words).arg("-lm");
         succeed(&mut command);
-        program
     }
 
     /// The Python whose mpi4py uses it, if there is one.

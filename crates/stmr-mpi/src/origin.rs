@@ -1,0 +1,214 @@
+//! What is in this process for MPI's sake alone: MPI's libraries, and those that nothing else
+//! wants.
+//!
+//! Some look at clocks, process numbers and the cycle counter when they are loaded, before any call
+//! of MPI: UCX holds the counter against the clock until both agree, which is another number of
+//! looks in each replica.  What they ask is MPI's question, and gets the true answer.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::state;
+
+/// Who asks something at load is at the most so many frames above us.
+const FRAMES_MAX: usize = 16;
+
+/// How the names of MPI's own libraries begin, also of those that programs are linked with by name.
+const MPI: [&[u8]; 3] = [b"libmpi", b"libopen-pal.", b"libopen-rte."];
+
+/// The program has called `MPI_Init`; what MPI asks from then on, it asks within its calls.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// What was loaded, and when that was asked for.
+static KNOWN: Mutex<Known> = Mutex::new(Known { n_loaded: 0, mpis: Vec::new() });
+
+struct Known {
+    /// How many objects had been loaded, ever.
+    n_loaded: u64,
+    /// Where MPI's own are.
+    mpis: Vec<Range<usize>>,
+}
+
+/// The program calls `MPI_Init`.
+pub(crate) fn begin() {
+    BEGUN.store(true, Ordering::Relaxed);
+}
+
+/// Whether it is MPI that calls us, before the program has begun it.
+pub(crate) fn is_mpi() -> bool {
+    if BEGUN.load(Ordering::Relaxed) || !state::is_replica() {
+        return false;
+    }
+    // Who cannot be answered is the program.
+    let Ok(mut known) = KNOWN.try_lock() else { return false };
+    let n_loaded = n_loaded();
+    if known.n_loaded != n_loaded {
+        let mpis = Loaded::look().mpis.into_iter().flat_map(|it| it.code).collect();
+        *known = Known { n_loaded, mpis };
+    }
+    if known.mpis.is_empty() {
+        return false;
+    }
+    let mut asked = Asked { mpis: &known.mpis, frames: 0, by_mpi: false };
+    unsafe { _Unwind_Backtrace(look_at_frame, (&raw mut asked).cast()) };
+    asked.by_mpi
+}
+
+/// A question, and who stands behind it.
+struct Asked<'k> {
+    mpis: &'k [Range<usize>],
+    frames: usize,
+    by_mpi: bool,
+}
+
+// What backtrace(3) is made of, which itself may want the program's memory.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        look: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        with: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(frame: *mut c_void) -> usize;
+}
+
+unsafe extern "C" fn look_at_frame(frame: *mut c_void, asked: *mut c_void) -> c_int {
+    const GO_ON: c_int = 0;
+    const STOP: c_int = 5;
+    let asked = unsafe { &mut *asked.cast::<Asked<'_>>() };
+    let at = unsafe { _Unwind_GetIP(frame) };
+    asked.by_mpi = asked.mpis.iter().any(|it| it.contains(&at));
+    asked.frames += 1;
+    if asked.by_mpi || asked.frames == FRAMES_MAX { STOP } else { GO_ON }
+}
+
+/// Everything that is loaded.
+pub(crate) struct Loaded {
+    /// What the program wants, itself among them.
+    pub(crate) programs: Vec<Object>,
+    /// What is there for MPI's sake alone.
+    mpis: Vec<Object>,
+}
+
+impl Loaded {
+    pub(crate) fn look() -> Self {
+        let objects = objects();
+        let find = |need: &Vec<u8>| objects.iter().position(|it| it.answers_to(need));
+        let needs: Vec<Vec<usize>> =
+            objects.iter().map(|it| it.needs.iter().filter_map(find).collect()).collect();
+        let is_needed: BTreeSet<usize> = needs.iter().flatten().copied().collect();
+        let is_mpi = |idx: usize| MPI.iter().any(|it| objects[idx].file.starts_with(it));
+        // The program, and what it has opened by itself.
+        let is_first = |it: &usize| !is_needed.contains(it) && !is_mpi(*it);
+        let mut todo: Vec<usize> = (0..objects.len()).filter(is_first).collect();
+        let mut wanted: BTreeSet<usize> = todo.iter().copied().collect();
+        while let Some(idx) = todo.pop() {
+            let next = needs[idx].iter().copied().filter(|it| !is_mpi(*it));
+            todo.extend(next.filter(|it| wanted.insert(*it)));
+        }
+        let mut this = Self { programs: Vec::new(), mpis: Vec::new() };
+        for (idx, object) in objects.into_iter().enumerate() {
+            let to = if wanted.contains(&idx) { &mut this.programs } else { &mut this.mpis };
+            to.push(object);
+        }
+        this
+    }
+}
+
+/// How many objects this process has loaded so far.
+fn n_loaded() -> u64 {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        found: *mut c_void,
+    ) -> c_int {
+        unsafe { *found.cast::<u64>() = (*info).dlpi_adds };
+        // The first knows it already.
+        1
+    }
+    let mut found = 0_u64;
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}
+
+/// A program or a library in memory.
+pub(crate) struct Object {
+    /// The name of its file, without folders; empty for the program.
+    pub(crate) file: Vec<u8>,
+    /// What it calls itself.
+    soname: Option<Vec<u8>>,
+    /// What it was linked with.
+    needs: Vec<Vec<u8>>,
+    /// Where its instructions are.
+    pub(crate) code: Vec<Range<usize>>,
+}
+
+impl Object {
+    fn answers_to(&self, need: &[u8]) -> bool {
+        self.soname.as_deref().is_some_and(|it| it == need) || self.file == need
+    }
+}
+
+/// Everything that is loaded, in the loader's order.
+fn objects() -> Vec<Object> {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        found: *mut c_void,
+    ) -> c_int {
+        let found = unsafe { &mut *found.cast::<Vec<Object>>() };
+        found.extend(unsafe { object(&*info) });
+        0
+    }
+    let mut found: Vec<Object> = Vec::new();
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}
+
+/// A row of an object's dynamic section (System V ABI, chapter 5).
+#[repr(C)]
+struct Row {
+    tag: i64,
+    value: usize,
+}
+
+const DT_NULL: i64 = 0;
+const DT_NEEDED: i64 = 1;
+const DT_STRTAB: i64 = 5;
+const DT_SONAME: i64 = 14;
+
+unsafe fn object(info: &libc::dl_phdr_info) -> Option<Object> {
+    let base = info.dlpi_addr as usize;
+    let name = match info.dlpi_name {
+        it if it.is_null() => &[],
+        it => unsafe { CStr::from_ptr(it) }.to_bytes(),
+    };
+    let file = name.rsplit(|it| *it == b'/').next().unwrap_or_default().to_vec();
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let is_code =
+        |it: &&libc::Elf64_Phdr| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0;
+    let range = |it: &libc::Elf64_Phdr| {
+        let start = base + it.p_vaddr as usize;
+        start..start + it.p_filesz as usize
+    };
+    let code = headers.iter().filter(is_code).map(range).collect();
+    let mut object = Object { file, soname: None, needs: Vec::new(), code };
+    let Some(dynamic) = headers.iter().find(|it| it.p_type == libc::PT_DYNAMIC) else {
+        return Some(object);
+    };
+    let first = (base + dynamic.p_vaddr as usize) as *const Row;
+    let n = dynamic.p_memsz as usize / size_of::<Row>();
+    let rows = unsafe { std::slice::from_raw_parts(first, n) };
+    let rows = || rows.iter().take_while(|it| it.tag != DT_NULL);
+    // The loader has put addresses in the place of offsets, but for the kernel's own object.
+    let texts = rows().find(|it| it.tag == DT_STRTAB).map(|it| it.value)?;
+    let texts = if texts < base { base + texts } else { texts };
+    let text = |it: &Row| {
+        let at = (texts + it.value) as *const c_char;
+        unsafe { CStr::from_ptr(at) }.to_bytes().to_vec()
+    };
+    object.soname = rows().find(|it| it.tag == DT_SONAME).map(text);
+    object.needs = rows().filter(|it| it.tag == DT_NEEDED).map(text).collect();
+    Some(object)
+}
