@@ -25,8 +25,8 @@ thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether this thread is in a call of MPI already, or MPI is being loaded: what MPI itself calls is
-/// passed on.
+/// Whether this thread is in a call of MPI already, or MPI is being loaded: what MPI itself calls
+/// is passed on.
 pub(crate) fn is_inside() -> bool {
     INSIDE.with(|it| 0 < it.get()) || crate::origin::is_mpi()
 }
