@@ -14,7 +14,7 @@
 
 mod mpi;
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -149,10 +149,25 @@ impl Hosts {
         text.lines().filter(is_v6).count()
     }
 
-    /// Takes a host's cable out, or puts it back: nobody is told anything.
-    fn cut(&self, idx: usize, out: bool) {
-        let word = if out { "down" } else { "up" };
-        ip(&format!("link set {}e {word}", self.names[idx])).unwrap();
+    /// Takes a host's cable out: nobody is told anything.
+    fn cut(&self, idx: usize) {
+        ip(&format!("link set {}e down", self.names[idx])).unwrap();
+    }
+
+    /// Puts it back, and waits until the host can be reached again.
+    fn mend(&self, idx: usize) {
+        ip(&format!("link set {}e up", self.names[idx])).unwrap();
+        // Nobody listens there, and that is an answer.
+        let at: SocketAddr = format!("{}.{}:9", self.network, idx + 1).parse().unwrap();
+        let until = Instant::now() + REST_MAX;
+        let answers = || {
+            let e = TcpStream::connect_timeout(&at, Duration::from_secs(1)).unwrap_err();
+            e.kind() == ErrorKind::ConnectionRefused
+        };
+        while !answers() {
+            assert!(Instant::now() < until, "host {idx} is not reached any more");
+            thread::sleep(Duration::from_millis(100));
+        }
     }
 }
 
@@ -216,9 +231,15 @@ impl Bench {
         self.folder.path().join("summary.json")
     }
 
-    /// The program on these hosts; `host` gets to know what becomes of one once the first byte is
-    /// printed, and the output and what was said are returned.
-    fn run(&self, hosts: &[usize], args: &[&str], then: impl FnOnce()) -> (String, Output) {
+    /// The program on these hosts.  `then` is called once so many lines are printed, and the output
+    /// and what was said are returned.
+    fn run(
+        &self,
+        hosts: &[usize],
+        args: &[&str],
+        n_lines: u64,
+        then: impl FnOnce(),
+    ) -> (String, Output) {
         let agent = Hosts::agent(self.folder.path());
         let launched = self.hosts.words(hosts, &agent);
         let mut words: Vec<&str> = launched.iter().map(String::as_str).collect();
@@ -227,14 +248,16 @@ impl Bench {
         let mut command = self.mpi.tripled_on(RANKS as u32, &self.summary(), &words);
         command.env("TMPDIR", own_folder(self.folder.path()));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut out = child.stdout.take().unwrap();
-        let mut text = vec![0; 1];
-        if out.read_exact(&mut text).is_err() {
-            panic!("nothing was printed: {}", told(&child.wait_with_output().unwrap()));
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        for n in 0..n_lines {
+            if out.read_line(&mut text).unwrap() == 0 {
+                panic!("{n} lines were printed: {}", told(&child.wait_with_output().unwrap()));
+            }
         }
         then();
-        out.read_to_end(&mut text).unwrap();
-        (lines(&String::from_utf8_lossy(&text)), child.wait_with_output().unwrap())
+        out.read_to_string(&mut text).unwrap();
+        (lines(&text), child.wait_with_output().unwrap())
     }
 }
 
@@ -243,36 +266,28 @@ fn a_host_that_is_lost_whole_is_outlived() {
     let Some(bench) = Bench::make(false) else { return };
     let args = ["800"];
     let wanted = bench.mpi.plain(&bench.program, &args);
-    // One that nobody disturbs says how long there is something to lose.
-    let mut begun = Instant::now();
-    let (text, ended) = bench.run(&[0, 1, 2], &args, || begun = Instant::now());
-    let lasts_ms = begun.elapsed().as_millis() as u64;
-    let said = told(&ended);
-    assert!(ended.status.success() && text == wanted, "{said}");
-    mpi::check_counts(&bench.summary(), &[("deaths", 0), ("marks", 0), ("restarts", 0)], &said);
     let (runs, seed) = mpi::proof(1);
-    let mut n_over = 0;
     for run in 0..runs {
         let mut dice = Dice::new(seed, run);
-        let (host, after_ms) = (run as usize % HOSTS, dice.below(lasts_ms * 3 / 4));
+        let host = run as usize % HOSTS;
+        // Behind that there are some hundreds of messages more.
+        let n_lines = 1 + dice.below(wanted.lines().count() as u64 * 3 / 4);
         let mut n = 0;
-        let (text, ended) = bench.run(&[0, 1, 2], &args, || {
-            thread::sleep(Duration::from_millis(after_ms));
+        let (text, ended) = bench.run(&[0, 1, 2], &args, n_lines, || {
             n = bench.hosts.lose(host, &bench.program);
         });
-        let what = format!("run {run}: host {host} lost after {after_ms} ms with {n} processes");
+        let what = format!("run {run}: host {host} lost after {n_lines} lines");
         let said = format!("{what}: {}", told(&ended));
         assert!(ended.status.success(), "{said}");
         assert_eq!(text, wanted, "{said}");
-        mpi::check_counts(&bench.summary(), &[("marks", 0), ("restarts", 0)], &said);
-        // Where fewer are left, the program was about to end, and who had ended is no death.
-        let deaths = mpi::count(&bench.summary(), "deaths");
-        let is_over = n < RANKS;
-        assert!(deaths == n as u64 || is_over && deaths < n as u64, "{deaths} deaths: {said}");
-        n_over += u64::from(is_over);
+        assert_eq!(n, RANKS, "{said}");
+        mpi::check_counts(
+            &bench.summary(),
+            &[("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)],
+            &said,
+        );
         println!("{what}: right");
     }
-    assert!(n_over * 10 <= runs.max(10), "{n_over} of {runs} runs were over before the loss");
 }
 
 #[test]
@@ -284,8 +299,8 @@ fn a_host_whose_cable_is_cut_is_outlived_within_the_heartbeats_limit() {
     for run in 0..runs as usize {
         let host = run % HOSTS;
         let mut cut = Instant::now();
-        let (text, ended) = bench.run(&[0, 1, 2], &args, || {
-            bench.hosts.cut(host, true);
+        let (text, ended) = bench.run(&[0, 1, 2], &args, 1, || {
+            bench.hosts.cut(host);
             cut = Instant::now();
         });
         let after = cut.elapsed();
@@ -305,7 +320,7 @@ fn a_host_whose_cable_is_cut_is_outlived_within_the_heartbeats_limit() {
             assert!(Instant::now() < until, "replicas on host {host} outlive their job");
             thread::sleep(Duration::from_millis(100));
         }
-        bench.hosts.cut(host, false);
+        bench.hosts.mend(host);
         println!("{what}: right");
     }
 }
@@ -318,7 +333,7 @@ fn replicas_on_one_host_and_on_two_and_their_dead_are_served_alike() {
     // On two hosts each cluster has two replicas on one of them, joined by memory, and one on the
     // other, joined by TCP.  One that is stopped for a while is no death.
     for kills in [0, 1_u64] {
-        let (text, ended) = bench.run(&[0, 1], &args, || {
+        let (text, ended) = bench.run(&[0, 1], &args, 1, || {
             // Each of the four clusters has two links between these hosts, and each host one to
             // the launcher with its pulse.
             assert!(2 * RANKS + 2 <= bench.hosts.count_v6(0), "IPv6 is there and not used");
