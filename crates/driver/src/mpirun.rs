@@ -71,7 +71,7 @@ const LINE_WAIT: Duration = Duration::from_millis(50);
 /// How long ended processes have to close their output, and mpirun to end.
 const END_WAIT: Duration = Duration::from_secs(3);
 
-/// How long a process that has come through MPI_Init may go unheard while another dies.
+/// How long processes that have come through MPI_Init may go unheard while another dies.
 const INIT_WAIT: Duration = Duration::from_secs(2);
 
 /// What to run, and how.
@@ -499,18 +499,27 @@ impl Attempt<'_> {
         self.early.push((rank, set, Instant::now()));
     }
 
-    /// Deaths count once all processes have come through MPI_Init.  Until then others may stay in
-    /// it for ever, or have come through and not been heard yet.
+    /// Does what is right of deaths that came before all processes were heard to run.
     fn look_at_early(&mut self) -> Option<Ended> {
-        let &(rank, set, since) = self.early.first()?;
-        if self.processes.iter().flatten().all(|it| it.running) {
-            for (rank, set, _) in std::mem::take(&mut self.early) {
-                self.job.died(rank, set);
+        let &(rank, _, since) = self.early.first()?;
+        let is_dead = |rank: usize, set: usize| {
+            self.early.iter().any(|it| (it.0.0 as usize, it.1.idx()) == (rank, set))
+        };
+        let clusters = self.processes.iter().enumerate();
+        let standings = clusters.flat_map(|(rank, cluster)| {
+            let sets = cluster.iter().enumerate();
+            sets.map(move |(set, it)| (it.running, is_dead(rank, set)))
+        });
+        match early(standings, since.elapsed()) {
+            Early::Count => {
+                for (rank, set, _) in std::mem::take(&mut self.early) {
+                    self.job.died(rank, set);
+                }
+                None
             }
-            return None;
+            Early::Wait => None,
+            Early::Again => Some(Ended::Again(rank, Double::NoWholeSet)),
         }
-        let in_time = self.process(rank, set).running && since.elapsed() < INIT_WAIT;
-        (!in_time).then_some(Ended::Again(rank, Double::NoWholeSet))
     }
 
     fn hear(&mut self, rank: Rank, set: SetId, line: &str) -> Option<Ended> {
@@ -789,4 +798,56 @@ fn command(program: &std::path::Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     command
+}
+
+/// What a death comes to while not all processes were heard to have come through MPI_Init.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Early {
+    /// It is outlived like any other.
+    Count,
+    /// It is not known yet.
+    Wait,
+    /// Others may stay in MPI_Init for ever: the program starts again.
+    Again,
+}
+
+/// Deaths count once all others have come through MPI_Init.  Until then these may stay in it for
+/// ever, or have come through and not been heard yet; so may the dead, whose host may have been
+/// silenced first.  Whoever came through tells that all had begun.
+///
+/// `standings` has for each process whether it was heard to run and whether it died.
+fn early(standings: impl Iterator<Item = (bool, bool)>, since: Duration) -> Early {
+    let (heard, unheard): (Vec<_>, Vec<_>) = standings.partition(|it| it.0);
+    if unheard.iter().all(|it| it.1) {
+        Early::Count
+    } else if !heard.is_empty() && since < INIT_WAIT {
+        Early::Wait
+    } else {
+        Early::Again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_death_counts_once_all_others_have_come_through_mpi_init() {
+        let (runs, new) = ((true, false), (false, false));
+        let (lost, lost_new) = ((true, true), (false, true));
+        let check = |standings: [(bool, bool); 3], since, wanted| {
+            assert_eq!(early(standings.into_iter(), since), wanted, "{standings:?} {since:?}");
+        };
+        let soon = Duration::ZERO;
+        check([lost, runs, runs], soon, Early::Count);
+        // Its host was silenced before it could be heard, and the others are through.
+        check([lost_new, runs, runs], soon, Early::Count);
+        check([lost_new, lost_new, runs], INIT_WAIT, Early::Count);
+        check([lost, runs, new], soon, Early::Wait);
+        check([lost_new, runs, new], soon, Early::Wait);
+        check([lost_new, runs, new], INIT_WAIT, Early::Again);
+        check([lost, runs, new], INIT_WAIT, Early::Again);
+        // Nobody came through: nobody will.
+        check([lost_new, new, new], soon, Early::Again);
+    }
 }
