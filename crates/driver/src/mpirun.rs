@@ -16,6 +16,8 @@ mod agent;
 
 mod away;
 
+mod early;
+
 mod error;
 
 mod exports;
@@ -53,6 +55,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
 pub use away::Places;
+use early::Early;
 pub use error::MpirunError;
 use error::io_error;
 use folder::Folder;
@@ -70,9 +73,6 @@ const LINE_WAIT: Duration = Duration::from_millis(50);
 
 /// How long ended processes have to close their output, and mpirun to end.
 const END_WAIT: Duration = Duration::from_secs(3);
-
-/// How long processes that have come through MPI_Init may go unheard while another dies.
-const INIT_WAIT: Duration = Duration::from_secs(2);
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -510,7 +510,7 @@ impl Attempt<'_> {
             let sets = cluster.iter().enumerate();
             sets.map(move |(set, it)| (it.running, is_dead(rank, set)))
         });
-        match early(standings, since.elapsed()) {
+        match Early::of(standings, since.elapsed()) {
             Early::Count => {
                 for (rank, set, _) in std::mem::take(&mut self.early) {
                     self.job.died(rank, set);
@@ -798,56 +798,4 @@ fn command(program: &std::path::Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     command
-}
-
-/// What a death comes to while not all processes were heard to have come through MPI_Init.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Early {
-    /// It is outlived like any other.
-    Count,
-    /// It is not known yet.
-    Wait,
-    /// Others may stay in MPI_Init for ever: the program starts again.
-    Again,
-}
-
-/// Deaths count once all others have come through MPI_Init.  Until then these may stay in it for
-/// ever, or have come through and not been heard yet; so may the dead, whose host may have been
-/// silenced first.  Whoever came through tells that all had begun.
-///
-/// `standings` has for each process whether it was heard to run and whether it died.
-fn early(standings: impl Iterator<Item = (bool, bool)>, since: Duration) -> Early {
-    let (heard, unheard): (Vec<_>, Vec<_>) = standings.partition(|it| it.0);
-    if unheard.iter().all(|it| it.1) {
-        Early::Count
-    } else if !heard.is_empty() && since < INIT_WAIT {
-        Early::Wait
-    } else {
-        Early::Again
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_death_counts_once_all_others_have_come_through_mpi_init() {
-        let (runs, new) = ((true, false), (false, false));
-        let (lost, lost_new) = ((true, true), (false, true));
-        let check = |standings: [(bool, bool); 3], since, wanted| {
-            assert_eq!(early(standings.into_iter(), since), wanted, "{standings:?} {since:?}");
-        };
-        let soon = Duration::ZERO;
-        check([lost, runs, runs], soon, Early::Count);
-        // Its host was silenced before it could be heard, and the others are through.
-        check([lost_new, runs, runs], soon, Early::Count);
-        check([lost_new, lost_new, runs], INIT_WAIT, Early::Count);
-        check([lost, runs, new], soon, Early::Wait);
-        check([lost_new, runs, new], soon, Early::Wait);
-        check([lost_new, runs, new], INIT_WAIT, Early::Again);
-        check([lost, runs, new], INIT_WAIT, Early::Again);
-        // Nobody came through: nobody will.
-        check([lost_new, new, new], soon, Early::Again);
-    }
 }

@@ -1,0 +1,60 @@
+//! Deaths while not all processes were heard to have come through MPI_Init.
+
+use std::time::Duration;
+
+/// How long processes that have come through MPI_Init may go unheard while another dies.
+const INIT_WAIT: Duration = Duration::from_secs(2);
+
+/// What a death comes to while not all processes were heard to have come through MPI_Init.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Early {
+    /// It is outlived like any other.
+    Count,
+    /// It is not known yet.
+    Wait,
+    /// Others may stay in MPI_Init for ever: the program starts again.
+    Again,
+}
+
+impl Early {
+    /// Deaths count once all others have come through MPI_Init.  Until then these may stay in it
+    /// for ever, or have come through and not been heard yet; so may the dead, whose host may have been
+    /// silenced first.  Whoever came through tells that all had begun.
+    ///
+    /// `standings` has for each process whether it was heard to run and whether it died.
+    pub(super) fn of(standings: impl Iterator<Item = (bool, bool)>, since: Duration) -> Self {
+        let (heard, unheard): (Vec<_>, Vec<_>) = standings.partition(|it| it.0);
+        if unheard.iter().all(|it| it.1) {
+            Self::Count
+        } else if !heard.is_empty() && since < INIT_WAIT {
+            Self::Wait
+        } else {
+            Self::Again
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_death_counts_once_all_others_have_come_through_mpi_init() {
+        let (runs, new) = ((true, false), (false, false));
+        let (lost, lost_new) = ((true, true), (false, true));
+        let check = |standings: [(bool, bool); 3], since, wanted| {
+            assert_eq!(Early::of(standings.into_iter(), since), wanted, "{standings:?} {since:?}");
+        };
+        let soon = Duration::ZERO;
+        check([lost, runs, runs], soon, Early::Count);
+        // Its host was silenced before it could be heard, and the others are through.
+        check([lost_new, runs, runs], soon, Early::Count);
+        check([lost_new, lost_new, runs], INIT_WAIT, Early::Count);
+        check([lost, runs, new], soon, Early::Wait);
+        check([lost_new, runs, new], soon, Early::Wait);
+        check([lost_new, runs, new], INIT_WAIT, Early::Again);
+        check([lost, runs, new], INIT_WAIT, Early::Again);
+        // Nobody came through: nobody will.
+        check([lost_new, new, new], soon, Early::Again);
+    }
+}
