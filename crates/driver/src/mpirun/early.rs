@@ -18,8 +18,8 @@ pub(super) enum Early {
 
 impl Early {
     /// Deaths count once all others have come through MPI_Init.  Until then these may stay in it
-    /// for ever, or have come through and not been heard yet; so may the dead, whose host may have been
-    /// silenced first.  Whoever came through tells that all had begun.
+    /// for ever, or have come through and not been heard yet; so may the dead, whose host may have
+    /// been silenced first.  Whoever came through tells that all had begun.
     ///
     /// `standings` has for each process whether it was heard to run and whether it died.
     pub(super) fn of(standings: impl Iterator<Item = (bool, bool)>, since: Duration) -> Self {
