@@ -205,7 +205,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     if length == 0 {
         return pass_on(signal, info, context);
     }
-    if real::is_inside() || !state::is_ordered() {
+    if real::is_mpi_asking() || !state::is_ordered() {
         // The instruction is made again, and reads the true counter.
         set(false);
         OFF.set(true);

@@ -25,10 +25,14 @@ thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether this thread is in a call of MPI already, or MPI is being loaded: what MPI itself calls
-/// is passed on.
+/// Whether this thread is in a call of MPI already: what MPI itself calls is passed on.
 pub(crate) fn is_inside() -> bool {
-    INSIDE.with(|it| 0 < it.get()) || crate::origin::is_mpi()
+    INSIDE.with(|it| 0 < it.get())
+}
+
+/// Whether it is MPI that asks the C library for something: in a call of it, or while it is loaded.
+pub(crate) fn is_mpi_asking() -> bool {
+    is_inside() || crate::origin::is_mpi()
 }
 
 /// While it lives, calls of this thread are MPI's own or ours.
