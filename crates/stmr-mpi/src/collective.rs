@@ -342,19 +342,18 @@ fn prepare(state: &mut State, call: Call, args: &[usize]) -> Result<Prepared, i3
 /// is wrong there is mended.
 fn compare_given(state: &mut State, gives: &[Part]) -> Vec<u8> {
     let mut packed = Vec::new();
+    // What lies as it is sent is compared where it lies.
     let lies_as_sent = |it: &Part| {
         let size = pack::size_of(it.datatype);
         pack::is_plain(it.datatype, size) && !padding::is_in(it.datatype, size)
     };
-    let bytes = match gives {
-        // What lies as it is sent is compared where it lies.
-        [it] if lies_as_sent(it) => unsafe { pack::contents(*it) },
-        _ => {
-            let length = gives.iter().map(|it| it.count * pack::size_of(it.datatype));
-            packed = state.spare.room(length.sum());
-            gives.iter().for_each(|it| pack::pack(state, *it, &mut packed));
-            &packed
-        }
+    let bytes = if let Some(it) = pack::joined(gives).filter(lies_as_sent) {
+        unsafe { pack::contents(it) }
+    } else {
+        let length = gives.iter().map(|it| it.count * pack::size_of(it.datatype));
+        packed = state.spare.room(length.sum());
+        gives.iter().for_each(|it| pack::pack(state, *it, &mut packed));
+        &packed
     };
     let length = bytes.len();
     if let Some(right) = state.compare_leaving(bytes).0.filter(|it| it.len() == length) {

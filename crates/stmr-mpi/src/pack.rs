@@ -61,6 +61,24 @@ pub(crate) unsafe fn contents<'a>(part: Part) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(part.at as *const u8, length) }
 }
 
+/// Parts of one type of which each lies right behind the one before, as a single part.
+pub(crate) fn joined(parts: &[Part]) -> Option<Part> {
+    if let [one] = parts {
+        return Some(*one);
+    }
+    let mut filled = parts.iter().filter(|it| it.count != 0);
+    let mut all = *filled.next()?;
+    let extent = extent_of(all.datatype);
+    for next in filled {
+        let end = all.at.wrapping_add_signed(extent * all.count as isize);
+        if next.datatype != all.datatype || next.at != end {
+            return None;
+        }
+        all.count += next.count;
+    }
+    Some(all)
+}
+
 /// Appends a part's contents to `out`.
 pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     let size = size_of(part.datatype);

@@ -184,8 +184,11 @@ impl Room {
         if n_given == 0 {
             return;
         }
-        let lie = |packed: &Vec<u8>| {
-            if packed.is_empty() { gives[0].at } else { packed.as_ptr() as usize }
+        // What is not packed lies in one piece.
+        let lies = if packed.is_empty() { pack::joined(gives) } else { None };
+        let lie = |packed: &Vec<u8>| match lies {
+            Some(it) if packed.is_empty() => it.at,
+            _ => packed.as_ptr() as usize,
         };
         if is_in_place {
             let before = match receives.form {
@@ -200,10 +203,9 @@ impl Room {
             };
             return;
         }
-        let packed = if copies && packed.is_empty() {
-            unsafe { pack::contents(gives[0]) }.to_vec()
-        } else {
-            packed
+        let packed = match lies {
+            Some(it) if copies => unsafe { pack::contents(it) }.to_vec(),
+            _ => packed,
         };
         to[sends.at] = lie(&packed);
         self._given = packed;
