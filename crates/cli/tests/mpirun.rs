@@ -25,13 +25,14 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 6] = [
+    let programs: [(&str, &[&str]); 7] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
         ("inter", &["3"]),
         ("errors", &[]),
         ("padding", &[]),
+        ("windows", &["2"]),
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());

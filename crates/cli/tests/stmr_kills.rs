@@ -42,12 +42,13 @@ struct Victim {
     lasts_ms: u64,
 }
 
-const VICTIMS: [(&str, &[&str], i32); 5] = [
+const VICTIMS: [(&str, &[&str], i32); 6] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
     ("ring", &["60", "20000", "7"], 7),
     ("inter", &["8"], 0),
+    ("windows", &["6"], 0),
 ];
 
 /// Who is killed, and when.

@@ -24,6 +24,8 @@ program fortran
   HANDLE(MPI_Request) :: requests(2), fixed(2)
   HANDLE(MPI_Comm) :: half, ring
   HANDLE(MPI_Datatype) :: column
+  HANDLE(MPI_Win) :: window
+  integer(MPI_ADDRESS_KIND) :: bytes, place, told
   integer :: rank, n, left, right, i, at, code, key, low, high, dims(1)
   logical :: flag, closed(1)
   double precision :: own(50), got(50), matrix(6, 6), total, sums(3), times
@@ -90,6 +92,21 @@ program fortran
   call MPI_Sendrecv(times, 1, MPI_DOUBLE_PRECISION, high, 50, got, 1, MPI_DOUBLE_PRECISION, low, 50, &
                     ring, state, code)
   call MPI_Comm_free(ring, code)
+  ! A window of the matrix.
+  bytes = 8 * 36
+  place = 6
+  call MPI_Win_create(matrix, bytes, 8, MPI_INFO_NULL, MPI_COMM_WORLD, window, code)
+  call MPI_Win_fence(0, window, code)
+  call MPI_Put(own, 6, MPI_DOUBLE_PRECISION, right, place, 6, MPI_DOUBLE_PRECISION, window, code)
+  call MPI_Win_fence(0, window, code)
+  call MPI_Get(got, 1, MPI_DOUBLE_PRECISION, left, place, 1, MPI_DOUBLE_PRECISION, window, code)
+  call MPI_Win_fence(0, window, code)
+  call MPI_Win_get_attr(window, MPI_WIN_SIZE, told, flag, code)
+  if (.not. flag .or. told /= bytes) call MPI_Abort(MPI_COMM_WORLD, 4, code)
+  call MPI_Win_get_attr(window, MPI_WIN_DISP_UNIT, told, flag, code)
+  if (.not. flag .or. told /= 8) call MPI_Abort(MPI_COMM_WORLD, 5, code)
+  total = total + sum(matrix) + got(1)
+  call MPI_Win_free(window, code)
   call MPI_Gather(total, 1, MPI_DOUBLE_PRECISION, got, 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, code)
   if (rank == 0) print '(a, 8f20.8)', 'fortran:', got(1:min(n, 8))
   call MPI_Finalize(code)

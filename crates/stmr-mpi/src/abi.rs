@@ -11,6 +11,8 @@ use crate::real;
 
 pub(crate) const UNDEFINED: i32 = -32766;
 pub(crate) const SUCCESS: i32 = 0;
+pub(crate) const ERR_TYPE: i32 = 3;
+pub(crate) const ERR_RANK: i32 = 6;
 
 /// Whose handles, constants and statuses a program has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,9 @@ pub(crate) struct Table {
     pub(crate) err_request: i32,
     pub(crate) err_truncate: i32,
     pub(crate) err_in_status: i32,
+    pub(crate) err_win: i32,
+    pub(crate) err_rma_sync: i32,
+    pub(crate) err_rma_range: i32,
     pub(crate) thread_serialized: i32,
     pub(crate) combiner_named: i32,
     pub(crate) cart: i32,
@@ -56,6 +61,12 @@ pub(crate) struct Table {
     pub(crate) comparisons: [i32; 4],
     /// The number of processes that the launcher could start, among attributes.
     pub(crate) universe_size: i32,
+    /// Attributes of windows: base, size, unit, how it was made, which model it has.
+    pub(crate) win_keyvals: [i32; 5],
+    /// A window of the program's memory, and one of memory that MPI gave.
+    pub(crate) flavors: [i32; 2],
+    /// What is put to a window is there for its process too.
+    pub(crate) unified: i32,
     /// MPI's own attributes; all hang on the communicator of all processes.
     keyvals_own: std::ops::Range<i32>,
     status: StatusForm,
@@ -72,12 +83,18 @@ static OPEN_MPI: Table = Table {
     err_request: 7,
     err_truncate: 15,
     err_in_status: 18,
+    err_win: 53,
+    err_rma_sync: 47,
+    err_rma_range: 68,
     thread_serialized: 2,
     combiner_named: 0,
     cart: 1,
     graph: 2,
     comparisons: [0, 1, 2, 3],
     universe_size: 6,
+    win_keyvals: [7, 8, 9, 10, 11],
+    flavors: [1, 2],
+    unified: 0,
     keyvals_own: 0..7,
     status: StatusForm { size: 24, source: 0, tag: 4, error: 8, count: 16, cancelled: Some(12) },
 };
@@ -93,12 +110,18 @@ static MPICH: Table = Table {
     err_request: 19,
     err_truncate: 14,
     err_in_status: 17,
+    err_win: 45,
+    err_rma_sync: 50,
+    err_rma_range: 55,
     thread_serialized: 2,
     combiner_named: 1,
     cart: 2,
     graph: 1,
     comparisons: [0, 1, 2, 3],
     universe_size: 0x6440_0009,
+    win_keyvals: [0x6600_0001, 0x6600_0003, 0x6600_0005, 0x6600_0007, 0x6600_0009],
+    flavors: [1, 2],
+    unified: 2,
     keyvals_own: 0x6440_0001..0x6440_000f,
     status: StatusForm { size: 20, source: 8, tag: 12, error: 16, count: 0, cancelled: None },
 };
@@ -114,12 +137,18 @@ static STANDARD: Table = Table {
     err_request: 7,
     err_truncate: 15,
     err_in_status: 19,
+    err_win: 56,
+    err_rma_sync: 50,
+    err_rma_range: 48,
     thread_serialized: 2048,
     combiner_named: 101,
     cart: 211,
     graph: 212,
     comparisons: [201, 202, 203, 204],
     universe_size: 507,
+    win_keyvals: [601, 603, 602, 604, 605],
+    flavors: [311, 312],
+    unified: 321,
     keyvals_own: 501..508,
     status: StatusForm { size: 32, source: 0, tag: 4, error: 8, count: 12, cancelled: None },
 };
@@ -200,6 +229,7 @@ pub(crate) enum Own {
     Request,
     Communicator,
     Message,
+    Window,
 }
 
 impl Own {
@@ -210,6 +240,7 @@ impl Own {
             Self::Request => 0,
             Self::Communicator => 1,
             Self::Message => 2,
+            Self::Window => 3,
         };
         if is_narrow() { 0x3c00_0000 + (at << 24) } else { (0x5e1f + at) << 32 }
     }
@@ -219,7 +250,7 @@ impl Own {
         match self {
             _ if is_narrow() => 1,
             Self::Request => 256,
-            Self::Communicator | Self::Message => 16,
+            Self::Communicator | Self::Message | Self::Window => 16,
         }
     }
 
@@ -230,6 +261,7 @@ impl Own {
             Self::Request => 1 << 24,
             Self::Communicator => 1 << 25,
             Self::Message => 1 << 26,
+            Self::Window => 1 << 28,
         }
     }
 
@@ -268,6 +300,9 @@ pub(crate) struct Handles {
     pub(crate) bits_and: usize,
     pub(crate) datatype_null: usize,
     pub(crate) op_null: usize,
+    pub(crate) replace: usize,
+    pub(crate) no_op: usize,
+    pub(crate) win_null: usize,
     pub(crate) errors_return: usize,
     pub(crate) errors_fatal: usize,
 }
@@ -288,6 +323,9 @@ impl Handles {
                 bits_and: 0x5800_0006,
                 datatype_null: 0x0c00_0000,
                 op_null: 0x1800_0000,
+                replace: 0x5800_000d,
+                no_op: 0x5800_000e,
+                win_null: 0x2000_0000,
                 errors_return: 0x5400_0001,
                 errors_fatal: 0x5400_0000,
             },
@@ -303,6 +341,9 @@ impl Handles {
                 bits_and: 0x28,
                 datatype_null: 0x200,
                 op_null: 0x20,
+                replace: 0x3c,
+                no_op: 0x3d,
+                win_null: 0x110,
                 errors_return: 0x143,
                 errors_fatal: 0x141,
             },
@@ -327,6 +368,9 @@ impl Handles {
             bits_and: handle(c"ompi_mpi_op_band"),
             datatype_null: handle(c"ompi_mpi_datatype_null"),
             op_null: handle(c"ompi_mpi_op_null"),
+            replace: handle(c"ompi_mpi_op_replace"),
+            no_op: handle(c"ompi_mpi_op_no_op"),
+            win_null: handle(c"ompi_mpi_win_null"),
             errors_return: handle(c"ompi_mpi_errors_return"),
             errors_fatal: handle(c"ompi_mpi_errors_are_fatal"),
         }

@@ -171,17 +171,23 @@ fn others(state: &State, comm: usize) -> Option<Vec<i32>> {
 
 /// A group of a communicator of MPI's, as ranks of the program.
 fn as_ranks(state: &State, comm: usize, which: Call) -> Vec<i32> {
-    let (mut own, mut world, mut size) = (0_usize, 0_usize, 0_i32);
+    let mut own = 0_usize;
     real::call(which, &[comm, &raw mut own as usize]);
+    let found = ranks_of(state, own);
+    real::call(calls::GROUP_FREE, &[&raw mut own as usize]);
+    found
+}
+
+/// Those of a group, as ranks of the program.
+pub(crate) fn ranks_of(state: &State, group: usize) -> Vec<i32> {
+    let (mut world, mut size) = (0_usize, 0_i32);
     real::call(calls::COMM_GROUP, &[state.world, &raw mut world as usize]);
-    real::call(calls::GROUP_SIZE, &[own, &raw mut size as usize]);
+    real::call(calls::GROUP_SIZE, &[group, &raw mut size as usize]);
     let ranks: Vec<i32> = (0..size).collect();
     let mut found = vec![0_i32; ranks.len()];
-    let args = [own, ranks.len(), ranks.as_ptr() as usize, world, found.as_mut_ptr() as usize];
+    let args = [group, ranks.len(), ranks.as_ptr() as usize, world, found.as_mut_ptr() as usize];
     real::call(calls::GROUP_TRANSLATE_RANKS, &args);
-    for group in [&raw mut own, &raw mut world] {
-        real::call(calls::GROUP_FREE, &[group as usize]);
-    }
+    real::call(calls::GROUP_FREE, &[&raw mut world as usize]);
     found
 }
 

@@ -20,10 +20,16 @@ use crate::state::{self, State};
 
 /// An error that a handler of the program's is to hear of.
 pub(crate) struct Due {
-    /// The communicator that it belongs to, as the program names it.
-    comm: usize,
-    handler: usize,
+    of: Of,
     code: i32,
+}
+
+/// Whose error it is, and who is to hear of it.
+enum Of {
+    /// A communicator, as the program names it, and its handler.
+    Comm(usize, usize),
+    /// A window, and what the program gave to be called.
+    Window(usize, usize),
 }
 
 /// Whether some handler is to hear of something.
@@ -36,10 +42,19 @@ pub(crate) fn deliver() {
     }
     ARE_DUE.store(false, Ordering::Relaxed);
     let (due, handles) = state::with(|state| (std::mem::take(&mut state.due), state.handles()));
-    for Due { comm, handler, code } in due {
-        real::call(calls::COMM_SET_ERRHANDLER, &[comm, handler]);
-        real::call_open(calls::COMM_CALL_ERRHANDLER, &[comm, code as u32 as usize]);
-        real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
+    for Due { of, code } in due {
+        match of {
+            Of::Comm(comm, handler) => {
+                real::call(calls::COMM_SET_ERRHANDLER, &[comm, handler]);
+                real::call_open(calls::COMM_CALL_ERRHANDLER, &[comm, code as u32 as usize]);
+                real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
+            }
+            Of::Window(handle, function) => {
+                type Hear = unsafe extern "C" fn(usize, usize);
+                let at = [&raw const handle as usize, &raw const code as usize];
+                unsafe { std::mem::transmute::<usize, Hear>(function)(at[0], at[1]) };
+            }
+        }
     }
 }
 
@@ -73,26 +88,37 @@ impl State {
         let behind = self.behind(comm);
         let handler = self.errhandlers.get(&behind).copied().unwrap_or(handles.errors_fatal);
         if handler == handles.errors_fatal {
-            let (mut text, mut length) = ([0_u8; 512], 0_i32);
-            let args = [code as usize, text.as_mut_ptr() as usize, &raw mut length as usize];
-            real::call(calls::ERROR_STRING, &args);
-            // MPICH's has lines.
-            let text = String::from_utf8_lossy(&text[..length as usize]).replace('\n', "; ");
-            let (name, rank) = (call.name(), self.told.rank);
-            self.say(&format!("note rank {rank}: {name} failed: {text}"));
-            self.abort(code)
+            self.die_of(code, call)
         }
         if handler != handles.errors_return {
             // MPI does not know the communicator of this process's set, nor those made here.
             let is_hidden = behind == self.world || self.is_made(behind);
             let comm = if is_hidden { handles.world } else { behind };
-            self.due.push(Due { comm, handler, code });
+            self.due.push(Due { of: Of::Comm(comm, handler), code });
             ARE_DUE.store(true, Ordering::Relaxed);
             if real::is_mpich_5() {
                 return abi::SUCCESS as usize;
             }
         }
         code as usize
+    }
+
+    /// Has what the program gave for the errors of a window hear of one.
+    pub(crate) fn tell_of_window(&mut self, handle: usize, function: usize, code: i32) {
+        self.due.push(Due { of: Of::Window(handle, function), code });
+        ARE_DUE.store(true, Ordering::Relaxed);
+    }
+
+    /// The program ends with an error that nobody is to hear of.
+    pub(crate) fn die_of(&mut self, code: i32, call: Call) -> ! {
+        let (mut text, mut length) = ([0_u8; 512], 0_i32);
+        let args = [code as usize, text.as_mut_ptr() as usize, &raw mut length as usize];
+        real::call(calls::ERROR_STRING, &args);
+        // MPICH's has lines.
+        let text = String::from_utf8_lossy(&text[..length as usize]).replace('\n', "; ");
+        let (name, rank) = (call.name(), self.told.rank);
+        self.say(&format!("note rank {rank}: {name} failed: {text}"));
+        self.abort(code)
     }
 
     /// The same about an error that belongs to no communicator: it goes to the one that MPI says.

@@ -19,8 +19,10 @@ pub(crate) fn op_free(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// Frees what stands there, at once or when no request needs it.
 fn free(state: &mut State, call: Call, args: &[usize], null: usize) -> usize {
-    let is_needed =
-        |state: &State, handle: usize| state.requests.iter().flatten().any(|it| it.uses(handle));
+    let is_needed = |state: &State, handle: usize| {
+        let of_request = state.requests.iter().flatten().any(|it| it.uses(handle));
+        of_request || state.windows.use_type(handle)
+    };
     for (call, mut handle) in std::mem::take(&mut state.held) {
         if is_needed(state, handle) {
             state.held.push((call, handle));

@@ -128,7 +128,7 @@ fn idx(handle: usize) -> usize {
     handle.wrapping_sub(BASE) / STEP
 }
 
-const BASE: usize = 0x5e22 << 32;
+const BASE: usize = 0x5e23 << 32;
 const STEP: usize = 16;
 const FORTRAN: i32 = 1 << 27;
 
@@ -402,9 +402,7 @@ fn layout(state: &State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
     if extent == size as u64 && pack::is_plain(filetype, size) {
         return Ok((extent, vec![(0, extent)]));
     }
-    let (mut low, mut length) = (0_isize, 0_isize);
-    let to = [&raw mut low as usize, &raw mut length as usize];
-    real::call(calls::TYPE_GET_TRUE_EXTENT, &[&[filetype], &to[..]].concat());
+    let (low, length) = pack::true_extent(filetype);
     let end = u64::try_from(low + length).map_err(|_| Wrong::Argument)?;
     if low < 0 || EXTENT_MAX < end {
         return Err(Wrong::Argument);

@@ -30,6 +30,14 @@ pub(crate) fn extent_of(datatype: usize) -> isize {
     extent
 }
 
+/// Where the first byte of one of a type is, and how far its last is from there.
+pub(crate) fn true_extent(datatype: usize) -> (isize, isize) {
+    let (mut low, mut extent) = (0_isize, 0_isize);
+    let args = [datatype, &raw mut low as usize, &raw mut extent as usize];
+    real::call(calls::TYPE_GET_TRUE_EXTENT, &args);
+    (low, extent)
+}
+
 /// Whether memory holds it in the order in which it is sent, without holes.
 pub(crate) fn is_plain(datatype: usize, size: usize) -> bool {
     is_named(datatype) && extent_of(datatype) == size as isize
@@ -47,6 +55,34 @@ pub(crate) fn envelope(datatype: usize) -> ([i32; 3], i32) {
 /// Whether a type is one of MPI's own.
 pub(crate) fn is_named(datatype: usize) -> bool {
     envelope(datatype).1 == abi::table().combiner_named
+}
+
+/// Asks something of each type that a type of the program's was made from.
+pub(crate) fn of_inner<R>(datatype: usize, mut ask: impl FnMut(usize) -> R) -> Vec<R> {
+    let [n_ints, n_addresses, n_types] = envelope(datatype).0.map(|it| it as usize);
+    let (mut ints, mut addresses) = (vec![0_i32; n_ints], vec![0_usize; n_addresses]);
+    let mut types = vec![0_usize; n_types];
+    let numbers = [datatype, n_ints, n_addresses, n_types];
+    let at = types.as_mut_ptr() as usize;
+    let to = [ints.as_mut_ptr() as usize, addresses.as_mut_ptr() as usize, at];
+    real::call(calls::TYPE_GET_CONTENTS, &[&numbers[..], &to[..]].concat());
+    let answer = |idx: usize| {
+        let mut inner = unsafe { abi::handle_at(at, idx) };
+        let answer = ask(inner);
+        if !is_named(inner) {
+            real::call(calls::TYPE_FREE, &[&raw mut inner as usize]);
+        }
+        answer
+    };
+    (0..n_types).map(answer).collect()
+}
+
+/// The type of MPI's own that a type is made of, where it is made of one alone.
+pub(crate) fn base_of(datatype: usize) -> usize {
+    if is_named(datatype) {
+        return datatype;
+    }
+    of_inner(datatype, base_of).first().copied().unwrap_or(datatype)
 }
 
 /// The contents of a part whose type is plain, where they lie.
@@ -81,6 +117,13 @@ pub(crate) fn joined(parts: &[Part]) -> Option<Part> {
 
 /// Appends a part's contents to `out`.
 pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
+    let (size, start) = (size_of(part.datatype), out.len());
+    pack_as_it_is(state, part, out);
+    padding::clear((part.datatype, size), &mut out[start..]);
+}
+
+/// The same with what stands in bytes that are no part of a value.
+pub(crate) fn pack_as_it_is(state: &State, part: Part, out: &mut Vec<u8>) {
     let size = size_of(part.datatype);
     let length = size * part.count;
     if length == 0 {
@@ -89,7 +132,6 @@ pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     let start = out.len();
     if is_plain(part.datatype, size) {
         out.extend(unsafe { std::slice::from_raw_parts(part.at as *const u8, length) });
-        padding::clear((part.datatype, size), &mut out[start..]);
         return;
     }
     out.resize(start + length, 0);
@@ -103,7 +145,6 @@ pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     if code != abi::SUCCESS || position as usize != length {
         real::fail(&format!("contents of {length} bytes could not be packed (code {code})"));
     }
-    padding::clear((part.datatype, size), &mut out[start..]);
 }
 
 /// Puts contents into a part, which may be longer than they are.

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::abi;
 use crate::calls;
 use crate::pack;
 use crate::real;
@@ -26,8 +25,12 @@ static KNOWN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Clears the padding in packed contents of this type, of which one has so many bytes.
 pub(crate) fn clear((datatype, size): (usize, usize), contents: &mut [u8]) {
-    let step = step_of(datatype, size);
-    if step != 0 {
+    clear_each(step_of(datatype, size), contents);
+}
+
+/// The same of numbers that are so far apart.
+pub(crate) fn clear_each(step: usize, contents: &mut [u8]) {
+    if PADDING.end <= step {
         contents.chunks_exact_mut(step).for_each(|it| it[PADDING].fill(0));
     }
 }
@@ -42,7 +45,8 @@ pub(crate) fn forget_all() {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-fn step_of(datatype: usize, size: usize) -> usize {
+/// How far apart numbers with padding are in contents of this type; 0 if it has none.
+pub(crate) fn step_of(datatype: usize, size: usize) -> usize {
     let may_have = size.is_multiple_of(ALONE) || size.is_multiple_of(WITH_INT);
     if size == 0 || !may_have {
         return 0;
@@ -57,8 +61,7 @@ fn step_of(datatype: usize, size: usize) -> usize {
 }
 
 fn look(datatype: usize) -> usize {
-    let (n, combiner) = pack::envelope(datatype);
-    if combiner == abi::table().combiner_named {
+    if pack::is_named(datatype) {
         let (mut name, mut length) = ([0_u8; 512], 0_i32);
         let to = [name.as_mut_ptr() as usize, &raw mut length as usize];
         real::call(calls::TYPE_GET_NAME, &[&[datatype], &to[..]].concat());
@@ -70,21 +73,9 @@ fn look(datatype: usize) -> usize {
             _ => 0,
         };
     }
-    let [n_ints, n_addresses, n_types] = n.map(|it| it as usize);
-    let (mut ints, mut addresses) = (vec![0_i32; n_ints], vec![0_usize; n_addresses]);
-    let mut types = vec![0_usize; n_types];
-    let numbers = [datatype, n_ints, n_addresses, n_types];
-    let at = types.as_mut_ptr() as usize;
-    let to = [ints.as_mut_ptr() as usize, addresses.as_mut_ptr() as usize, at];
-    real::call(calls::TYPE_GET_CONTENTS, &[&numbers[..], &to[..]].concat());
     let mut step = None;
-    for idx in 0..n_types {
-        let mut inner = unsafe { abi::handle_at(at, idx) };
-        let found = look(inner);
+    for found in pack::of_inner(datatype, look) {
         step = Some(if step.is_some_and(|it| it != found) { 0 } else { found });
-        if !pack::is_named(inner) {
-            real::call(calls::TYPE_FREE, &[&raw mut inner as usize]);
-        }
     }
     step.unwrap_or(0)
 }

@@ -9,11 +9,9 @@
 //! as siblings are told it.  What is added up keeps its type, and where that has holes, its extent.
 
 use crate::abi;
-use crate::calls;
 use crate::comm::Comm;
 use crate::pack::{self, Part, extent_of, size_of};
 use crate::parts::{Kind, Neighbors, Parts};
-use crate::real;
 use crate::spare::Spare;
 use crate::state::State;
 
@@ -50,9 +48,7 @@ struct Wide {
 impl Wide {
     /// Room for so many of a type, unless its holes are out of all proportion.
     fn of(count: usize, datatype: usize) -> Option<Self> {
-        let (mut low, mut length) = (0_isize, 0_isize);
-        let to = [datatype, &raw mut low as usize, &raw mut length as usize];
-        real::call(calls::TYPE_GET_TRUE_EXTENT, &to);
+        let (low, length) = pack::true_extent(datatype);
         let last = extent_of(datatype).checked_mul(count.checked_sub(1)? as isize)?;
         let span = length.checked_add(last.checked_abs()?)?;
         let [times, more] = HOLES_MAX;

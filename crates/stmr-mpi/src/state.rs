@@ -28,6 +28,7 @@ use crate::real::{self, Blocking, Call};
 use crate::request::Request;
 use crate::spare::Spare;
 use crate::wait::Wait;
+use crate::windows::Windows;
 
 /// Equal compares after which a marked replica is trusted again.
 const TRUST_AFTER: u32 = 16;
@@ -233,6 +234,7 @@ pub(crate) struct State {
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
     /// Those of them that this process opened as the first of its communicator, in all.
     pub(crate) n_mpi_files: u64,
+    pub(crate) windows: Windows,
     /// Signals that the launcher told of, and how many of them are due.
     pub(crate) signals: Vec<i32>,
     pub(crate) n_signals_due: usize,
@@ -298,6 +300,7 @@ impl State {
             sources: std::collections::BTreeSet::new(),
             mpi_files: Vec::new(),
             n_mpi_files: 0,
+            windows: Windows::default(),
             signals: Vec::new(),
             n_signals_due: 0,
             own_names: std::collections::BTreeSet::new(),
