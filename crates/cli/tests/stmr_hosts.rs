@@ -325,6 +325,35 @@ fn a_host_whose_cable_is_cut_is_outlived_within_the_heartbeats_limit() {
     }
 }
 
+/// Goal: a program that two errors in one cluster started again does so on other hosts than theirs.
+/// Method: two replicas of a process are killed, on two of three hosts; all the rest happens on the
+/// third.
+#[test]
+fn a_program_starts_again_without_the_hosts_on_which_replicas_erred() {
+    let Some(bench) = Bench::make(false) else { return };
+    let args = ["800"];
+    let wanted = bench.mpi.plain(&bench.program, &args);
+    let (text, ended) = bench.run(&[0, 1, 2], &args, 1, || {
+        for set in [0, 1] {
+            let pid = mpi::replica(&bench.program, set, 1).unwrap();
+            mpi::succeed(Command::new("kill").args(["-9", &pid]));
+        }
+        let until = Instant::now() + REST_MAX;
+        let counts = || [0, 1, 2].map(|it| bench.hosts.count(it, &bench.program));
+        while counts() != [0, 0, 3 * RANKS] {
+            assert!(Instant::now() < until, "{:?} processes on the three hosts", counts());
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let said = told(&ended);
+    assert!(ended.status.success(), "{said}");
+    assert_eq!(text, wanted, "{said}");
+    mpi::check_counts(&bench.summary(), &[("restarts", 1), ("marks", 0)], &said);
+    let [first, second, _] = &bench.hosts.names[..] else { panic!("there are three hosts") };
+    let note = format!("replicas erred on {first}, {second}: the program starts without");
+    assert!(said.contains(&note), "{said}");
+}
+
 #[test]
 fn replicas_on_one_host_and_on_two_and_their_dead_are_served_alike() {
     let Some(bench) = Bench::make(true) else { return };

@@ -74,7 +74,11 @@ const KINDS: [(&str, &[&str]); 5] = [
 
 /// What modules ask for as they are loaded: the call, and mpi4py's name of it, which is taken for
 /// one that MPI has not in the next run.
-const ASKS: [(&str, &str); 1] = [("MPI_Session", "MPI.Session.Init")];
+const ASKS: [(&str, &str); 3] = [
+    ("MPI_Win_allocate_shared", "MPI.Win.Allocate_shared"),
+    ("MPI_Win_create_dynamic", "MPI.Win.Create_dynamic"),
+    ("MPI_Session", "MPI.Session.Init"),
+];
 
 #[test]
 fn mpi4pys_own_tests_pass_in_replicas_but_for_what_is_not_served() {

@@ -40,9 +40,10 @@ const LAMMPS: [(&str, &str); 6] = [
 const SCALAPACK: [&str; 8] = ["xdlu", "xdqr", "xdllt", "xdinv", "xdls", "xdsep", "xdbrd", "xddblu"];
 
 /// Intel's benchmarks, which come with its MPI: each measures all that it can, in few turns.
-const IMB: [(&str, &[&str]); 2] = [
+const IMB: [(&str, &[&str]); 3] = [
     ("IMB-MPI1", &["-npmin", "4", "-iter", "3", "-msglog", "2:12"]),
     ("IMB-NBC", &["-npmin", "4", "-iter", "3", "-msglog", "2:8"]),
+    ("IMB-P2P", &["-npmin", "4", "-iter", "3", "-msglog", "2:8"]),
 ];
 
 fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
@@ -251,7 +252,9 @@ impl Program {
 #[test]
 fn programs_of_others_print_in_replicas_what_they_print_plain() {
     let mut failed = Vec::new();
-    for mpi in Mpi::all() {
+    // Of all that are here, or of the one that is asked for.
+    let chosen = env::var("SELVEDGE_MPI").ok().and_then(|_| Mpi::chosen());
+    for mpi in chosen.map_or_else(Mpi::all, |it| vec![it]) {
         println!("{}:", mpi.name);
         failed.extend(compare_all(&mpi));
     }

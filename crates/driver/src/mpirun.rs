@@ -14,6 +14,8 @@
 
 mod agent;
 
+mod avoid;
+
 mod away;
 
 mod early;
@@ -54,6 +56,7 @@ use selvedge_stmr::output::{Found, Output};
 use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
+use avoid::Avoided;
 pub use away::Places;
 use early::Early;
 pub use error::MpirunError;
@@ -222,10 +225,19 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     let mut summary =
         Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
     let mut printed = Vec::new();
+    let mut avoided = Avoided::default();
     loop {
         let again = 0 < summary.restarts;
-        let mut attempt = Attempt::start(options, &launcher, again, &printed)?;
-        let ended = attempt.go_on()?;
+        let given = avoided.options(options);
+        let mut attempt = Attempt::start(&given, &launcher, again, &printed)?;
+        let ended = match attempt.go_on() {
+            Err(MpirunError::NotStarted { code, .. }) if avoided.give_up() => {
+                let why = format!("{} ended with {code}", launcher.path.display());
+                summary.notes.push(format!("the program does not start elsewhere: {why}"));
+                continue;
+            }
+            ended => ended?,
+        };
         attempt.sum_up(&mut summary);
         printed = attempt.lengths();
         match ended {
@@ -249,6 +261,8 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 }
                 summary.restarts += 1;
                 summary.notes.push(format!("{rank}: {why}; the program starts again"));
+                let args = &options.launcher_args;
+                summary.notes.extend(avoided.learn(&attempt, launcher.family, args)?);
             }
         }
     }
@@ -284,6 +298,10 @@ struct Attempt<'a> {
     /// Where other hosts call, if there may be any.  It is held open.
     _door: Option<Door>,
     hosts: BTreeMap<HostId, Host>,
+    /// What hosts are called, those that are lost as well.
+    names: BTreeMap<HostId, avoid::Name>,
+    /// Who went before the program did.
+    lost: Vec<(Rank, SetId)>,
     awaited: Awaited,
     /// What each replica of the first process is to read, until it is known where that is.
     inputs: Vec<Option<Receiver<Vec<u8>>>>,
@@ -380,6 +398,8 @@ impl Attempt<'_> {
             away: away::Away::default(),
             _door: door,
             hosts: BTreeMap::new(),
+            names: BTreeMap::new(),
+            lost: Vec::new(),
             awaited: Awaited::default(),
             inputs: folder::read_input(options.replicas),
         })
@@ -495,6 +515,7 @@ impl Attempt<'_> {
     /// A process is gone that had not ended.
     fn lose(&mut self, rank: Rank, set: SetId) {
         self.deaths += 1;
+        self.lost.push((rank, set));
         self.notes.push(format!("{rank}: {set} is gone"));
         self.early.push((rank, set, Instant::now()));
     }

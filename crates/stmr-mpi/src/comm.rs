@@ -378,7 +378,7 @@ pub(crate) fn comm_set_errhandler(state: &mut State, call: Call, args: &[usize])
 }
 
 /// One more hold of a handler of communicators.
-fn held(state: &State, handler: usize) -> Result<usize, i32> {
+pub(crate) fn held(state: &State, handler: usize) -> Result<usize, i32> {
     let handles = state.handles();
     let calls = [calls::COMM_SET_ERRHANDLER, calls::COMM_GET_ERRHANDLER];
     errors::held(calls, handles.own, handler, handles.errors_return)

@@ -891,7 +891,20 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
                 window.on_error = on_error;
             }
         }
-        calls::WIN_GET_ERRHANDLER => unsafe { abi::put_handle(args[1], 0, own.handler) },
+        // The program frees what it gets, and may have freed what it gave.
+        calls::WIN_GET_ERRHANDLER => match own.calls {
+            Some(function) => {
+                return create_errhandler(
+                    state,
+                    calls::WIN_CREATE_ERRHANDLER,
+                    &[function, args[1]],
+                );
+            }
+            None => {
+                let handler = comm::held(state, own.handler).unwrap_or(own.handler);
+                unsafe { abi::put_handle(args[1], 0, handler) };
+            }
+        },
         _ => {
             state.window_error(handle, args[1] as i32, call);
         }

@@ -61,10 +61,10 @@ pub(super) fn join() -> Result<PathBuf, MpirunError> {
 
 /// A word for this host that another one with the same folders has not.
 fn host_word() -> String {
-    let name = fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = reach::host_name();
     let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let network = fs::read_link("/proc/self/ns/net").unwrap_or_default();
-    let all = [&name[..], &boot, network.as_os_str().as_encoded_bytes()].concat();
+    let all = [name.as_bytes(), &boot, network.as_os_str().as_encoded_bytes()].concat();
     format!("{:08x}", Digest::of(&all).0 as u32)
 }
 
@@ -161,6 +161,7 @@ impl Agent {
         hear(call(End::Pulse)?, sender.clone(), 1);
         let told: Vec<String> = reach::addresses().iter().map(ToString::to_string).collect();
         let _ = outbox.send(Letter::plain(Kind::Addresses, told.join(" ")));
+        let _ = outbox.send(Letter::plain(Kind::Name, reach::host_name()));
         let folder = Self::make_folder(Path::new(&path), &events)?;
         let failed = "make a socket for the replicas";
         // One that is there is that of an agent that was ended.
@@ -290,6 +291,7 @@ impl Agent {
             // They are this process's to write, and the library came first.
             Kind::Library
             | Kind::Addresses
+            | Kind::Name
             | Kind::Called
             | Kind::Said
             | Kind::Gone

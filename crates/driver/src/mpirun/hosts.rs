@@ -25,6 +25,7 @@ use selvedge_stmr::limits::{ADDRESSES_MAX, CALLERS_MAX, STRANGERS_TOLD_MAX};
 use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::SetId;
 
+use super::avoid::Name;
 use super::letter::{self, Kind, Letter};
 use super::{Attempt, Channel, Ended, Event, Line, MpirunError, io_error, program, reach};
 
@@ -161,6 +162,7 @@ fn event_of(id: HostId, letter: Letter) -> Event {
         Kind::ErrEnd => Event::Closed(Channel::Err, rank, set),
         Kind::Called
         | Kind::Addresses
+        | Kind::Name
         | Kind::Broken
         | Kind::Usage
         | Kind::Handles
@@ -415,6 +417,11 @@ impl Attempt<'_> {
                 if let Some(host) = self.hosts.get_mut(&id) {
                     host.addresses.extend(told.take(ADDRESSES_MAX));
                 }
+            }
+            Kind::Name => {
+                let addresses = self.hosts.get(&id).map(|it| it.addresses.clone());
+                let name = Name::new(&letter.text(), addresses.unwrap_or_default());
+                self.names.insert(id, name);
             }
             Kind::Broken => self.host_knows(id, letter.set),
             Kind::Usage => {

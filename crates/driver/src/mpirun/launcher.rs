@@ -76,7 +76,7 @@ impl Family {
 #[derive(Clone, Debug)]
 pub(super) struct Launcher {
     pub(super) path: PathBuf,
-    family: Family,
+    pub(super) family: Family,
     /// The program's, where that is known.
     mpi: Option<Family>,
 }

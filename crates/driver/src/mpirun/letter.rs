@@ -35,8 +35,9 @@ pub(super) enum Kind {
     Usage,
     /// To a host and back: whether one of its processes handles a signal.
     Handles,
-    /// From a host: at which addresses it is.
+    /// From a host: at which addresses it is, and what it is called.
     Addresses,
+    Name,
     /// From a host: a process has called, with its number.
     Called,
     /// From a host: a process's line.
@@ -50,7 +51,7 @@ pub(super) enum Kind {
     ErrEnd,
 }
 
-const KINDS: [Kind; 16] = [
+const KINDS: [Kind; 17] = [
     Kind::Library,
     Kind::Tell,
     Kind::Input,
@@ -60,6 +61,7 @@ const KINDS: [Kind; 16] = [
     Kind::Usage,
     Kind::Handles,
     Kind::Addresses,
+    Kind::Name,
     Kind::Called,
     Kind::Said,
     Kind::Gone,
@@ -184,7 +186,7 @@ mod tests {
             got.push(letter);
         }
         assert_eq!(got, letters);
-        for (at, byte) in [(3, 0xff), (4, 16), (5, 3)] {
+        for (at, byte) in [(3, 0xff), (4, KINDS.len() as u8), (5, 3)] {
             let mut wrong = bytes[..HEAD].to_vec();
             wrong[at] = byte;
             assert!(Letter::read(&wrong).is_err(), "byte {at}");

@@ -24,6 +24,12 @@ const REACH_MAX: Duration = Duration::from_millis(REACH_MAX_MS);
 /// Between two times that all addresses are tried.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What this host is called.
+pub(super) fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 /// The addresses of this host at which others may reach it, those of IPv6 first.
 pub(super) fn addresses() -> Vec<IpAddr> {
     let mut found = Vec::new();

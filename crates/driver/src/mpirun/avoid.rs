@@ -1,0 +1,279 @@
+//! Hosts on which replicas erred: a program that starts again after two errors in one cluster does
+//! so without them, where its launcher was given others (seed 003, §2.3).
+//!
+//! Which hosts a launcher uses stands in its arguments, as a list or in a file.  Hosts are taken
+//! out of both; where they stand nowhere, or no other is left, the program starts where it did.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+
+use tempfile::NamedTempFile;
+
+use super::hosts::HostId;
+use super::launcher::Family;
+use super::{Attempt, MpirunError, MpirunOptions, io_error};
+
+/// What a host is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name {
+    name: String,
+    addresses: Vec<IpAddr>,
+    is_launchers: bool,
+}
+
+impl Name {
+    pub(super) fn new(name: &str, addresses: Vec<IpAddr>) -> Self {
+        Self { name: name.to_owned(), addresses, is_launchers: false }
+    }
+
+    /// The host that the launcher runs on.
+    fn here() -> Self {
+        let name = super::reach::host_name();
+        Self { name, addresses: super::reach::addresses(), is_launchers: true }
+    }
+
+    /// Whether a launcher's word for a host means this one.
+    fn is(&self, word: &str) -> bool {
+        let short = |it: &str| it.split('.').next().unwrap_or_default().to_owned();
+        match word.parse::<IpAddr>() {
+            Ok(it) => self.addresses.contains(&it) || (self.is_launchers && it.is_loopback()),
+            Err(_) => {
+                short(word) == short(&self.name) || (self.is_launchers && word == "localhost")
+            }
+        }
+    }
+}
+
+/// Options that a list of hosts, or the name of a file of them, follows.
+fn words(family: Family) -> [&'static [&'static str]; 2] {
+    match family {
+        Family::OpenMpi => [
+            &["-H", "-host", "--host"],
+            &["-hostfile", "--hostfile", "-machinefile", "--machinefile"],
+        ],
+        Family::Mpich => [
+            &["-hosts", "--hosts", "-host", "--host"],
+            &["-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile"],
+        ],
+        Family::Slurm => [&["-w", "--nodelist"], &[]],
+        Family::Nobody => [&[], &[]],
+    }
+}
+
+/// Arguments of a launcher that leave out some hosts.
+pub(super) struct Elsewhere {
+    args: Vec<OsString>,
+    /// Files of hosts, which go when the program has ended.
+    _files: Vec<NamedTempFile>,
+}
+
+/// Why a program starts again where it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Its arguments name no hosts.
+    NotNamed,
+    /// They name no others.
+    NoOthers,
+}
+
+impl Elsewhere {
+    /// These arguments without those hosts.
+    fn of(
+        args: &[OsString],
+        family: Family,
+        erred: &BTreeSet<Name>,
+    ) -> Result<Result<Self, Why>, MpirunError> {
+        let [lists, files] = words(family);
+        let mut this = Self { args: args.to_vec(), _files: Vec::new() };
+        let mut is_named = false;
+        for idx in 1..args.len() {
+            let is_one_of = |row: &[&str]| row.iter().any(|it| args[idx - 1] == *it);
+            let given = &args[idx];
+            let left = if is_one_of(lists) {
+                list_without(given, erred)
+            } else if is_one_of(files) {
+                let path = std::path::Path::new(given);
+                let failed = || io_error(format!("read the hosts in {}", path.display()));
+                let text = fs::read_to_string(path).map_err(failed())?;
+                match file_without(&text, erred) {
+                    None => None,
+                    Some(text) => {
+                        let file = written(&text).map_err(io_error("write a file of hosts"))?;
+                        let path = file.path().as_os_str().to_owned();
+                        this._files.push(file);
+                        Some(path)
+                    }
+                }
+            } else {
+                continue;
+            };
+            is_named = true;
+            let Some(left) = left else { return Ok(Err(Why::NoOthers)) };
+            this.args[idx] = left;
+        }
+        if family == Family::Slurm {
+            let names: Vec<&str> = erred.iter().map(|it| &*it.name).collect();
+            this.args.push(format!("--exclude={}", names.join(",")).into());
+            is_named = true;
+        }
+        Ok(if is_named { Ok(this) } else { Err(Why::NotNamed) })
+    }
+}
+
+/// What is left of `a:4,b:4`, if something is.
+fn list_without(list: &OsStr, erred: &BTreeSet<Name>) -> Option<OsString> {
+    let text = list.to_string_lossy();
+    let left: Vec<&str> = text.split(',').filter(|it| !is_of(it, erred)).collect();
+    (!left.is_empty()).then(|| left.join(",").into())
+}
+
+/// What is left of a file with a host in each line, if one is.
+fn file_without(text: &str, erred: &BTreeSet<Name>) -> Option<String> {
+    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    let is_host = |line: &str| !first(line).is_empty() && !first(line).starts_with('#');
+    let left: Vec<&str> = text.lines().filter(|it| !is_of(&first(it), erred)).collect();
+    left.iter().any(|it| is_host(it)).then(|| left.join("\n") + "\n")
+}
+
+/// Whether an entry, with or without a number of processes behind a colon, is one of these hosts.
+fn is_of(entry: &str, erred: &BTreeSet<Name>) -> bool {
+    let name = entry.split(':').next().unwrap_or_default();
+    erred.iter().any(|it| it.is(name) || it.is(entry))
+}
+
+fn written(text: &str) -> io::Result<NamedTempFile> {
+    let mut file = NamedTempFile::with_prefix("selvedge-hosts-")?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+/// Where a program starts, and which hosts it is kept from.
+#[derive(Default)]
+pub(super) struct Avoided {
+    erred: BTreeSet<Name>,
+    elsewhere: Option<Elsewhere>,
+}
+
+impl Avoided {
+    /// The options for the next start.
+    pub(super) fn options(&self, options: &MpirunOptions) -> MpirunOptions {
+        let mut options = options.clone();
+        if let Some(it) = &self.elsewhere {
+            options.launcher_args.clone_from(&it.args);
+        }
+        options
+    }
+
+    /// A start has come to two errors in one cluster; returns what is to be told of it.
+    pub(super) fn learn(
+        &mut self,
+        attempt: &Attempt<'_>,
+        family: Family,
+        args: &[OsString],
+    ) -> Result<Option<String>, MpirunError> {
+        let (all, erred) = attempt.hosts_of_errors();
+        let before = self.erred.len();
+        self.erred.extend(erred);
+        if self.erred.len() == before || all < 2 {
+            return Ok(None);
+        }
+        let names: Vec<&str> = self.erred.iter().map(|it| &*it.name).collect();
+        let names = names.join(", ");
+        match Elsewhere::of(args, family, &self.erred)? {
+            Ok(it) => {
+                self.elsewhere = Some(it);
+                Ok(Some(format!("replicas erred on {names}: the program starts without")))
+            }
+            Err(why) => {
+                self.elsewhere = None;
+                let why = match why {
+                    Why::NotNamed => "the launcher's arguments name no hosts",
+                    Why::NoOthers => "there are no others",
+                };
+                Ok(Some(format!("replicas erred on {names}, which are not avoided: {why}")))
+            }
+        }
+    }
+
+    /// The launcher did not start the program where it was to; returns whether it was told to avoid
+    /// something, which it is no more.
+    pub(super) fn give_up(&mut self) -> bool {
+        self.elsewhere.take().is_some()
+    }
+}
+
+impl Attempt<'_> {
+    /// How many hosts the program has, and those on which replicas differed or went.
+    fn hosts_of_errors(&self) -> (usize, BTreeSet<Name>) {
+        let name = |host: Option<HostId>| match host {
+            None => Name::here(),
+            Some(id) => self.names.get(&id).cloned().unwrap_or_default(),
+        };
+        let all: BTreeSet<Option<HostId>> =
+            self.processes.iter().flatten().map(|it| it.host).collect();
+        let marked = self.marked.iter().map(|it| (it.rank as usize, usize::from(it.set)));
+        let lost = self.lost.iter().map(|(rank, set)| (rank.0 as usize, set.idx()));
+        let of = |(rank, set): (usize, usize)| name(self.processes[rank][set].host);
+        let erred = marked.chain(lost).map(of).filter(|it| !it.name.is_empty()).collect();
+        (all.len(), erred)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn erred(names: &[&str]) -> BTreeSet<Name> {
+        names.iter().map(|it| Name::new(it, vec!["10.0.0.7".parse().unwrap()])).collect()
+    }
+
+    fn args(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
+    /// What becomes of a launcher's arguments; files are shown as what they hold.
+    fn check(family: Family, given: &str, names: &[&str]) -> String {
+        match Elsewhere::of(&args(given), family, &erred(names)).unwrap() {
+            Err(why) => format!("{why:?}"),
+            Ok(it) => {
+                let shown = it.args.iter().map(|arg| match it._files.first() {
+                    Some(file) if file.path() == arg => fs::read_to_string(file.path()).unwrap(),
+                    _ => arg.to_string_lossy().into_owned(),
+                });
+                shown.collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    #[test]
+    fn hosts_are_taken_out_of_what_a_launcher_is_told() {
+        let open = |given, names: &[&str]| check(Family::OpenMpi, given, names);
+        let wanted = "--map-by node --host a:4,c:4 -x HOME";
+        assert_eq!(open("--map-by node --host a:4,b:4,c:4 -x HOME", &["b"]), wanted);
+        assert_eq!(open("-H a.rack1,b.rack1:2", &["a.cluster"]), "-H b.rack1:2");
+        assert_eq!(open("-H 10.0.0.7,10.0.0.8", &["a"]), "-H 10.0.0.8");
+        assert_eq!(open("--host a,b", &["a", "b"]), "NoOthers");
+        assert_eq!(open("--map-by node", &["a"]), "NotNamed");
+        assert_eq!(check(Family::Mpich, "-hosts a,b:2,c", &["a", "c"]), "-hosts b:2");
+        assert_eq!(check(Family::Slurm, "-N 3", &["a", "b"]), "-N 3 --exclude=a,b");
+        assert_eq!(check(Family::Nobody, "x", &["a"]), "NotNamed");
+        let file = written("# all\na slots=4\nb slots=4\n\nc slots=4\n").unwrap();
+        let given = format!("--hostfile {}", file.path().display());
+        assert_eq!(open(&given, &["b"]), "--hostfile # all\na slots=4\n\nc slots=4\n");
+        assert_eq!(open(&given, &["a", "b", "c"]), "NoOthers");
+        let given = format!("-f {}", file.path().display());
+        assert_eq!(check(Family::Mpich, &given, &["a", "b"]), "-f # all\n\nc slots=4\n");
+        let missing = Elsewhere::of(&args("-f /nowhere/hosts"), Family::Mpich, &erred(&["a"]));
+        assert!(missing.is_err());
+    }
+
+    #[test]
+    fn the_launchers_own_host_has_more_names() {
+        let here = Name::here();
+        assert!(here.is("localhost") && here.is("127.0.0.1") && here.is(&here.name));
+        assert!(!Name::new("a", Vec::new()).is("localhost"));
+    }
+}
