@@ -226,6 +226,7 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
         Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
     let mut printed = Vec::new();
     let mut avoided = Avoided::default();
+    let mut differed = false;
     loop {
         let again = 0 < summary.restarts;
         let given = avoided.options(options);
@@ -252,9 +253,12 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 return Ok(summary);
             }
             Ended::Again(rank, why) => {
-                let is_fault = why != Double::NotDeterministic;
+                // Two faults at once leave three different contents, as a program does that is not
+                // deterministic: which of both it is shows when it starts again.
+                let is_again = why == Double::NotDeterministic && differed;
+                differed |= why == Double::NotDeterministic;
                 let is_last = summary.restarts == options.restarts_max || launcher.is_nobody();
-                if !is_fault || is_last || options.replicas == 1 {
+                if is_again || is_last || options.replicas == 1 {
                     summary.code = 1;
                     summary.result = format!("{rank}: {why}");
                     return Ok(summary);

@@ -153,6 +153,27 @@ static void by_groups(int round, MPI_Win win, int *cells) {
     MPI_Group_free(&self), MPI_Group_free(&beside), MPI_Group_free(&all);
 }
 
+/* Each gets from its neighbour's window while the neighbour gets from its own. */
+static void by_two(int round) {
+    int cells[1], others[1], got = -1, one = near(1), other = near(-1);
+    MPI_Win mine, theirs;
+    MPI_Group all, next, last;
+    MPI_Win_create(cells, sizeof cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &mine);
+    MPI_Win_create(others, sizeof others, sizeof *others, MPI_INFO_NULL, MPI_COMM_WORLD, &theirs);
+    MPI_Win even = rank % 2 ? theirs : mine, odd = rank % 2 ? mine : theirs;
+    *cells = *others = 10 * rank + round;
+    MPI_Win_get_group(mine, &all);
+    MPI_Group_incl(all, 1, &one, &next), MPI_Group_incl(all, 1, &other, &last);
+    if (size % 2 == 0) {
+        MPI_Win_post(last, 0, even), MPI_Win_start(next, 0, odd);
+        MPI_Get(&got, 1, MPI_INT, one, 0, 1, MPI_INT, odd);
+        MPI_Win_complete(odd), MPI_Win_wait(even);
+        WANT(got == 10 * one + round);
+    }
+    MPI_Group_free(&all), MPI_Group_free(&next), MPI_Group_free(&last);
+    MPI_Win_free(&theirs), MPI_Win_free(&mine);
+}
+
 static void hear(MPI_Win *win, int *code, ...) {
     int class;
     MPI_Error_class(*code, &class);
@@ -223,6 +244,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < rounds; round++) {
         by_fences(round);
         of_types(round);
+        by_two(round);
         by_groups(round, win, cells);
         if (rank == 0) printf("round %d\n", round), fflush(stdout);
     }

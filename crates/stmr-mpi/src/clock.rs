@@ -127,6 +127,15 @@ pub(crate) fn now(clock: clockid_t) -> timespec {
 
 /// See clock_gettime(2).
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn timespec_get(to: *mut timespec, base: c_int) -> c_int {
+    /// The only base that there is.
+    const UTC: c_int = 1;
+    let is_known = base == UTC && unsafe { clock_gettime(libc::CLOCK_REALTIME, to) } == 0;
+    if is_known { base } else { 0 }
+}
+
+/// See above.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int {
     if (!is_shared() && early().is_none()) || python::locks() {
         return unsafe { read_clock(clock, to) };

@@ -6,7 +6,7 @@
 //! told whose message it took, and hold back what was posted after it and might take the same.
 
 use selvedge_stmr::digest::Digest;
-use selvedge_stmr::message::EventKind;
+use selvedge_stmr::message::{EventKind, Message};
 
 use crate::abi::{self, RawStatus, Status};
 use crate::calls;
@@ -49,6 +49,10 @@ pub(crate) struct Receive {
     tag: i32,
     /// Whose message it took, once known.
     settled: Option<(i32, i32)>,
+    /// Whose message it took in who leads, which was told before the program came to ask.
+    matched: Option<(i32, i32)>,
+    /// Siblings were told that.
+    is_told: bool,
     posted: bool,
     real: usize,
     done: Option<Status>,
@@ -204,10 +208,10 @@ impl State {
                 && before
                     .iter()
                     .any(|other| other.is_open() && !other.posted && other.overlaps(it));
-            if it.posted || (it.is_open() && !leads) || held {
+            if it.posted || (it.is_open() && it.matched.is_none() && !leads) || held {
                 continue;
             }
-            let (source, tag) = it.settled.unwrap_or((it.source, it.tag));
+            let (source, tag) = it.settled.or(it.matched).unwrap_or((it.source, it.tag));
             it.posted = true;
             let at = it.bytes.as_mut_ptr() as usize + HEAD;
             let to = [at, it.room, byte, source as usize];
@@ -215,6 +219,39 @@ impl State {
             let code = real::code(calls::IRECV, &[&to[..], &rest[..]].concat());
             if code != abi::SUCCESS {
                 it.done = Some(Status { error: code, ..Status::empty() });
+            }
+        }
+    }
+
+    /// Tells siblings of the messages that receives from anybody have taken here, if this replica
+    /// leads: a send may wait in each of their sets for such a receive, and the program ask for it
+    /// behind the send alone.
+    pub(crate) fn tell_matches(&mut self) {
+        let is_open = |it: &Receive| it.is_open() && it.posted && !it.is_told;
+        if self.told.replicas == 1 || self.has_no_mpi() || !self.replica.is_meta() {
+            return;
+        }
+        let open: Vec<u64> =
+            self.receives.iter().filter(|it| is_open(it)).map(|it| it.id).collect();
+        for id in open {
+            if !self.is_received(id) {
+                continue;
+            }
+            let it = self.receive(id);
+            it.is_told = true;
+            let Some(Status { source, tag, .. }) = it.done else { continue };
+            self.tell_siblings(&Message::Matched { receive: id, source, tag });
+        }
+    }
+
+    /// A sibling that leads tells which message a receive has taken.
+    pub(crate) fn hear_match(&mut self, id: u64, source: i32, tag: i32) {
+        if self.n_receives < id {
+            self.matches.insert(id, (source, tag));
+        } else if let Some(it) = self.receives.iter_mut().find(|it| it.id == id) {
+            it.matched = Some((source, tag));
+            if !self.has_no_mpi() {
+                self.post_receives();
             }
         }
     }
@@ -309,7 +346,7 @@ impl State {
         if self.told.replicas == 1 {
             return;
         }
-        let (rows, _) = self.event(EventKind::Decision, |state| {
+        let (rows, did) = self.event(EventKind::Decision, |state| {
             if !state.is_received(id) {
                 return None;
             }
@@ -334,8 +371,18 @@ impl State {
                 u64::from_le_bytes(row[at..at + 8].try_into().expect("a row has two words"))
             };
             let (source, tag) = (word(8) as u32 as i32, (word(8) >> 32) as i32);
-            self.receive(word(0)).settled = Some((source, tag));
+            let it = self.receive(word(0));
+            it.settled = Some((source, tag));
+            let is_to_tell = did && !std::mem::replace(&mut it.is_told, true);
+            if it.posted && it.matched.is_some_and(|it| it != (source, tag)) {
+                real::fail("a receive was told of one message and settled as another");
+            }
+            if is_to_tell {
+                // Who waits in a send for this receive does not come to the decision.
+                self.tell_siblings(&Message::Matched { receive: word(0), source, tag });
+            }
         }
+        self.send_out();
         self.post_receives();
     }
 }
@@ -385,6 +432,8 @@ pub(crate) fn begin_receive(
         source,
         tag,
         settled: None,
+        matched: state.matches.remove(&id),
+        is_told: false,
         posted: false,
         real: 0,
         done: None,

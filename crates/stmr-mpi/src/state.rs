@@ -218,6 +218,8 @@ pub(crate) struct State {
     /// Receives that may not be posted before a wildcard's match is known, oldest first.
     pub(crate) receives: Vec<Receive>,
     pub(crate) n_receives: u64,
+    /// What was told of receives that this replica has not begun yet.
+    pub(crate) matches: BTreeMap<u64, (i32, i32)>,
     /// Messages that probes found and that are not received.
     pub(crate) matched: Vec<Option<Matched>>,
     pub(crate) blocking: Option<Blocking>,
@@ -289,6 +291,7 @@ impl State {
             outgoing: Vec::new(),
             receives: Vec::new(),
             n_receives: 0,
+            matches: BTreeMap::new(),
             matched: Vec::new(),
             blocking: None,
             in_block: false,

@@ -204,6 +204,7 @@ impl State {
         let sleep_us = (first << self.wait.sleeps.min(8)).min(most);
         let slept = self.turn(what, sleep_us);
         if slept || self.wait.turns.is_multiple_of(8) {
+            self.tell_matches();
             self.pump();
         }
     }
@@ -215,6 +216,7 @@ impl State {
         if slept || (moves && self.wait.turns.is_multiple_of(8)) {
             self.reap();
             self.progress();
+            self.tell_matches();
         }
         self.pump();
         if slept {
@@ -367,7 +369,7 @@ impl State {
             return false;
         }
         let set = SetId::new(set_idx);
-        let mut at = 0;
+        let (mut at, mut matches) = (0, Vec::new());
         let read = loop {
             match Message::read(&link.received[at..]) {
                 Ok(Some((message, length))) => {
@@ -380,6 +382,9 @@ impl State {
                             self.replica.handle(Input::Message(set, message));
                         }
                         Message::Contents { call, bytes } => self.contents.keep(set, call, bytes),
+                        Message::Matched { receive, source, tag } => {
+                            matches.push((receive, source, tag));
+                        }
                         message => self.replica.handle(Input::Message(set, message)),
                     }
                 }
@@ -388,6 +393,10 @@ impl State {
             }
         };
         link.received.drain(..at);
+        for (receive, source, tag) in matches {
+            self.hear_match(receive, source, tag);
+        }
+        let Some(link) = &mut self.siblings[set_idx] else { return true };
         if let Err(why) = read {
             // A sibling that writes nonsense is ended; its end is seen as any other.
             link.received.clear();

@@ -651,54 +651,58 @@ pub(crate) fn complete(state: &mut State, call: Call, args: &[usize]) -> usize {
             begin_send(state, &row, *member, ACCESSES, comm);
         }
     }
-    for (member, wanted) in std::mem::take(&mut window.results) {
+    let results = std::mem::take(&mut window.results);
+    state.put_window(handle, window);
+    for (member, wanted) in results {
         let mut row = vec![0_u8; wanted.iter().map(|it| it.length).sum()];
         if row.is_empty() {
             continue;
         }
         let id = begin_receive(state, row.len(), member, ANSWERS, comm);
-        while let Some(idx) = next_guest(state, &window, Some(id), true) {
-            serve(state, &mut window, idx);
+        while let Some((slot, idx)) = next_guest(state, Some(id), true) {
+            serve(state, slot, idx);
         }
         finish_receive(state, &mut row, id);
         take_answers(state, &row, &wanted);
     }
-    state.put_window(handle, window);
     abi::SUCCESS as usize
 }
 
-/// Which guest is to be served next, if one has said what it does: nothing if the receive `beside`
-/// is complete first, or if nobody has and it is not waited for.
-fn next_guest(
-    state: &mut State,
-    window: &Window,
-    beside: Option<u64>,
-    waits: bool,
-) -> Option<usize> {
-    let guests: Vec<(usize, u64)> = window
-        .posted
-        .iter()
-        .flatten()
-        .enumerate()
-        .filter_map(|(idx, it)| Some((idx, it.lengths.filter(|_| !it.is_served)?)))
-        .collect();
+impl Windows {
+    /// Those who have not been served, of all windows: whose window it is by its slot, who it is in
+    /// its group, and the receive that says how much it does.
+    fn guests(&self) -> Vec<(usize, usize, u64)> {
+        let windows = self.open.iter().enumerate();
+        let guests = windows.flat_map(|(slot, it)| {
+            let posted = it.iter().flat_map(|it| &it.posted).flatten().enumerate();
+            posted.filter_map(move |(idx, it)| {
+                Some((slot, idx, it.lengths.filter(|_| !it.is_served)?))
+            })
+        });
+        guests.collect()
+    }
+}
+
+/// Which guest is to be served next, of any window, if one has said what it does: nothing if the
+/// receive `beside` is complete first, or if nobody has and it is not waited for.
+fn next_guest(state: &mut State, beside: Option<u64>, waits: bool) -> Option<(usize, usize)> {
+    let guests = state.windows.guests();
     if guests.is_empty() {
         return None;
     }
-    let word = |it: u64| Some(it.to_le_bytes().to_vec());
     let (row, did) = state.event(EventKind::Decision, |state| {
+        let row = |number: usize| Some((number as u64).to_le_bytes().to_vec());
         if beside.is_some_and(|it| state.is_received(it)) {
-            return word(u64::MAX);
+            return row(guests.len());
         }
-        match guests.iter().find(|it| state.is_received(it.1)) {
-            Some((idx, _)) => word(*idx as u64),
+        match guests.iter().position(|it| state.is_received(it.2)) {
+            Some(number) => row(number),
             None if waits => None,
-            None => word(u64::MAX),
+            None => row(guests.len()),
         }
     });
-    let chosen = row.first_chunk().map_or(u64::MAX, |it| u64::from_le_bytes(*it));
-    let chosen =
-        usize::try_from(chosen).ok().filter(|it| guests.iter().any(|other| other.0 == *it));
+    let chosen = row.first_chunk().map(|it| u64::from_le_bytes(*it) as usize);
+    let chosen = chosen.and_then(|it| guests.get(it)).map(|it| (it.0, it.1));
     if did && chosen.is_none() && !waits {
         state.spin(crate::memory::For::Message);
     }
@@ -706,59 +710,74 @@ fn next_guest(
 }
 
 /// Does what a guest wants done, and tells it what it wants told.
-fn serve(state: &mut State, window: &mut Window, idx: usize) {
-    let Some(guest) = window.posted.as_mut().and_then(|it| it.get_mut(idx)) else { return };
-    guest.is_served = true;
-    let (member, comm) = (guest.member, window.comm);
-    if let Some(id) = guest.lengths.take() {
-        finish_receive(state, &mut guest.to[..], id);
+fn serve(state: &mut State, slot: usize, idx: usize) {
+    let handle = Own::Window.handle(slot);
+    let mut window = state.take_window(handle);
+    let comm = window.comm;
+    if let Some(guest) = window.posted.as_mut().and_then(|it| it.get_mut(idx)) {
+        guest.is_served = true;
+        let member = guest.member;
+        if let Some(id) = guest.lengths.take() {
+            finish_receive(state, &mut guest.to[..], id);
+        }
+        let mut row = vec![0_u8; u64::from_le_bytes(*guest.to) as usize];
+        if !row.is_empty() {
+            let id = begin_receive(state, row.len(), member, ACCESSES, comm);
+            finish_receive(state, &mut row, id);
+            let answers = carry_out(state, &window, &row);
+            if !answers.is_empty() {
+                begin_send(state, &answers, member, ANSWERS, comm);
+            }
+        }
     }
-    let mut row = vec![0_u8; u64::from_le_bytes(*guest.to) as usize];
-    if row.is_empty() {
-        return;
-    }
-    let id = begin_receive(state, row.len(), member, ACCESSES, comm);
-    finish_receive(state, &mut row, id);
-    let answers = carry_out(state, window, &row);
-    if !answers.is_empty() {
-        begin_send(state, &answers, member, ANSWERS, comm);
-    }
+    state.put_window(handle, window);
 }
 
-/// MPI_Win_wait: all whom this window is open to have completed.
+/// Whether all whom a window is open to have been served.
+fn are_served(state: &mut State, handle: usize) -> bool {
+    let posted = state.window(handle).and_then(|it| it.posted.as_ref());
+    posted.is_none_or(|it| it.iter().all(|it| it.is_served))
+}
+
+/// A window that is open to others, or the answer to a call about one that is not.
+fn posted_window(state: &mut State, handle: usize, call: Call) -> Result<(), usize> {
+    if state.known_window(handle, call)?.posted.is_some() {
+        return Ok(());
+    }
+    Err(state.window_error(handle, abi::table().err_rma_sync, call))
+}
+
+/// MPI_Win_wait: all whom this window is open to have completed.  Others may wait for this process
+/// at other windows of its, and are served meanwhile.
 pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[0]);
-    match state.known_window(handle, call) {
-        Ok(window) if window.posted.is_some() => {}
-        Ok(_) => return state.window_error(handle, abi::table().err_rma_sync, call),
-        Err(code) => return code,
+    if let Err(code) = posted_window(state, handle, call) {
+        return code;
     }
-    let mut window = state.take_window(handle);
-    while let Some(idx) = next_guest(state, &window, None, true) {
-        serve(state, &mut window, idx);
+    while !are_served(state, handle) {
+        if let Some((slot, idx)) = next_guest(state, None, true) {
+            serve(state, slot, idx);
+        }
     }
-    window.posted = None;
-    state.put_window(handle, window);
+    if let Some(window) = state.window(handle) {
+        window.posted = None;
+    }
     abi::SUCCESS as usize
 }
 
 /// MPI_Win_test: serves who has completed, and says whether all have.
 pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[0]);
-    match state.known_window(handle, call) {
-        Ok(window) if window.posted.is_some() => {}
-        Ok(_) => return state.window_error(handle, abi::table().err_rma_sync, call),
-        Err(code) => return code,
+    if let Err(code) = posted_window(state, handle, call) {
+        return code;
     }
-    let mut window = state.take_window(handle);
-    while let Some(idx) = next_guest(state, &window, None, false) {
-        serve(state, &mut window, idx);
+    while let Some((slot, idx)) = next_guest(state, None, false) {
+        serve(state, slot, idx);
     }
-    let is_over = window.posted.iter().flatten().all(|it| it.is_served);
-    if is_over {
+    let is_over = are_served(state, handle);
+    if let (true, Some(window)) = (is_over, state.window(handle)) {
         window.posted = None;
     }
-    state.put_window(handle, window);
     unsafe { *(args[1] as *mut i32) = i32::from(is_over) };
     abi::SUCCESS as usize
 }

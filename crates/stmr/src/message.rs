@@ -84,6 +84,17 @@ pub enum Message {
         /// The contents.
         bytes: Vec<u8>,
     },
+    /// Whose message a receive from anybody has taken here, where who leads the cluster waits for
+    /// something else: shells of the others receive it too, before the program comes to ask.  It
+    /// settles nothing.
+    Matched {
+        /// Which receive, as all replicas count them.
+        receive: u64,
+        /// Whose message.
+        source: i32,
+        /// Its tag.
+        tag: i32,
+    },
 }
 
 /// A message that cannot be read.
@@ -147,6 +158,12 @@ impl Message {
                 out.extend(call.to_le_bytes());
                 out.extend(bytes);
             }
+            Self::Matched { receive, source, tag } => {
+                out.push(12);
+                out.extend(receive.to_le_bytes());
+                out.extend(source.to_le_bytes());
+                out.extend(tag.to_le_bytes());
+            }
         }
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_le_bytes());
@@ -200,6 +217,15 @@ fn read_body(body: &[u8]) -> Option<Message> {
         11 => {
             let (&set, rest) = rest.split_first()?;
             Message::Relay { set: read_set(set)?, event: read_event(rest)? }
+        }
+        12 => {
+            let (receive, rest) = rest.split_first_chunk()?;
+            let (source, tag) = rest.split_first_chunk()?;
+            Message::Matched {
+                receive: u64::from_le_bytes(*receive),
+                source: i32::from_le_bytes(*source),
+                tag: i32::from_le_bytes(tag.try_into().ok()?),
+            }
         }
         _ => return None,
     })
@@ -276,6 +302,7 @@ mod tests {
             Message::Bye,
             Message::Ask,
             Message::Here,
+            Message::Matched { receive: 12, source: -13, tag: 14 },
         ]
     }
 

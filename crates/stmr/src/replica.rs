@@ -457,7 +457,7 @@ impl Replica {
             }
             Message::Bye => self.cluster[from.idx()].bye = true,
             // A replica that waits is no other one than before, and the digests decide.
-            Message::Ask | Message::Here | Message::Contents { .. } => {}
+            Message::Ask | Message::Here | Message::Contents { .. } | Message::Matched { .. } => {}
             Message::Down { .. } => self.hear_of_end(from, message),
         }
     }
