@@ -133,3 +133,53 @@ fn the_log_has_a_line_for_each_channel_and_each_rank() {
     assert!(lines[2].starts_with("[0] Trees [0] "), "{log}");
     assert!(connected(V2_7_8, 2, &[]).log().contains("->0->-1|-1->0->"));
 }
+
+/// NCCL reads a graph file's numbers by C's library: other ways of writing one are the same number,
+/// and what is none is one all the same.
+#[test]
+fn numbers_of_a_graph_file_are_read_as_c_reads_them() {
+    let first = |it: String, from: &str, to: &str| {
+        assert!(it.contains(from), "{from:?} is not in {it}");
+        it.replacen(from, to, 1)
+    };
+    for profile in [V2_7_8, V2_27_7, V2_30_7] {
+        let edit = |it: String| {
+            let it = first(it, "id=\"0\"", "id=\"0x0\"");
+            let it = first(it, "pattern=\"4\"", "pattern=\" 4\"");
+            first(it, "<gpu dev=\"0\"", "<gpu dev=\"0x0\"")
+        };
+        assert_eq!(findings(profile, 2, edit), [], "{profile}");
+        let words = |it: String| {
+            let it = first(it, "samechannels=\"0\"", "samechannels=\"no\"");
+            first(it, "speedintra=\"", "speedintra=\"0x")
+        };
+        let found = findings(profile, 2, words);
+        let told = |part: &str| found.iter().any(|it| it.text.contains(part));
+        assert!(
+            told("samechannels is \"no\", which is no whole number; NCCL reads 0"),
+            "{found:?}"
+        );
+        assert!(told("which is no speed in GB/s; NCCL reads"), "{found:?}");
+    }
+    let nonsense = |it: String| first(it, "speedinter=\"", "speedinter=\"nan");
+    let found = findings(V2_30_7, 2, nonsense);
+    assert!(found.iter().any(|it| it.severity == Severity::Error), "{found:?}");
+}
+
+#[test]
+fn what_a_graph_file_says_of_its_ports_is_held_against_them() {
+    let all = |from: &'static str, to: &'static str| move |it: String| it.replace(from, to);
+    let told = |edit: &dyn Fn(String) -> String, part: &str| {
+        let found = findings(V2_27_7, 2, edit);
+        let is_told =
+            found.iter().any(|it| it.severity == Severity::Warning && it.text.contains(part));
+        assert!(is_told, "{part:?} is not in {found:?}");
+    };
+    told(&all("typeinter=\"PHB\"", "typeinter=\"LOC\""), "typeinter is LOC, but rank");
+    let slow = |it: String| {
+        let at = it.find("speedinter=\"").expect("a speed") + 12;
+        let end = at + it[at..].find('"').expect("its end");
+        format!("{}0{}", &it[..at], &it[end..])
+    };
+    told(&slow, "speedinter is 0");
+}

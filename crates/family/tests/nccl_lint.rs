@@ -327,9 +327,9 @@ fn hostile_and_broken_files_have_findings() {
     check(
         &server(&port(0)),
         expect![[r#"
-        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
-            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
-    "#]],
+            1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+                NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+        "#]],
     );
     let outside = server(&gpu(0, "")).replace("</system>", &format!("{}</system>", gpu(1, "")));
     check(
@@ -353,9 +353,9 @@ fn hostile_and_broken_files_have_findings() {
     check(
         &two("", "").replace("sm=\"80\"", "sm=\"8.0\""),
         expect![[r#"
-            4:1: error[number]: sm="8.0" of <gpu> is no whole number of 1 or more; NCCL reads as far as digits go, and 0 where there are none
+            4:1: error[number]: sm="8.0" of <gpu> is no whole number of 1 or more; NCCL reads as far as digits go, which is 8
                 write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
-            6:1: error[number]: sm="8.0" of <gpu> is no whole number of 1 or more; NCCL reads as far as digits go, and 0 where there are none
+            6:1: error[number]: sm="8.0" of <gpu> is no whole number of 1 or more; NCCL reads as far as digits go, which is 8
                 write the number that the server has; `nvidia-smi topo -m`, lspci and ibstat show it
             warning[no-gdr]: no port reaches the memory of GPU0 and GPU1 (GPUDirect RDMA)
                 ask `topo explain gdr` which rule decides
@@ -693,4 +693,73 @@ fn ranks_that_leave_some_out_and_processors_without_figures_have_findings() {
         .replace("rank=\"0\"", "rank=\"8\"");
     let findings = lint(&text, NEWEST).expect("well-formed").findings;
     assert!(findings.iter().all(|it| it.rule != "rank-gap"), "{findings:?}");
+}
+
+/// A file for a VM has no GPUs or no ranks; what NCCL refuses in the rest of it is found all the same.
+#[test]
+fn what_nccl_refuses_is_found_in_files_without_gpus() {
+    let found = |text: &str, profile| {
+        let findings = lint(text, profile).expect("well-formed").findings;
+        findings.iter().map(|it| format!("{it}\n")).collect::<String>()
+    };
+    let vm = "<system version=\"1\">\n<cpu affinity=\"ff\" arch=\"x86_64\" vendor=\"GenuineIntel\" \
+              familyid=\"6\" modelid=\"143\">\n\
+              <pci busid=\"0000:00:05.0\" class=\"0x030200\"/>\n</cpu>\n</system>\n";
+    expect![[r#"
+        2:1: error[refused]: NCCL 2.30.7 refuses the server: 2:1: <cpu> has no numaid; NCCL 2.30.7 asks for it
+            write the attribute, or take the element out
+        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+    "#]].assert_eq(&found(vm, NEWEST));
+    let sound = vm.replace("<cpu ", "<cpu numaid=\"0\" ");
+    expect![[r#"
+        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+    "#]].assert_eq(&found(&sound, NEWEST));
+    expect![[r#"
+        3:1: error[refused]: NCCL 2.30.7 refuses the server: 3:1: <pci> has no class; NCCL 2.30.7 asks for it
+            write the attribute, or take the element out
+        1:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+    "#]].assert_eq(&found(&sound.replace(" class=\"0x030200\"", ""), NEWEST));
+}
+
+#[test]
+fn latencies_are_read_as_c_reads_them_and_nonsense_has_a_finding() {
+    let of = |latency: &str| {
+        let net = port(0).replace("<net ", &format!("<net latency=\"{latency}\" "));
+        let text = server(&[gpu(0, ""), gpu(1, ""), net].concat());
+        let root = read(&text, Strictness::Lenient { single_quotes: true }).expect("read").root;
+        let view = Question::new(root, NEWEST).view().expect("a server");
+        let dumped: serde_json::Value =
+            serde_json::from_str(&dump(&view, "x").expect("decided")).expect("JSON");
+        let findings = lint(&text, NEWEST).expect("well-formed").findings;
+        let number = findings.iter().find(|it| it.rule == "number");
+        let told = number.map_or("-".to_owned(), |it| it.what.clone());
+        format!("{latency:8} {} {told}\n", dumped["graphs"][0]["latencyInter"])
+    };
+    let words = ["5", "5us", " 5", "0x10", "x", "nan", "1e39", "-1"];
+    expect![[r#"
+        5        5 -
+        5us      5 latency="5us" of <net> is no number of 0 or more; NCCL reads as far as digits go, which is 5
+         5       5 -
+        0x10     16 latency="0x10" of <net> is no number of 0 or more; NCCL reads as far as digits go, which is 16
+        x        0 latency="x" of <net> is no number of 0 or more; NCCL reads as far as digits go, which is 0
+        nan      null latency="nan" of <net> is no number of 0 or more; NCCL reads as far as digits go, which is NaN
+        1e39     null latency="1e39" of <net> is no number of 0 or more; NCCL reads as far as digits go, which is inf
+        -1       -1 latency="-1" of <net> is no number of 0 or more; NCCL reckons with it all the same
+    "#]].assert_eq(&words.map(of).concat());
+}
+
+#[test]
+fn a_file_of_hwlocs_is_told_from_a_topology() {
+    let text = "<?xml version=\"1.0\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n\
+                <topology version=\"2.0\"/>\n";
+    let findings = lint(text, NEWEST).expect("well-formed").findings;
+    expect![[r#"
+        3:1: error[refused]: <topology> is no topology of NCCL, whose outermost element is <system version="1">
+            `selvedge topo read --hwloc FILE` makes one from what lstopo wrote
+        3:1: note[no-gpu]: no GPU in the file; decisions can be computed only where GPUs are named
+            NCCL fills GPUs in when it runs; for a look without it use a file that NCCL_TOPO_DUMP_FILE wrote
+    "#]].assert_eq(&findings.iter().map(|it| format!("{it}\n")).collect::<String>());
 }

@@ -33,7 +33,7 @@ impl Dice {
 }
 
 fn mutated(text: &str, dice: &mut Dice) -> String {
-    const WORDS: [&str; 16] = [
+    const WORDS: [&str; 20] = [
         "0",
         "-1",
         "99999999999",
@@ -50,6 +50,10 @@ fn mutated(text: &str, dice: &mut Dice) -> String {
         "<!--",
         "<gpu rank=\"0\"/>",
         "]]>",
+        "nan",
+        "-inf",
+        "1e39",
+        "latency=\"0x1p9\"",
     ];
     let mut text = text.to_owned();
     for _ in 0..=dice.below(4) {

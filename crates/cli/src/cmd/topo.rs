@@ -20,9 +20,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use selvedge_family::host::change::{Change, NoAnswer, Question, parse_pair as parse_pair_of_gpus};
+use selvedge_family::host::change::{
+    Change, NoAnswer, Question, gpu_numbers, parse_pair as parse_pair_of_gpus,
+};
 use selvedge_family::host::hwloc;
 use selvedge_family::host::machine::topology;
+use selvedge_family::host::nccl::XML_BYTES;
 use selvedge_family::host::nccl::dump::{dump, refusal};
 use selvedge_family::host::nccl::graph_xml::malformed;
 use selvedge_family::host::nccl::profile::Profile;
@@ -168,6 +171,7 @@ fn print_dump(args: &Dump) -> Outcome {
         Ok(())
     })?;
     let ask = question.ask().within(|| "this --env has no meaning")?;
+    tell_unread(&question)?;
     let topology = match refused.remove(TOPO_FILE) {
         Some(error) => Err(error),
         None if args.conditions.names_topology() => Ok(question.root),
@@ -175,7 +179,10 @@ fn print_dump(args: &Dump) -> Outcome {
     };
     let dumped = topology
         .map_err(RefusedView::from)
-        .and_then(|root| View::of(&root, ask))
+        .and_then(|root| {
+            tell_broken(&root, &args.conditions.p2p_broken);
+            View::of(&root, ask)
+        })
         .and_then(|view| match refused.remove(GRAPH_FILE) {
             Some(error) => Err(RefusedSearch::from(malformed(&error)).into()),
             None => dump(&view, &name),
@@ -217,6 +224,16 @@ impl Conditions {
             question = question.with(&set).within(|| "this --env has no meaning")?;
         }
         Ok(question)
+    }
+}
+
+/// Tells of pairs whose P2P is to be broken, and of which a GPU is not there.
+fn tell_broken(root: &Element, pairs: &[(i32, i32)]) {
+    let devices = gpu_numbers(root);
+    for (a, b) in pairs {
+        for gone in [a, b].into_iter().filter(|it| !devices.contains(it)) {
+            anstream::eprintln!("note: --p2p-broken {a}-{b}: no GPU has the number {gone} (dev)");
+        }
     }
 }
 
@@ -289,6 +306,7 @@ impl Server {
 impl Look {
     fn question(&self, file: &Path) -> Outcome<Question> {
         let root = root_of(&read(file)?, &name(file), self.nccl)?;
+        tell_broken(&root, &self.conditions.p2p_broken);
         self.conditions.question(root, self.nccl, self.nodes)
     }
 }
@@ -372,16 +390,35 @@ fn read(file: &Path) -> Outcome<String> {
     Ok(text)
 }
 
+/// The most that is read of a file or of standard input: logs of large jobs are longer than any
+/// topology.
+const TEXT_MAX: usize = 256 << 20;
+
+/// Reads a topology file up to what its reader takes, which refuses what is longer, and other texts
+/// up to what a log has.
+fn read_some(mut from: impl io::Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.by_ref().take(XML_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if !bytes.trim_ascii_start().starts_with(b"<") {
+        from.take((TEXT_MAX - XML_BYTES) as u64).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
 /// A file's text and whether it was UTF-8.  Logs hold what programs wrote, so not all of it is
 /// text; a topology file is bytes to NCCL, each of which Latin-1 has a letter for.
 fn read_any(file: &Path) -> Outcome<(String, bool)> {
     let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        read_some(io::stdin().lock())
     } else {
-        fs::read(file)
+        fs::File::open(file).and_then(read_some)
     };
     let bytes = bytes.within(|| format!("cannot read {}", file.display()))?;
+    if TEXT_MAX < bytes.len() {
+        let what = format!("{} has more than {TEXT_MAX} bytes", file.display());
+        return Err(Failure::new(what)
+            .hint("topologies have some kilobytes; of a log give the lines with NCCL INFO"));
+    }
     let error = match String::from_utf8(bytes) {
         Ok(text) => return Ok((text, true)),
         Err(error) => error,

@@ -3,6 +3,8 @@
 //! NCCL reads as C does: as far as digits go, 0 where there are none.  So `sm="9.0"` is 9 to it, a
 //! capability that no GPU has, and nobody is told.
 
+use crate::host::nccl::number::{float, int};
+
 /// A number that an attribute holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -75,8 +77,8 @@ impl Wanted {
     /// What is wrong with the text, if anything is.
     pub(crate) fn misfit(self, text: &str) -> Option<Misfit> {
         if self.fraction {
-            return match text.trim().parse::<f64>() {
-                Ok(number) if number >= self.least as f64 && number.is_finite() => None,
+            return match text.trim().parse::<f32>() {
+                Ok(number) if number >= self.least as f32 && number.is_finite() => None,
                 Ok(number) if number < 0.0 => Some(Misfit::TooSmall),
                 _ => Some(Misfit::NoNumber),
             };
@@ -86,6 +88,11 @@ impl Wanted {
             Some(number) if number < self.least => Some(Misfit::TooSmall),
             Some(number) => (self.most < number).then_some(Misfit::TooLarge),
         }
+    }
+
+    /// What NCCL makes of a text that is none.
+    pub(crate) fn read(self, text: &str) -> String {
+        if self.fraction { float(text).to_string() } else { int(text).to_string() }
     }
 
     /// What would be right, in words.
@@ -100,7 +107,7 @@ impl Wanted {
 }
 
 /// A number as C writes it: decimal, or hexadecimal behind 0x, or octal behind 0.
-fn whole(text: &str) -> Option<i64> {
+pub(crate) fn whole(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -161,6 +168,7 @@ mod tests {
         assert_eq!(misfit("net", "latency", "1.5"), None);
         assert_eq!(misfit("net", "latency", "-1.5"), Some(Misfit::TooSmall));
         assert_eq!(misfit("net", "latency", "nan"), Some(Misfit::NoNumber));
+        assert_eq!(misfit("net", "latency", "1e39"), Some(Misfit::NoNumber));
         assert_eq!(misfit("net", "name", "mlx5_0"), None);
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::host::attribute::{Misfit, Wanted, wanted};
+use crate::host::nccl::number::int;
 use crate::host::nccl::profile::{Profile, UnknownProfile};
 use crate::host::nccl::settings::{GRAPH_FILE, SettingError, Settings, TOPO_FILE};
 use crate::host::nccl::view::{Ask, RefusedView, View};
@@ -142,6 +143,23 @@ pub enum ChangeError {
         /// Those that it has.
         present: String,
     },
+    /// The driver's number of a GPU that is not there.
+    #[error("no GPU has the number {number} (dev) here; there are {present}")]
+    NoDevice {
+        /// The number.
+        number: i32,
+        /// Those of the GPUs that are there.
+        present: String,
+    },
+    /// Of what lies between two parts NVLinks alone stand in the file.
+    #[error(
+        "{text:?}: between two parts NVLinks can be changed (GPU0-GPU1.nvlink=2); how wide other ways \
+         are stands in the parts (GPU0.link_width=8) and, between CPUs, in NCCL's own table"
+    )]
+    NoLink {
+        /// The change.
+        text: String,
+    },
     /// NVLinks connect GPUs with GPUs or with switches.
     #[error("{place} has no NVLink; only GPUs have, to GPUs and to NVS")]
     NoNvLink {
@@ -233,6 +251,12 @@ impl Question {
             Change::NvLink { gpu, peer, count } => set_nvlink(&mut it.root, gpu, peer, *count)?,
             Change::Gone(place) => remove(&mut it.root, place)?,
             Change::Broken { pair, is_broken: true } => {
+                let devices = gpu_numbers(&it.root);
+                let is_gone = |it: &i32| !devices.contains(it);
+                if let Some(number) = [pair.0, pair.1].into_iter().find(is_gone) {
+                    let present: Vec<String> = devices.iter().map(i32::to_string).collect();
+                    return Err(ChangeError::NoDevice { number, present: present.join(", ") });
+                }
                 it.broken.insert(*pair);
             }
             Change::Broken { pair, is_broken: false } => {
@@ -318,6 +342,11 @@ impl FromStr for Change {
             let count = value.parse().map_err(|_| no_number("count of links"))?;
             return Ok(Change::NvLink { gpu: gpu.parse()?, peer: peer.parse()?, count });
         }
+        if let Some((a, b)) = place.split_once('-')
+            && [a, b].into_iter().all(is_part)
+        {
+            return Err(ChangeError::NoLink { text: text.to_owned() });
+        }
         let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
         if attr.is_empty() || !attr.chars().all(is_name) || value.contains(['"', '<']) {
             return Err(no_change());
@@ -325,6 +354,18 @@ impl FromStr for Change {
         let (place, attr, value) = (place.parse()?, attr.to_owned(), value.to_owned());
         Ok(Change::Attribute { place, attr, value })
     }
+}
+
+/// Whether a text is a part's kind with its number, such as `CPU1`.
+fn is_part(text: &str) -> bool {
+    let number = ["GPU", "CPU", "NET", "NVS"].into_iter().find_map(|it| text.strip_prefix(it));
+    number.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()))
+}
+
+/// The driver's numbers of all GPUs in a file.
+pub fn gpu_numbers(root: &Element) -> BTreeSet<i32> {
+    let gpus = crate::host::place::walk(root).into_iter().map(|it| it.1);
+    gpus.filter(|it| it.name == "gpu").filter_map(|it| it.attr("dev").map(int)).collect()
 }
 
 /// `0-1` as a pair with the smaller number first.

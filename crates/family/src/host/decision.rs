@@ -430,6 +430,10 @@ fn graph_line(view: &View, found: &Found, ports: &[(NodeIdx, PortKey)]) -> Strin
         let inter = (short(found.inter.0), kind(found.kind_inter));
         line.push_str(&format!(", between servers {}GB/s over {}", inter.0, inter.1));
     }
+    // What a port costs by itself, which the choice of algorithms counts in.
+    if found.latency != 0.0 {
+        line.push_str(&format!(", {} us at a port", short(found.latency)));
+    }
     let mut orders: Vec<(String, usize)> = Vec::new();
     for channel in &found.channels {
         let order = order(view, channel, ports);

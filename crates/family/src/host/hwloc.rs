@@ -31,8 +31,16 @@ pub fn machine(text: &str, place: &str) -> Result<Machine, NoMachine> {
     Ok(found.machine)
 }
 
+/// Whether a text is what hwloc's lstopo writes.
+pub(crate) fn is_hwloc(text: &str) -> bool {
+    let text = text.trim_start();
+    let named =
+        text.split_once("<!DOCTYPE").is_some_and(|it| it.1.trim_start().starts_with("topology"));
+    named || text.starts_with("<topology")
+}
+
 /// The text with its document type blanked out, so that places stay.
-fn without_type(text: &str) -> String {
+pub(crate) fn without_type(text: &str) -> String {
     let Some(start) = text.find("<!DOCTYPE") else { return text.to_owned() };
     let Some(end) = text[start..].find('>').map(|it| start + it + 1) else {
         return text.to_owned();

@@ -12,14 +12,15 @@ use serde::Serialize;
 
 use crate::host::change::{NoAnswer, Question};
 use crate::host::decision::{PortKey, port_keys};
+use crate::host::hwloc;
 use crate::host::lint::mend::{Edit, mended};
-use crate::host::nccl::TopoError;
 use crate::host::nccl::graph::{NodeIdx, NodeKind};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::graphs;
 use crate::host::nccl::view::{RefusedView, View};
 use crate::host::nccl::xml::{Document, Element, Place, Strictness, XmlError, read, write};
+use crate::host::nccl::{TopoError, graph_of};
 use crate::host::place::{joined, label, ranks, short};
 use crate::host::views::{left_out, views};
 use crate::host::widest::Widest;
@@ -151,7 +152,11 @@ impl Findings {
 /// # Errors
 /// If the text is not well-formed, so that nothing can be said about it.
 pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
-    let Document { root, tolerated } = read(text, Strictness::lenient(profile))?;
+    // A file of hwloc's begins with a document type: what is wrong with it here is another thing.
+    let is_hwloc = hwloc::is_hwloc(text);
+    let text = if is_hwloc { &hwloc::without_type(text) } else { text };
+    let Document { root, mut tolerated } = read(text, Strictness::lenient(profile))?;
+    tolerated.retain(|_| !is_hwloc);
     let mut findings = Findings::default();
     for it in &tolerated {
         let severity = if it.quirk.is_error() { Severity::Error } else { Severity::Warning };
@@ -162,6 +167,7 @@ pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
     rules::file(&root, &mut findings);
     server(&root, profile, &mut findings);
     let Findings { mut found, edits } = findings;
+    let edits = if is_hwloc { Vec::new() } else { edits };
     let (fixed, is_mended) = mended(&root, profile, &found, &edits);
     found.iter_mut().zip(is_mended).for_each(|(it, is_mended)| it.is_fixed |= is_mended);
     found.sort_by_key(|it| (it.severity, it.place));
@@ -172,8 +178,14 @@ pub fn lint(text: &str, profile: Profile) -> Result<Report, XmlError> {
 /// The one finding about a text that no rule can look at.
 pub fn malformed(error: &XmlError) -> Finding {
     let what = error.what();
-    let advice = "NCCL gives up here: a topology file has elements, attributes in double quotes and \
-                  comments, no DOCTYPE and no entities of its own";
+    // Where it says what would be right, or how much there may be, nothing is to be added.
+    let advice = if what.contains("DOCTYPE") || what.contains("entit") {
+        "NCCL gives up here: a topology file has elements, attributes in double quotes and comments, \
+         no DOCTYPE and no entities of its own"
+    } else {
+        "write the file as NCCL does (NCCL_TOPO_DUMP_FILE): elements within one <system>, attributes \
+         in double quotes"
+    };
     Finding {
         severity: Severity::Error,
         rule: "syntax",
@@ -187,13 +199,21 @@ pub fn malformed(error: &XmlError) -> Finding {
 /// What the decisions show.
 fn server(root: &Element, profile: Profile, findings: &mut Findings) {
     let mut question = Question::new(root.clone(), profile);
-    // A file for a VM names no GPUs: NCCL fills them in when it runs.
-    match ranks(root).into_iter().min() {
-        Some(rank) => question.rank = rank,
-        None => return,
-    }
-    // What the view of one rank leaves out, another's shows.
-    let views = match views(&question) {
+    let views = match ranks(root).into_iter().min() {
+        // What the view of one rank leaves out, another's shows.
+        Some(rank) => {
+            question.rank = rank;
+            views(&question)
+        }
+        // A file for a VM names no GPUs, or no ranks: NCCL fills them in when it runs, if it takes
+        // the rest.
+        None => match graph_of(root, profile) {
+            Ok(_) => return,
+            Err(error) if is_filled_in(&error) => return,
+            Err(error) => Err(NoAnswer::Refused(RefusedView::Topo(error))),
+        },
+    };
+    let views = match views {
         Ok(views) => views,
         Err(error) => {
             let topo = match &error {
@@ -218,7 +238,7 @@ fn server(root: &Element, profile: Profile, findings: &mut Findings) {
             }
             let place = topo.and_then(TopoError::place);
             let what = format!("NCCL {profile} refuses the server: {error}");
-            findings.add((Severity::Error, "refused"), place, what, "see the finding's cause");
+            findings.add((Severity::Error, "refused"), place, what, advice_on(topo));
             return;
         }
     };
@@ -227,6 +247,30 @@ fn server(root: &Element, profile: Profile, findings: &mut Findings) {
     idle_ports(&views, findings);
     narrower(&views, findings);
     fallback(&views[0], profile, findings);
+}
+
+/// Whether NCCL itself fills in what is missing: GPUs and ranks, and what it knows of processors.
+fn is_filled_in(error: &TopoError) -> bool {
+    const FILLED: [&str; 5] = ["affinity", "arch", "vendor", "familyid", "modelid"];
+    match error {
+        TopoError::NoGpu { .. } | TopoError::NoRanks => true,
+        TopoError::Missing { attr, .. } => FILLED.contains(attr),
+        _ => false,
+    }
+}
+
+/// What to do where NCCL refuses a server.
+fn advice_on(error: Option<&TopoError>) -> &'static str {
+    match error {
+        Some(TopoError::Missing { .. }) => "write the attribute, or take the element out",
+        Some(
+            TopoError::Limit { .. }
+            | TopoError::Elements { .. }
+            | TopoError::Children { .. }
+            | TopoError::Links { .. },
+        ) => "leave out what the job does not use; NCCL has no room for more",
+        _ => "change what the finding names; NCCL ends here",
+    }
 }
 
 fn trimmed(view: &View, findings: &mut Findings) {

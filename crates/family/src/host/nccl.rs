@@ -19,6 +19,8 @@ pub mod graph_xml;
 
 mod limits;
 
+pub(crate) mod number;
+
 pub mod path;
 
 pub mod profile;
@@ -45,3 +47,4 @@ pub mod xml;
 
 pub use build::TopoError;
 pub(crate) use build::build as graph_of;
+pub use limits::XML_BYTES;

@@ -62,6 +62,11 @@ pub fn machine(files: &Files, cpuinfo: &str, gpus: &[GpuFacts]) -> Result<Machin
     for numa in machine.devices.iter().map(|it| it.numa) {
         let map = format!("devices/system/node/node{numa}/cpumap");
         let affinity = files.get(&map).map_or("", |it| it.trim()).to_owned();
+        if affinity.is_empty() && !machine.nodes.contains_key(&numa) {
+            machine.assumed.push(format!(
+                "NUMA node {numa}: {map} is not there, so its processors are not known (affinity=\"\")"
+            ));
+        }
         let (arch, vendor) = (arch.to_owned(), vendor.clone());
         machine.nodes.insert(numa, Node { affinity, arch, vendor, family, model });
     }

@@ -329,7 +329,7 @@ fn by_order(
         // Of one kind alone a server has none to spare, so that more in the guest are others too.
         if n < n_leaves || (by != By::Order && n_leaves < n) {
             let what = format!(
-                "the guest has {n} for the server's {n_leaves} devices {alike}; by order the first \
+                "the guest has {n} for the server's {n_leaves} devices ({alike}); by order the first \
                  are taken, which is a guess"
             );
             findings.push((Severity::Error, what));

@@ -2,14 +2,18 @@
 //! `nccl_mutations.rs` and the targets in `fuzz/` both ask it.
 
 use selvedge_family::host::change::Question;
-use selvedge_family::host::decision::port_keys;
+use selvedge_family::host::decision::{Decisions, port_keys};
 use selvedge_family::host::explain::{Lab, Pair};
 use selvedge_family::host::inside::inside;
 use selvedge_family::host::lint::lint;
 use selvedge_family::host::log;
 use selvedge_family::host::matrix::Matrix;
+use selvedge_family::host::nccl::dump::dump;
 use selvedge_family::host::nccl::graph::NodeKind;
+use selvedge_family::host::nccl::graph_xml;
 use selvedge_family::host::nccl::profile::Profile;
+use selvedge_family::host::nccl::search::graphs;
+use selvedge_family::host::nccl::view::View;
 use selvedge_family::host::nccl::xml::{Document, Element, Place, Strictness, read, write};
 use selvedge_family::host::picture::{Picture, svg, svg_of_log};
 use selvedge_family::host::widest::Widest;
@@ -86,6 +90,25 @@ fn is_same(a: &Element, b: &Element) -> bool {
     a.name == b.name && a.attrs == b.attrs && a.children.len() == b.children.len() && children()
 }
 
+/// What is written about a server, of one that is searched at once: JSON is JSON, and a graph file is
+/// read again.
+fn write_all(view: &View) {
+    const FEW: usize = 4;
+    if FEW < view.gpus().len() || FEW < view.nets().len() {
+        return;
+    }
+    if let Ok(text) = dump(view, "any.xml") {
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
+    }
+    if let Ok(found) = graphs(view)
+        && let Ok(root) = graph_xml::to_xml(view, &found.found)
+    {
+        read(&write(&root), Strictness::Lenient { single_quotes: true }).expect("a graph file");
+        let _ = graph_xml::check(view, &root);
+    }
+    let _ = Decisions::of(view);
+}
+
 /// Everything that looks at a server, at this one.
 ///
 /// # Panics
@@ -98,6 +121,7 @@ pub(crate) fn ask_everything(text: &str) {
         let _ = Matrix::of(&view).map(|it| it.text());
         let way = view.gpus().first().copied().zip(view.nets().first().copied());
         let _ = svg(&view, &Picture { title: String::new(), way });
+        write_all(&view);
         let widest = Widest::of(&view);
         let ranks: Vec<i32> = view.gpus().iter().map(|it| view.graph.gpu(*it).rank).collect();
         if let [a, b, ..] = view.gpus() {

@@ -178,7 +178,7 @@ fn follow(
     let mut found = Vec::with_capacity(asked.len());
     for job in asked {
         let rings = rings(fabric, &job.members, &conditions).map_err(|why| {
-            Failure::refusal(why).within(format!("the job on {} has no rings to follow", job.text))
+            Failure::refusal(why).within(format!("{} has no rings to follow", job.text))
         })?;
         found.push(rings);
     }

@@ -125,6 +125,15 @@ pub(super) fn run(args: &Predict, globals: &Globals) -> Outcome {
         return Err(Failure::new(format!("--compare has measured {other}, not {op}"))
             .hint("leave --op out, or give the table of that operation"));
     }
+    let adds = matches!(op, Op::AllReduce | Op::ReduceScatter | Op::Reduce);
+    if let Some(other) = measured.as_ref().and_then(|it| it.adds).filter(|it| *it != adds) {
+        let (what, hint) = match other {
+            true => ("adds something up", "give --op all_reduce, reduce_scatter or reduce"),
+            false => ("adds nothing up (redop none)", "give --op all_gather or broadcast"),
+        };
+        let text = format!("--compare has measured an operation that {what}, not {}", op.name());
+        return Err(Failure::new(text).hint(hint));
+    }
     let sizes = match (&args.sizes, &measured) {
         (Some(sizes), _) => sizes.0.clone(),
         // nccl-tests begins with sizes that round to nothing.
@@ -139,6 +148,11 @@ pub(super) fn run(args: &Predict, globals: &Globals) -> Outcome {
         error @ NoPrediction::Word(_) => Failure::from(error).within("this --env has no meaning"),
         error => Failure::refusal(error),
     })?;
+    let mut found = found;
+    if let Some(n) = measured.as_ref().and_then(|it| it.n_ranks).filter(|it| *it != found.n_ranks) {
+        let ranks = found.n_ranks;
+        found.doubts.push(format!("--compare lists {n} ranks; the forecast is for {ranks}"));
+    }
     let lines: Vec<Line> = found.forecasts.iter().map(|it| line(it, measured.as_ref())).collect();
     note_unread(question.profile, &found.unread);
     if globals.json {

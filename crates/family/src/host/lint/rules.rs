@@ -184,9 +184,9 @@ fn numbers(all: &All, findings: &mut Findings) {
             let what = match wanted.misfit(text) {
                 None => continue,
                 Some(Misfit::NoNumber) => format!(
-                    "{attr}={text:?} of <{name}> is no {}; NCCL reads as far as digits go, and 0 \
-                     where there are none",
-                    wanted.words()
+                    "{attr}={text:?} of <{name}> is no {}; NCCL reads as far as digits go, which is {}",
+                    wanted.words(),
+                    wanted.read(text)
                 ),
                 Some(Misfit::TooSmall) => format!(
                     "{attr}={text:?} of <{name}> is no {}; NCCL reckons with it all the same",
@@ -240,17 +240,18 @@ fn fits_pci(text: &str) -> bool {
 
 /// A string of C ends at a NUL.
 fn nuls(all: &All, findings: &mut Findings) {
-    for (path, element) in all {
+    for (_, element) in all {
         for (attr, text) in &element.attrs {
-            let Some((value, _)) = text.split_once('\0') else { continue };
+            if !text.contains('\0') {
+                continue;
+            }
             let what = format!(
                 "{attr}={text:?} of <{}> holds a NUL byte; NCCL reads what stands before it",
                 element.name
             );
+            // No patch takes such a line.
             let advice = "write the value without it";
             findings.add((Warning, "nul"), Some(element.place), what, advice);
-            let (path, attr, value) = (path.clone(), attr.clone(), value.to_owned());
-            findings.mend(Edit::Set { path, attr, value });
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::host::nccl::flatten;
 use crate::host::nccl::graph::{
     Arch, Cpu, Facts, Gpu, Graph, LinkKind, Net, NodeIdx, NodeKind, Vendor,
 };
+use crate::host::nccl::number::{float, hex, int};
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::room;
 use crate::host::nccl::width::Width;
@@ -507,7 +508,7 @@ impl Builder {
             asic,
             port: or(child, "port", 0),
             width,
-            latency: child.attr("latency").and_then(|it| it.parse().ok()).unwrap_or(0.0),
+            latency: child.attr("latency").map_or(0.0, float),
             gdr: or(child, "gdr", 0) != 0,
             coll: or(child, "coll", 0),
             connections: or(child, "maxconn", self.profile.channels() as i32),
@@ -736,34 +737,6 @@ fn device_number(element: &Element) -> u64 {
 
 fn or(element: &Element, attr: &str, default: i32) -> i32 {
     element.attr(attr).map_or(default, int)
-}
-
-/// A number as C's `strtol` with base 0 reads it: as far as it goes, 0 where nothing is.
-fn int(text: &str) -> i32 {
-    let text = text.trim_start();
-    let (negative, text) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (text, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(rest) => (rest, 16),
-        None if text.starts_with('0') => (text, 8),
-        None => (text, 10),
-    };
-    let mut number: i64 = 0;
-    for digit in text.chars().map_while(|it| it.to_digit(base)) {
-        number = number.saturating_mul(i64::from(base)).saturating_add(i64::from(digit));
-    }
-    // C truncates a `long` to an `int`.
-    (if negative { -number } else { number }) as i32
-}
-
-fn hex(text: &str) -> u64 {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    digits
-        .chars()
-        .map_while(|it| it.to_digit(16))
-        .fold(0, |number: u64, digit| (number << 4) | u64::from(digit))
 }
 
 /// The digest by which 2.30 tells cards apart: two accumulators, eight bytes at a time.

@@ -1,7 +1,9 @@
 //! Graphs as the XML that `NCCL_GRAPH_FILE` takes and `NCCL_GRAPH_DUMP_FILE` writes: written,
 //! read, and held against the server they are meant for.  Notes §3h.
 
+use crate::host::attribute::whole;
 use crate::host::nccl::graph::{Facts, NodeIdx};
+use crate::host::nccl::number::{float, hex, int};
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::search::budget::{End, overdrawn};
@@ -115,7 +117,7 @@ pub(crate) fn load(
     let mut loaded = None;
     for element in &root.children {
         let is_this = check.int(element, "id") == Some(kind.id().into());
-        if !is_this || (!crosses && element.attr("crossnic").map(str::trim) == Some("1")) {
+        if !is_this || (!crosses && element.attr("crossnic").map(int) == Some(1)) {
             continue;
         }
         // The last one of a kind counts.
@@ -292,20 +294,30 @@ impl Check<'_> {
 
     fn int(&mut self, element: &Element, attr: &str) -> Option<i64> {
         let text = self.text(element, attr)?;
-        let number = text.parse().ok();
-        if number.is_none() {
-            self.error(element, format!("{attr} is {text:?}, which is no whole number"));
+        let number = int(text);
+        if whole(text.trim()).is_none() {
+            let text = format!("{attr} is {text:?}, which is no whole number; NCCL reads {number}");
+            self.warning(element, text);
         }
-        number
+        Some(number.into())
     }
 
     fn speed(&mut self, element: &Element, attr: &str) -> Option<Width> {
+        self.fraction(element, attr, "speed in GB/s").map(Width)
+    }
+
+    fn fraction(&mut self, element: &Element, attr: &str, what: &str) -> Option<f32> {
         let text = self.text(element, attr)?;
-        let speed = text.parse().ok().filter(|it: &f32| it.is_finite() && *it >= 0.0);
-        if speed.is_none() {
-            self.error(element, format!("{attr} is {text:?}, which is no speed in GB/s"));
+        let number = float(text);
+        if !number.is_finite() || number < 0.0 {
+            self.error(element, format!("{attr} is {text:?}, which is no {what}"));
+            return None;
         }
-        speed.map(Width)
+        if text.trim().parse::<f32>().is_err() {
+            let text = format!("{attr} is {text:?}, which is no {what}; NCCL reads {number}");
+            self.warning(element, text);
+        }
+        Some(number)
     }
 
     /// From 2.18 on a graph may say it.
@@ -313,7 +325,7 @@ impl Check<'_> {
         if self.view.ask.profile.is_seed() || element.attr("latencyinter").is_none() {
             return Some(0.0);
         }
-        self.speed(element, "latencyinter").map(|it| it.0)
+        self.fraction(element, "latencyinter", "latency in us")
     }
 
     fn kind(&mut self, element: &Element, attr: &str) -> Option<PathKind> {
@@ -373,10 +385,10 @@ impl Check<'_> {
         let dev = self.text(element, "dev")?;
         let told = element.attr("rank").filter(|_| self.view.ask.profile.has_devices());
         let rank = match told {
-            Some(rank) => rank.parse().ok().filter(|it| self.view.graph.gpu_of_rank(*it).is_some()),
+            Some(rank) => Some(int(rank)).filter(|it| self.view.graph.gpu_of_rank(*it).is_some()),
             None => {
                 let number = self.parsed(dev);
-                let same = |it: &&NodeIdx| Some(dev_of(self.view, **it)) == number;
+                let same = |it: &&NodeIdx| dev_of(self.view, **it) == number;
                 // NCCL goes by the last of equals.
                 let gpu = self.view.gpus().iter().rev().find(same);
                 gpu.map(|it| self.view.graph.gpu(*it).rank)
@@ -392,7 +404,7 @@ impl Check<'_> {
     fn net(&mut self, element: &Element) -> Option<u64> {
         let dev = self.text(element, "dev")?;
         let ids = self.view.nets().iter().map(|it| self.view.graph.node(*it).id);
-        let id = self.parsed(dev).filter(|it| ids.clone().any(|id| id == *it));
+        let id = Some(self.parsed(dev)).filter(|it| ids.clone().any(|id| id == *it));
         if id.is_none() {
             let ids: Vec<_> = ids.map(|it| number(self.view.ask.profile, it)).collect();
             let text = if ids.is_empty() {
@@ -405,12 +417,12 @@ impl Check<'_> {
         id
     }
 
-    /// Decimal in 2.7, hexadecimal later.
-    fn parsed(&self, text: &str) -> Option<u64> {
+    /// An `int` in any base until 2.18, 64 bits in base 16 later, with or without 0x.
+    fn parsed(&self, text: &str) -> u64 {
         if !self.view.ask.profile.has_hosts() {
-            return text.parse().ok();
+            return i64::from(int(text)) as u64;
         }
-        u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+        hex(text)
     }
 
     /// Hops that are farther than the graph says.
@@ -430,6 +442,36 @@ impl Check<'_> {
         if !far.is_empty() {
             let said = graph.kind_intra.name();
             let text = format!("typeintra is {said}, but {}", far.join(", "));
+            self.warning(element, text);
+        }
+        self.ends(element, graph, channel);
+    }
+
+    /// Ports that are farther than the graph says, others than it says, or to no purpose.
+    fn ends(&mut self, element: &Element, graph: &Found, channel: &Channel) {
+        let Some([first, last]) = channel.nets else { return };
+        // The search holds the way in alone to what it says.
+        let net = |it: &&NodeIdx| self.view.graph.node(**it).id == first;
+        let gpu = channel.ranks.first().and_then(|it| self.view.graph.gpu_of_rank(*it));
+        if let Some((gpu, net)) = gpu.zip(self.view.nets().iter().find(net)) {
+            let kind = self.view.path(gpu, *net).kind;
+            if kind > graph.kind_inter {
+                let port = number(self.view.ask.profile, first);
+                let (rank, said) = (channel.ranks[0], graph.kind_inter.name());
+                let text = format!(
+                    "typeinter is {said}, but rank {rank} to port {port} is {}",
+                    kind.name()
+                );
+                self.warning(element, text);
+            }
+        }
+        if graph.cross_nic == 0 && first != last && graph.pattern == Pattern::Ring {
+            let text =
+                "crossnic is 0, but the ring leaves by another port than it enters".to_owned();
+            self.warning(element, text);
+        }
+        if graph.inter.0 == 0.0 {
+            let text = "speedinter is 0, so NCCL takes the network for of no use".to_owned();
             self.warning(element, text);
         }
     }

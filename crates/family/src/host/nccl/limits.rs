@@ -10,7 +10,7 @@ pub(crate) const NCCL_TEXT: usize = 255;
 pub(crate) const NCCL_CHILDREN: usize = 640;
 
 /// Bytes of a file.  The largest real dump is 17 KB; a rack of 72 GPUs is under 200 KB.
-pub(crate) const XML_BYTES: usize = 8 << 20;
+pub const XML_BYTES: usize = 8 << 20;
 
 /// Nested elements.  A real PCI tree is under ten deep.
 pub(crate) const XML_DEPTH: usize = 64;

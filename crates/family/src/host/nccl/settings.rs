@@ -1,5 +1,6 @@
 //! The environment variables that the graph code reads.  Notes §3g.
 
+use crate::host::nccl::number::integer;
 use crate::host::nccl::path::PathKind;
 use crate::host::nccl::profile::Profile;
 use crate::host::nccl::xml::Element;
@@ -226,7 +227,7 @@ impl Settings {
         }
         // 2.7 reads decimal numbers alone, but for one, and knows no number that is too large.
         let base = if profile.is_seed() && name != "NCCL_P2P_DISABLE" { 10 } else { 0 };
-        let number = strtoll(value, base);
+        let number = integer(value, base);
         let taken = match number {
             Ok(it) => it,
             Err(bound) if profile.is_seed() => bound,
@@ -322,7 +323,7 @@ fn level(profile: Profile, value: &str) -> Option<PathKind> {
     if !value.starts_with(|it: char| it.is_ascii_digit()) {
         return None;
     }
-    let old = strtoll(value, 0).unwrap_or_else(|bound| bound);
+    let old = integer(value, 0).unwrap_or_else(|bound| bound);
     Some([Loc, Pix, Pxb, Phb, Sys, Sys][old.clamp(0, 5) as usize])
 }
 
@@ -331,64 +332,9 @@ fn netdevs(value: &str) -> Option<NetDevs> {
         None if value.eq_ignore_ascii_case("auto") => Some(NetDevs::Auto),
         None if value.eq_ignore_ascii_case("all") => Some(NetDevs::All),
         Some((max, n)) if max.eq_ignore_ascii_case("max") => {
-            let n = strtoll(n, 10).ok().and_then(|it| usize::try_from(it).ok());
+            let n = integer(n, 10).ok().and_then(|it| usize::try_from(it).ok());
             n.filter(|it| *it > 0).map(NetDevs::Max)
         }
         _ => None,
-    }
-}
-
-/// The number that a text begins with, 0 where it begins with none, as C's `strtoll` reads it: in
-/// base 10, or in base 0, where `0x` stands before hexadecimal and `0` before octal digits; as an
-/// error the nearest number of 64 bits where it is out of their range.
-fn strtoll(text: &str, base: u32) -> Result<i64, i64> {
-    let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
-    let (is_negative, digits) = match text.as_bytes().first() {
-        Some(b'-') => (true, &text[1..]),
-        Some(b'+') => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let hex = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
-    let hex = hex.filter(|it| it.starts_with(|it: char| it.is_ascii_hexdigit()));
-    let (base, digits) = match hex {
-        Some(hex) if base == 0 => (16, hex),
-        _ if base == 0 && digits.starts_with('0') => (8, digits),
-        _ => (10, digits),
-    };
-    let digits = digits.chars().map_while(|it| it.to_digit(base));
-    let value = digits.fold(0_i128, |value, it| {
-        // Beyond 64 bits all are alike.
-        (value * i128::from(base) + i128::from(it)).min(1 << 64)
-    });
-    let value = if is_negative { -value } else { value };
-    i64::try_from(value).map_err(|_| if is_negative { i64::MIN } else { i64::MAX })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::strtoll;
-
-    #[test]
-    fn numbers_are_read_as_c_reads_them() {
-        let cases = [
-            ("7", 7, 7),
-            (" \t+7x", 7, 7),
-            ("-3", -3, -3),
-            ("yes", 0, 0),
-            ("", 0, 0),
-            ("-", 0, 0),
-            ("0x", 0, 0),
-            ("0x10", 0, 16),
-            ("-0Xfg", 0, -15),
-            ("010", 10, 8),
-            ("09", 9, 0),
-            ("9223372036854775807", i64::MAX, i64::MAX),
-            ("-9223372036854775808", i64::MIN, i64::MIN),
-        ];
-        for (text, decimal, any) in cases {
-            assert_eq!((strtoll(text, 10), strtoll(text, 0)), (Ok(decimal), Ok(any)), "{text:?}");
-        }
-        assert_eq!(strtoll("9223372036854775808", 10), Err(i64::MAX));
-        assert_eq!(strtoll("-99999999999999999999999999999999999999999999", 0), Err(i64::MIN));
     }
 }

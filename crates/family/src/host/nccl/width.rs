@@ -26,9 +26,10 @@ impl Width {
         if self.0 < other.0 { other } else { self }
     }
 
-    /// Nine significant digits, as C's `%.9g`, which give an `f32` back exactly.
+    /// Nine significant digits, as C's `%.9g`, which give an `f32` back exactly; `null` of what is no
+    /// number, which JSON has no other word for.
     pub fn nine_digits(self) -> String {
-        self.digits(9)
+        if self.0.is_finite() { self.digits(9) } else { "null".to_owned() }
     }
 
     /// Six significant digits, as C's `%g`.
@@ -40,6 +41,9 @@ impl Width {
         let value = self.0;
         if value == 0.0 {
             return "0".to_owned();
+        }
+        if !value.is_finite() {
+            return value.to_string().to_ascii_lowercase();
         }
         // Rounds to so many digits; the exponent then decides the form, as in C.
         let places = (count - 1) as usize;
@@ -90,5 +94,8 @@ mod tests {
         assert_eq!(text(0.1), "0.100000001");
         assert_eq!(text(0.00001), "9.99999975e-06");
         assert_eq!(text(0.0), "0");
+        assert_eq!((text(f32::NAN), text(f32::INFINITY)), ("null".into(), "null".into()));
+        assert_eq!(Width(f32::NEG_INFINITY).six_digits(), "-inf");
+        assert_eq!(Width(f32::NAN).six_digits(), "nan");
     }
 }

@@ -24,6 +24,10 @@ pub struct Row {
 pub struct Measured {
     /// Which operation, where the text says so.
     pub op: Option<Op>,
+    /// Whether it adds something up, where its rows say so.
+    pub adds: Option<bool>,
+    /// How many ranks the text lists.
+    pub n_ranks: Option<usize>,
     /// By size, in the order of the file.
     pub rows: Vec<Row>,
 }
@@ -65,7 +69,7 @@ const ROWS_MAX: usize = 1 << 16;
 /// # Errors
 /// [`NoTable`], with its line.
 pub fn read(text: &str) -> Result<Measured, NoTable> {
-    let mut measured = Measured { op: None, rows: Vec::new() };
+    let mut measured = Measured { op: None, adds: None, n_ranks: None, rows: Vec::new() };
     // Out of place and in place, unless the heading says that there is one of them.
     let mut n_groups = 2;
     for (number, line) in text.lines().enumerate() {
@@ -74,6 +78,9 @@ pub fn read(text: &str) -> Result<Measured, NoTable> {
             measured.op = op_in(line);
         }
         if let Some(heading) = line.strip_prefix('#') {
+            if is_rank(heading) {
+                *measured.n_ranks.get_or_insert(0) += 1;
+            }
             let n_times = heading.split_whitespace().filter(|it| *it == "time").count();
             if heading.contains("busbw") && 0 < n_times {
                 n_groups = n_times.min(2);
@@ -83,12 +90,28 @@ pub fn read(text: &str) -> Result<Measured, NoTable> {
         let is_row = line.chars().next().is_some_and(|it| it.is_ascii_digit());
         if is_row && measured.rows.len() < ROWS_MAX {
             measured.rows.push(row(number + 1, line, n_groups)?);
+            measured.adds = measured.adds.or(adds(line));
         }
     }
     if measured.rows.is_empty() {
         return Err(NoTable::Empty { lines: text.lines().count() });
     }
     Ok(measured)
+}
+
+/// Whether a comment's line names a rank: `Rank  0 Pid 1234 on host device  0 [0x07] …`.
+fn is_rank(heading: &str) -> bool {
+    let mut words = heading.split_whitespace();
+    words.next() == Some("Rank") && words.next().is_some_and(|it| it.parse::<u32>().is_ok())
+}
+
+/// Whether a row's operation adds something up: the word behind its type says how, or `none`.
+fn adds(row: &str) -> Option<bool> {
+    match row.split_whitespace().nth(3)? {
+        "none" => Some(false),
+        "sum" | "prod" | "min" | "max" | "avg" | "mulsum" | "all" => Some(true),
+        _ => None,
+    }
 }
 
 fn row(line: usize, text: &str, n_groups: usize) -> Result<Row, NoTable> {
