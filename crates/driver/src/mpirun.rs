@@ -302,10 +302,7 @@ struct Attempt<'a> {
     /// Where other hosts call, if there may be any.  It is held open.
     _door: Option<Door>,
     hosts: BTreeMap<HostId, Host>,
-    /// What hosts are called, those that are lost as well.
-    names: BTreeMap<HostId, avoid::Name>,
-    /// Who went before the program did.
-    lost: Vec<(Rank, SetId)>,
+    known: avoid::Known,
     awaited: Awaited,
     /// What each replica of the first process is to read, until it is known where that is.
     inputs: Vec<Option<Receiver<Vec<u8>>>>,
@@ -402,8 +399,7 @@ impl Attempt<'_> {
             away: away::Away::default(),
             _door: door,
             hosts: BTreeMap::new(),
-            names: BTreeMap::new(),
-            lost: Vec::new(),
+            known: avoid::Known::default(),
             awaited: Awaited::default(),
             inputs: folder::read_input(options.replicas),
         })
@@ -519,7 +515,7 @@ impl Attempt<'_> {
     /// A process is gone that had not ended.
     fn lose(&mut self, rank: Rank, set: SetId) {
         self.deaths += 1;
-        self.lost.push((rank, set));
+        self.known.lost.push((rank, set));
         self.notes.push(format!("{rank}: {set} is gone"));
         self.early.push((rank, set, Instant::now()));
     }

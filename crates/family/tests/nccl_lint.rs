@@ -695,7 +695,8 @@ fn ranks_that_leave_some_out_and_processors_without_figures_have_findings() {
     assert!(findings.iter().all(|it| it.rule != "rank-gap"), "{findings:?}");
 }
 
-/// A file for a VM has no GPUs or no ranks; what NCCL refuses in the rest of it is found all the same.
+/// A file for a VM has no GPUs or no ranks; what NCCL refuses in the rest of it is found all the
+/// same.
 #[test]
 fn what_nccl_refuses_is_found_in_files_without_gpus() {
     let found = |text: &str, profile| {

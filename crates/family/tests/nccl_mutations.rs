@@ -32,29 +32,31 @@ impl Dice {
     }
 }
 
+/// What is put somewhere into a text.
+const WORDS: [&str; 20] = [
+    "0",
+    "-1",
+    "99999999999",
+    "\"",
+    "<",
+    ">",
+    "/>",
+    "'",
+    "&x;",
+    "\t",
+    "\n",
+    "é",
+    "0x",
+    "<!--",
+    "<gpu rank=\"0\"/>",
+    "]]>",
+    "nan",
+    "-inf",
+    "1e39",
+    "latency=\"0x1p9\"",
+];
+
 fn mutated(text: &str, dice: &mut Dice) -> String {
-    const WORDS: [&str; 20] = [
-        "0",
-        "-1",
-        "99999999999",
-        "\"",
-        "<",
-        ">",
-        "/>",
-        "'",
-        "&x;",
-        "\t",
-        "\n",
-        "é",
-        "0x",
-        "<!--",
-        "<gpu rank=\"0\"/>",
-        "]]>",
-        "nan",
-        "-inf",
-        "1e39",
-        "latency=\"0x1p9\"",
-    ];
     let mut text = text.to_owned();
     for _ in 0..=dice.below(4) {
         let lines: Vec<&str> = text.lines().collect();

@@ -1,5 +1,5 @@
-//! Attributes of windows as Fortran asks for them.  Both MPIs look at a window of their own there, by
-//! no call that C has: these are the calls of `mpif.h` and `use mpi`, and those of `mpi_f08`.
+//! Attributes of windows as Fortran asks for them.  Both MPIs look at a window of their own there,
+//! by no call that C has: these are the calls of `mpif.h` and `use mpi`, and those of `mpi_f08`.
 
 use std::ffi::CStr;
 

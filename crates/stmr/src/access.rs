@@ -33,7 +33,8 @@ pub struct Layout {
     pub extent: i64,
     /// Where each run begins and how long it is, in bytes.
     pub runs: Vec<(i64, u64)>,
-    /// How far apart numbers are of whose bytes some are no part of their value; 0 if there are none.
+    /// How far apart numbers are of whose bytes some are no part of their value; 0 if there are
+    /// none.
     pub padding: u64,
 }
 

@@ -4,12 +4,14 @@
 //! Which hosts a launcher uses stands in its arguments, as a list or in a file.  Hosts are taken
 //! out of both; where they stand nowhere, or no other is left, the program starts where it did.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 
+use selvedge_stmr::job::Rank;
+use selvedge_stmr::verdict::SetId;
 use tempfile::NamedTempFile;
 
 use super::hosts::HostId;
@@ -45,6 +47,15 @@ impl Name {
             }
         }
     }
+}
+
+/// What a start of the program has shown.
+#[derive(Default)]
+pub(super) struct Known {
+    /// What hosts are called, those that are lost as well.
+    pub(super) names: BTreeMap<HostId, Name>,
+    /// Who went before the program did.
+    pub(super) lost: Vec<(Rank, SetId)>,
 }
 
 /// Options that a list of hosts, or the name of a file of them, follows.
@@ -210,12 +221,12 @@ impl Attempt<'_> {
     fn hosts_of_errors(&self) -> (usize, BTreeSet<Name>) {
         let name = |host: Option<HostId>| match host {
             None => Name::here(),
-            Some(id) => self.names.get(&id).cloned().unwrap_or_default(),
+            Some(id) => self.known.names.get(&id).cloned().unwrap_or_default(),
         };
         let all: BTreeSet<Option<HostId>> =
             self.processes.iter().flatten().map(|it| it.host).collect();
         let marked = self.marked.iter().map(|it| (it.rank as usize, usize::from(it.set)));
-        let lost = self.lost.iter().map(|(rank, set)| (rank.0 as usize, set.idx()));
+        let lost = self.known.lost.iter().map(|(rank, set)| (rank.0 as usize, set.idx()));
         let of = |(rank, set): (usize, usize)| name(self.processes[rank][set].host);
         let erred = marked.chain(lost).map(of).filter(|it| !it.name.is_empty()).collect();
         (all.len(), erred)

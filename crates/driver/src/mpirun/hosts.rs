@@ -421,7 +421,7 @@ impl Attempt<'_> {
             Kind::Name => {
                 let addresses = self.hosts.get(&id).map(|it| it.addresses.clone());
                 let name = Name::new(&letter.text(), addresses.unwrap_or_default());
-                self.names.insert(id, name);
+                self.known.names.insert(id, name);
             }
             Kind::Broken => self.host_knows(id, letter.set),
             Kind::Usage => {

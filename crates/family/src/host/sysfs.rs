@@ -64,7 +64,7 @@ pub fn machine(files: &Files, cpuinfo: &str, gpus: &[GpuFacts]) -> Result<Machin
         let affinity = files.get(&map).map_or("", |it| it.trim()).to_owned();
         if affinity.is_empty() && !machine.nodes.contains_key(&numa) {
             machine.assumed.push(format!(
-                "NUMA node {numa}: {map} is not there, so its processors are not known (affinity=\"\")"
+                "NUMA node {numa}: {map} is not there, so its processors are not known"
             ));
         }
         let (arch, vendor) = (arch.to_owned(), vendor.clone());

@@ -90,8 +90,8 @@ fn is_same(a: &Element, b: &Element) -> bool {
     a.name == b.name && a.attrs == b.attrs && a.children.len() == b.children.len() && children()
 }
 
-/// What is written about a server, of one that is searched at once: JSON is JSON, and a graph file is
-/// read again.
+/// What is written about a server, of one that is searched at once: JSON is JSON, and a graph file
+/// is read again.
 fn write_all(view: &View) {
     const FEW: usize = 4;
     if FEW < view.gpus().len() || FEW < view.nets().len() {

@@ -103,10 +103,13 @@ fn hexadecimal_float(text: &str) -> f32 {
             .filter_map(|it| it.to_digit(16))
             .fold(0.0, |sum, it| sum * 16.0 + f64::from(it))
     };
-    let mut value = digits(whole) + digits(fraction) / 16_f64.powi(fraction.len() as i32);
+    let mut value =
+        fraction.chars().fold(digits(fraction), |value, _| value / 16.0) + digits(whole);
     if let Some(power) = rest.strip_prefix(['p', 'P']) {
-        let power = integer(power, 10).unwrap_or_else(|bound| bound);
-        value *= 2_f64.powi(power.clamp(-2000, 2000) as i32);
+        let power = integer(power, 10).unwrap_or_else(|bound| bound).clamp(-2000, 2000);
+        let factor = if power < 0 { 0.5 } else { 2.0 };
+        // Each step is exact, and what leaves the range stays beyond it.
+        value = (0..power.abs()).fold(value, |value, _| value * factor);
     }
     value as f32
 }

@@ -26,8 +26,8 @@ impl Width {
         if self.0 < other.0 { other } else { self }
     }
 
-    /// Nine significant digits, as C's `%.9g`, which give an `f32` back exactly; `null` of what is no
-    /// number, which JSON has no other word for.
+    /// Nine significant digits, as C's `%.9g`, which give an `f32` back exactly; `null` of what is
+    /// no number, which JSON has no other word for.
     pub fn nine_digits(self) -> String {
         if self.0.is_finite() { self.digits(9) } else { "null".to_owned() }
     }
