@@ -32,6 +32,8 @@ mod launcher;
 
 mod letter;
 
+mod print;
+
 mod program;
 
 mod reach;
@@ -52,7 +54,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use selvedge_stmr::job::{Job, Order, Rank};
-use selvedge_stmr::output::{Found, Output};
+use selvedge_stmr::output::Output;
 use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
@@ -66,6 +68,7 @@ use hosts::{Awaited, Door, Host, HostId};
 use launcher::Launcher;
 pub use launcher::NONE;
 use letter::{Kind, Letter};
+use print::Printing;
 pub use replica::become_replica;
 
 /// How long printed bytes without a line's end wait for the rest, if a person waits for them.
@@ -321,16 +324,6 @@ struct Process {
     running: bool,
     counts: [u64; 8],
     ended: bool,
-}
-
-/// What one cluster prints on one channel.
-struct Printing {
-    output: Output,
-    /// Bytes that wait for their line's end.
-    waiting: Vec<u8>,
-    since: Instant,
-    /// Bytes that an earlier start of the program has printed already.
-    skip: u64,
 }
 
 impl Attempt<'_> {
@@ -620,10 +613,6 @@ impl Attempt<'_> {
         &mut self.processes[rank.0 as usize][set.idx()]
     }
 
-    fn printing(&mut self, channel: Channel, rank: Rank) -> &mut Printing {
-        &mut self.outputs[rank.0 as usize][usize::from(channel == Channel::Err)]
-    }
-
     /// Tells a line to the processes of a set, or to all.
     fn tell(&mut self, set: Option<SetId>, line: &str) {
         for cluster in &mut self.processes {
@@ -651,59 +640,6 @@ impl Attempt<'_> {
     fn tell_cluster(&mut self, rank: Rank, line: &str) {
         for link in self.processes[rank.0 as usize].iter_mut().filter_map(|it| it.link.as_mut()) {
             link.say(line);
-        }
-    }
-
-    fn print(&mut self, channel: Channel, rank: Rank) -> Option<Ended> {
-        let printing = self.printing(channel, rank);
-        let mut bytes = Vec::new();
-        let found = printing.output.draw(&mut bytes);
-        if printing.waiting.is_empty() {
-            printing.since = Instant::now();
-        }
-        let skipped = (printing.skip as usize).min(bytes.len());
-        printing.skip -= skipped as u64;
-        printing.waiting.extend(&bytes[skipped..]);
-        let end = printing.waiting.iter().rposition(|it| *it == b'\n');
-        let lines: Vec<u8> = printing.waiting.drain(..end.map_or(0, |it| it + 1)).collect();
-        self.write(channel, &lines);
-        for found in found {
-            match found {
-                Found::Wrong(set) => {
-                    self.notes.push(format!("{rank}: {set} printed something else"));
-                    self.process(rank, set).counts[3] += 1;
-                }
-                Found::Undecided(Double::NotDeterministic) => {
-                    let at = self.printing(channel, rank).output.length();
-                    self.notes.push(format!(
-                        "{rank}: all replicas print something else at byte {at}: the program is \
-                         not deterministic here; the first one's output is shown"
-                    ));
-                }
-                Found::Undecided(why) => return Some(Ended::Again(rank, why)),
-            }
-        }
-        None
-    }
-
-    fn write(&self, channel: Channel, bytes: &[u8]) {
-        if !self.options.is_silent {
-            write(channel, bytes);
-        }
-    }
-
-    /// Prints lines without an end that have waited long enough.
-    fn print_waiting(&mut self, all: bool) {
-        for printings in &mut self.outputs {
-            for (channel, it) in [Channel::Out, Channel::Err].into_iter().zip(printings) {
-                let asks = self.is_interactive && LINE_WAIT <= it.since.elapsed();
-                if !it.waiting.is_empty() && (all || asks) {
-                    let waiting = std::mem::take(&mut it.waiting);
-                    if !self.options.is_silent {
-                        write(channel, &waiting);
-                    }
-                }
-            }
         }
     }
 
@@ -773,11 +709,6 @@ impl Attempt<'_> {
         summary.marked.extend(&self.marked);
         summary.notes.extend(self.notes.iter().cloned());
     }
-
-    /// How much each cluster has printed, on both channels.
-    fn lengths(&self) -> Vec<[u64; 2]> {
-        self.outputs.iter().map(|[out, err]| [out.output.length(), err.output.length()]).collect()
-    }
 }
 
 /// Takes the calls of replicas, and hears each on a thread.
@@ -805,14 +736,6 @@ fn hear_link(link: UnixStream, sender: &Sender<Event>) {
         }
     }
     let _ = sender.send(Event::Gone(rank, set));
-}
-
-fn write(channel: Channel, bytes: &[u8]) {
-    // Whoever reads our output may have gone; the program runs on for its files.
-    let _ = match channel {
-        Channel::Out => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
-        Channel::Err => io::stderr().write_all(bytes),
-    };
 }
 
 fn command(program: &std::path::Path) -> Command {
