@@ -1,24 +1,14 @@
 /* Files in all ways that change them: each call's answer is checked, so a second one that makes the
    same change is seen, and what was written is read again. */
-#include <errno.h>
 #include <fcntl.h>
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int rank, size;
+#include "want.h"
 
-#define WANT(it)                                                                                  \
-    do {                                                                                          \
-        if (!(it)) {                                                                              \
-            fprintf(stderr, "rank %d: %s: %s\n", rank, #it, strerror(errno));                     \
-            MPI_Abort(MPI_COMM_WORLD, 9);                                                         \
-        }                                                                                         \
-    } while (0)
+static int rank, size;
 
 /* A log by the C library, with its head written again at the end. */
 static void log_rounds(int rounds) {

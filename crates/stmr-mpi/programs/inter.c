@@ -1,20 +1,11 @@
 /* Two sides that talk to each other, communicators that are made meanwhile, requests that the program
    completes itself, and messages in parts; every answer is checked. */
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "want.h"
 
 static int rank, size, side, own, n_own, n_other;
 static MPI_Comm half, between;
-
-#define WANT(it)                                                                                  \
-    do {                                                                                          \
-        if (!(it)) {                                                                              \
-            fprintf(stderr, "rank %d: line %d: %s\n", rank, __LINE__, #it);                       \
-            MPI_Abort(MPI_COMM_WORLD, 9);                                                         \
-        }                                                                                         \
-    } while (0)
 
 /* The first of each three are one side, so that the sides differ in size. */
 static void part_ways(void) {

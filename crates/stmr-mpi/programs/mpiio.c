@@ -1,21 +1,12 @@
 /* MPI's own files: parts of one matrix through views, at places, one after the other, not waited
    for; and what MPI says of files. */
-#include <mpi.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-static int rank, size, is_late;
+#include "want.h"
 
-#define WANT(it)                                                                                  \
-    do {                                                                                          \
-        if (!(it)) {                                                                              \
-            fprintf(stderr, "rank %d: %s\n", rank, #it);                                          \
-            MPI_Abort(MPI_COMM_WORLD, 9);                                                         \
-        }                                                                                         \
-    } while (0)
+static int rank, size, is_late;
 
 static void want_class(int code, int wanted) {
     int class;

@@ -1,19 +1,10 @@
 /* Files of MPI's whose processes share a pointer: records in any order, each once, and parts in the
    order of the processes. */
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "want.h"
 
 static int rank, size;
-
-#define WANT(it)                                                                                  \
-    do {                                                                                          \
-        if (!(it)) {                                                                              \
-            fprintf(stderr, "rank %d: %s\n", rank, #it);                                          \
-            MPI_Abort(MPI_COMM_WORLD, 9);                                                         \
-        }                                                                                         \
-    } while (0)
 
 enum { RECORD = 32, EACH = 6 };
 

@@ -1,18 +1,9 @@
 /* Memory that other processes put to and get from, by fences and by groups; every answer is checked. */
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "want.h"
 
 static int rank, size, n_errors;
-
-#define WANT(it)                                                                                  \
-    do {                                                                                          \
-        if (!(it)) {                                                                              \
-            fprintf(stderr, "rank %d: line %d: %s\n", rank, __LINE__, #it);                       \
-            MPI_Abort(MPI_COMM_WORLD, 9);                                                         \
-        }                                                                                         \
-    } while (0)
 
 static int near(int by) { return ((rank + by) % size + size) % size; }
 

@@ -223,6 +223,16 @@ pub(crate) unsafe fn put_handle(row: usize, idx: usize, handle: usize) {
     }
 }
 
+/// Keeps something in the first free slot; returns which that is.
+pub(crate) fn keep_in<T>(slots: &mut Vec<Option<T>>, it: T) -> usize {
+    let slot = slots.iter().position(Option::is_none).unwrap_or(slots.len());
+    if slot == slots.len() {
+        slots.push(None);
+    }
+    slots[slot] = Some(it);
+    slot
+}
+
 /// What this library gives the program handles of.  MPI never sees them.
 #[derive(Clone, Copy)]
 pub(crate) enum Own {

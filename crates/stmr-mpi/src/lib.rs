@@ -22,7 +22,8 @@
 //! what it is asked to change in the world: files (`files`) and their descriptors (`descriptors`),
 //! those that are none (`devices`), their names (`names`), the C library's own way of writing them
 //! (`streams`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last,
-//! memory that other processes put to and get from (`windows`, `windows_fortran`).
+//! memory that other processes put to and get from (`windows`, in Fortran
+//! `windows_fortran`), and when (`epochs`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -112,6 +113,8 @@ mod pointers;
 mod windows;
 
 mod windows_fortran;
+
+mod epochs;
 
 use real::Call;
 use state::State;

@@ -49,11 +49,7 @@ fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) ->
         }
         return abi::SUCCESS as usize;
     };
-    let slot = state.matched.iter().position(Option::is_none).unwrap_or(state.matched.len());
-    if slot == state.matched.len() {
-        state.matched.push(None);
-    }
-    state.matched[slot] = Some(Matched(id));
+    let slot = abi::keep_in(&mut state.matched, Matched(id));
     unsafe {
         abi::put_handle(args[3], 0, Own::Message.handle(slot));
         status.write(args[4], false);

@@ -165,13 +165,8 @@ pub(crate) fn open(state: &mut State, call: Call, args: &[usize]) -> usize {
     let opened = open_all(state, comm, path, mode);
     match opened {
         Ok(file) => {
-            let slot = state.mpi_files.iter().position(Option::is_none);
-            let slot = slot.unwrap_or(state.mpi_files.len());
-            if slot == state.mpi_files.len() {
-                state.mpi_files.push(None);
-            }
             let end = (file.mode & APPEND != 0).then_some(file.position);
-            state.mpi_files[slot] = Some(file);
+            let slot = abi::keep_in(&mut state.mpi_files, file);
             let handle = BASE + slot * STEP;
             unsafe { *to = handle };
             code(end.map_or(Ok(()), |end| pointers::put(state, handle, |_| Ok(end))))

@@ -1,48 +1,27 @@
 //! Windows: memory of a process that others put to and get from, where those whose memory it is say
 //! when (MPI 4.1 §12, active targets).
 //!
-//! ```text
-//!             fence ──► put, get, accumulate … wait here ──► fence: sent, carried out, answered
-//! start of a group ──► the same                          ──► complete: sent; answers are awaited
-//!  post to a group ──► who completes is served           ──► wait: all of the group are served
-//! ```
-//!
 //! MPI's own windows are not used: memory that another process writes at any time is not the same
 //! in all replicas at any place of the program.  Accesses are kept until their epoch ends, and then
-//! are messages of this library like any others: compared before they leave, sealed, and told to
-//! twins.  Each process carries out what came in itself, by the order of who sent it.
+//! are messages of this library like any others (`epochs`): compared before they leave, sealed, and
+//! told to twins.  Each process carries out what came in itself, by the order of who sent it.
 //!
 //! Of windows that are locked nobody says when they change: their calls are refused by name.
 
 use std::collections::BTreeMap;
 
-use selvedge_stmr::access::{self, Access, Deed, Layout};
-use selvedge_stmr::message::EventKind;
-
-use crate::abi::{self, Family, Own};
+use crate::abi::{self, Own};
 use crate::calls;
 use crate::collective;
 use crate::comm;
-use crate::errors;
-use crate::p2p;
-use crate::pack::{self, Part};
-use crate::padding;
+use crate::pack::Part;
 use crate::real::{self, Call};
 use crate::state::State;
-
-/// Tags of a window's messages, whose communicator nobody else has: how much comes, what comes, and
-/// what is told of it.
-const LENGTHS: i32 = 1;
-const ACCESSES: i32 = 2;
-const ANSWERS: i32 = 3;
-
-/// Types of more bytes from their first to their last are not looked at byte by byte.
-const SPAN_MAX: usize = 1 << 30;
 
 /// Windows of the program, and what it gave to be called about them.
 #[derive(Default)]
 pub(crate) struct Windows {
-    open: Vec<Option<Window>>,
+    pub(crate) open: Vec<Option<Window>>,
     /// What is called when an attribute goes, and what it is told beside.
     keyvals: BTreeMap<i32, [usize; 2]>,
     /// What handlers of errors call.
@@ -57,53 +36,53 @@ impl Windows {
     }
 }
 
-struct Window {
+pub(crate) struct Window {
     /// A duplicate of the program's communicator.
-    comm: usize,
-    rank: i32,
+    pub(crate) comm: usize,
+    pub(crate) rank: i32,
     /// What attributes point to.
-    shown: Box<Shown>,
+    pub(crate) shown: Box<Shown>,
     /// Bytes of each member's window, and how many of them one step of its displacements is.
-    sizes: Vec<[usize; 2]>,
+    pub(crate) sizes: Vec<[usize; 2]>,
     name: Vec<u8>,
     attributes: BTreeMap<i32, usize>,
     on_error: OnError,
     /// What is to be done to each member's window, and where its answers go.
-    waiting: BTreeMap<i32, Vec<u8>>,
-    results: BTreeMap<i32, Vec<Wanted>>,
+    pub(crate) waiting: BTreeMap<i32, Vec<u8>>,
+    pub(crate) results: BTreeMap<i32, Vec<Wanted>>,
     /// The group whose windows are accessed, and the one to whose accesses this one is open.
-    started: Option<Vec<i32>>,
-    posted: Option<Vec<Guest>>,
+    pub(crate) started: Option<Vec<i32>>,
+    pub(crate) posted: Option<Vec<Guest>>,
 }
 
 /// What MPI_Win_get_attr gives the addresses of.
 #[repr(C)]
-struct Shown {
-    base: usize,
-    size: isize,
+pub(crate) struct Shown {
+    pub(crate) base: usize,
+    pub(crate) size: isize,
     unit: i32,
     flavor: i32,
     model: i32,
 }
 
 /// Where the answer to an access goes.
-struct Wanted {
-    part: Part,
-    length: usize,
+pub(crate) struct Wanted {
+    pub(crate) part: Part,
+    pub(crate) length: usize,
 }
 
 /// A process that this window is open to.
-struct Guest {
-    member: i32,
+pub(crate) struct Guest {
+    pub(crate) member: i32,
     /// The receive that says how much it does, and where that is said.
-    lengths: Option<u64>,
-    to: Box<[u8; 8]>,
-    is_served: bool,
+    pub(crate) lengths: Option<u64>,
+    pub(crate) to: Box<[u8; 8]>,
+    pub(crate) is_served: bool,
 }
 
 /// What is done about the program's errors.
 #[derive(Clone, Copy)]
-struct OnError {
+pub(crate) struct OnError {
     handler: usize,
     /// What the program gave to be called, if it did.
     calls: Option<usize>,
@@ -114,12 +93,12 @@ fn slot(handle: usize) -> usize {
 }
 
 impl State {
-    fn window(&mut self, handle: usize) -> Option<&mut Window> {
+    pub(crate) fn window(&mut self, handle: usize) -> Option<&mut Window> {
         self.windows.open.get_mut(slot(handle)).and_then(Option::as_mut)
     }
 
     /// The window behind a handle, or the answer to a call of none.
-    fn known_window(&mut self, handle: usize, call: Call) -> Result<&mut Window, usize> {
+    pub(crate) fn known_window(&mut self, handle: usize, call: Call) -> Result<&mut Window, usize> {
         if self.window(handle).is_none() {
             return Err(self.error_of_none(abi::table().err_win, call));
         }
@@ -127,7 +106,7 @@ impl State {
     }
 
     /// Does what the program wants done about an error of a window; returns the code.
-    fn window_error(&mut self, handle: usize, code: i32, call: Call) -> usize {
+    pub(crate) fn window_error(&mut self, handle: usize, code: i32, call: Call) -> usize {
         let Some(on_error) = self.window(handle).map(|it| it.on_error) else {
             return self.error_of_none(code, call);
         };
@@ -142,11 +121,11 @@ impl State {
     }
 
     /// Takes a window in hand, so that what it needs of this library can be called.
-    fn take_window(&mut self, handle: usize) -> Window {
+    pub(crate) fn take_window(&mut self, handle: usize) -> Window {
         self.windows.open[slot(handle)].take().expect("it is known")
     }
 
-    fn put_window(&mut self, handle: usize, window: Window) {
+    pub(crate) fn put_window(&mut self, handle: usize, window: Window) {
         self.windows.open[slot(handle)] = Some(window);
     }
 }
@@ -207,12 +186,7 @@ fn open(state: &mut State, [parent, to]: [usize; 2], make: impl FnOnce() -> Show
         started: None,
         posted: None,
     };
-    let all = &mut state.windows.open;
-    let slot = all.iter().position(Option::is_none).unwrap_or(all.len());
-    if slot == all.len() {
-        all.push(None);
-    }
-    all[slot] = Some(window);
+    let slot = abi::keep_in(&mut state.windows.open, window);
     unsafe { abi::put_handle(to, 0, Own::Window.handle(slot)) };
     abi::SUCCESS as usize
 }
@@ -238,547 +212,6 @@ pub(crate) fn free(state: &mut State, call: Call, args: &[usize]) -> usize {
         unsafe { libc::free(window.shown.base as *mut libc::c_void) };
     }
     unsafe { abi::put_handle(args[0], 0, state.handles().win_null) };
-    abi::SUCCESS as usize
-}
-
-/// Whose window an access is of, and what of it.
-struct Target {
-    rank: usize,
-    at: usize,
-    count: usize,
-    datatype: usize,
-}
-
-/// Puts and gets, and what combines.
-pub(crate) fn access(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[args.len() - 1]);
-    let part = |at: usize| Part {
-        at: args[at],
-        count: args[at + 1] as i32 as usize,
-        datatype: abi::cut(args[at + 2]),
-    };
-    let one = |at: usize, datatype: usize| Part { at: args[at], count: 1, datatype };
-    let target = |at: usize| Target {
-        rank: args[at],
-        at: args[at + 1],
-        count: args[at + 2],
-        datatype: abi::cut(args[at + 3]),
-    };
-    let combine = |op: usize, tells| (abi::cut(args[op]), tells);
-    let (brought, wanted, target, combines) = match call {
-        calls::PUT => (vec![part(0)], None, target(3), None),
-        calls::GET => (vec![], Some(part(0)), target(3), None),
-        calls::ACCUMULATE => (vec![part(0)], None, target(3), Some(combine(7, false))),
-        calls::GET_ACCUMULATE => {
-            // What is brought by MPI_NO_OP is not looked at, and may be nothing.
-            let is_none = abi::cut(args[10]) == state.handles().no_op;
-            let brought = if is_none { vec![] } else { vec![part(0)] };
-            (brought, Some(part(3)), target(6), Some(combine(10, true)))
-        }
-        calls::FETCH_AND_OP => {
-            let datatype = abi::cut(args[2]);
-            let is_none = abi::cut(args[5]) == state.handles().no_op;
-            let brought = if is_none { vec![] } else { vec![one(0, datatype)] };
-            let target = Target { rank: args[3], at: args[4], count: 1, datatype };
-            (brought, Some(one(1, datatype)), target, Some(combine(5, true)))
-        }
-        calls::COMPARE_AND_SWAP => {
-            let datatype = abi::cut(args[3]);
-            let brought = vec![one(0, datatype), one(1, datatype)];
-            let target = Target { rank: args[4], at: args[5], count: 1, datatype };
-            (brought, Some(one(2, datatype)), target, None)
-        }
-        _ => state.refuse(call),
-    };
-    if let Err(code) = state.known_window(handle, call) {
-        return code;
-    }
-    if target.rank as i32 == abi::table().proc_null {
-        return abi::SUCCESS as usize;
-    }
-    let there =
-        Part { at: args[0], count: target.count as i32 as usize, datatype: target.datatype };
-    let parts: Vec<Part> = brought.iter().chain(&wanted).copied().collect();
-    if let Some(code) = errors::of_parts(state, parts.iter().chain([&there])) {
-        return state.window_error(handle, code, call);
-    }
-    let deed = match (call, combines) {
-        (calls::PUT, _) => Deed::Put,
-        (calls::GET, _) => Deed::Get,
-        (_, Some((op, tells))) => {
-            let datatype = number_of(calls::TYPE_C2F, pack::base_of(target.datatype));
-            Deed::Combine { op: number_of(calls::OP_C2F, op), datatype, tells }
-        }
-        (_, None) => Deed::Swap,
-    };
-    let mut bytes = Vec::new();
-    brought.iter().for_each(|it| pack::pack(state, *it, &mut bytes));
-    match keep_access(state, handle, (deed, bytes), wanted, &target) {
-        Ok(()) => abi::SUCCESS as usize,
-        Err(code) => state.window_error(handle, code, call),
-    }
-}
-
-/// A number for something that is predefined, the same in all processes: Open MPI's handles are
-/// addresses, of which Fortran has the number.
-fn number_of(which: Call, handle: usize) -> i32 {
-    match abi::table().family {
-        Family::OpenMpi => real::call(which, &[handle]) as i32,
-        Family::Mpich | Family::Standard => handle as i32,
-    }
-}
-
-/// What has this number.
-fn numbered(which: Call, number: i32) -> usize {
-    let number = number as u32 as usize;
-    match abi::table().family {
-        Family::OpenMpi => real::call(which, &[number]),
-        Family::Mpich | Family::Standard => number,
-    }
-}
-
-/// Keeps an access until its epoch ends, or says what is wrong with it.
-fn keep_access(
-    state: &mut State,
-    handle: usize,
-    (deed, bytes): (Deed, Vec<u8>),
-    wanted: Option<Part>,
-    target: &Target,
-) -> Result<(), i32> {
-    let (rank, count) = (target.rank as i32, target.count as i32 as u32);
-    let layout = layout(state, target.datatype);
-    let length = layout.size() as usize * count as usize;
-    let brings = match deed {
-        Deed::Get => 0,
-        Deed::Combine { op, tells: true, .. }
-            if op == number_of(calls::OP_C2F, state.handles().no_op) =>
-        {
-            0
-        }
-        Deed::Swap => 2 * length,
-        Deed::Put | Deed::Combine { .. } => length,
-    };
-    let wants = wanted.map(|it| it.count * pack::size_of(it.datatype));
-    let window = state.window(handle).expect("it is known");
-    let reached = usize::try_from(rank).ok().and_then(|it| window.sizes.get(it));
-    let &[size, unit] = reached.ok_or(abi::ERR_RANK)?;
-    if window.started.as_ref().is_some_and(|it| !it.contains(&rank)) {
-        return Err(abi::table().err_rma_sync);
-    }
-    if bytes.len() != brings || wants.is_some_and(|it| it != length) {
-        return Err(abi::ERR_TYPE);
-    }
-    let at = (target.at as i64).checked_mul(unit as i64).ok_or(abi::table().err_rma_range)?;
-    let access = Access { deed, at, count: count.into(), layout, bytes };
-    if access.pieces(size).is_err() {
-        return Err(abi::table().err_rma_range);
-    }
-    access.write(window.waiting.entry(rank).or_default());
-    if let Some(part) = wanted {
-        window.results.entry(rank).or_default().push(Wanted { part, length });
-    }
-    state.counts.sends += 1;
-    Ok(())
-}
-
-/// Where a type has its bytes, in the order in which they are sent: MPI packs memory in which each
-/// byte holds a part of its own place.
-fn layout(state: &State, datatype: usize) -> Layout {
-    let size = pack::size_of(datatype);
-    let extent = pack::extent_of(datatype) as i64;
-    let padding = padding::step_of(datatype, size) as u64;
-    if pack::is_plain(datatype, size) {
-        return Layout { extent, runs: vec![(0, size as u64)], padding };
-    }
-    let (low, span) = pack::true_extent(datatype);
-    let span = span.max(0) as usize;
-    if SPAN_MAX < span {
-        real::fail(&format!(
-            "a window's type of {span} bytes from its first to its last is not served"
-        ));
-    }
-    let mut places = vec![0_i64; size];
-    let mut memory = vec![0_u8; span];
-    let mut shift = 0;
-    while shift == 0 || span >> shift != 0 {
-        memory.iter_mut().enumerate().for_each(|(at, it)| *it = (at >> shift) as u8);
-        let at = (memory.as_ptr() as usize).wrapping_sub_signed(low);
-        let mut packed = Vec::with_capacity(size);
-        pack::pack_as_it_is(state, Part { at, count: 1, datatype }, &mut packed);
-        places.iter_mut().zip(packed).for_each(|(place, it)| *place |= i64::from(it) << shift);
-        shift += 8;
-    }
-    let places = places.into_iter().map(|it| it + low as i64);
-    Layout { padding, ..Layout::of_places(extent, places) }
-}
-
-/// MPI_Win_fence: ends an epoch of all processes, and begins one.
-pub(crate) fn fence(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[1]);
-    match state.known_window(handle, call) {
-        Ok(window) if window.started.is_some() || window.posted.is_some() => {
-            return state.window_error(handle, abi::table().err_rma_sync, call);
-        }
-        Ok(_) => {}
-        Err(code) => return code,
-    }
-    let mut window = state.take_window(handle);
-    let n = window.sizes.len() as i32;
-    let of = |it: &BTreeMap<i32, Vec<u8>>, member| it.get(&member).map_or(0, Vec::len) as u64;
-    let going: Vec<u64> = (0..n).map(|it| of(&window.waiting, it)).collect();
-    let mut coming = vec![0_u64; going.len()];
-    let (byte, comm) = (state.handles().byte, window.comm);
-    let (from, to) = (going.as_ptr() as usize, coming.as_mut_ptr() as usize);
-    collective::blocking(state, calls::ALLTOALL, &[from, 8, byte, to, 8, byte, comm]);
-    let mut rows: Vec<Vec<u8>> = coming.iter().map(|it| vec![0; *it as usize]).collect();
-    let mut receives = Vec::new();
-    for (member, row) in (0..n).zip(&rows) {
-        if member != window.rank && !row.is_empty() {
-            receives.push((member, begin_receive(state, row.len(), member, ACCESSES, comm)));
-        }
-    }
-    let own = window.waiting.remove(&window.rank).unwrap_or_default();
-    for (member, row) in std::mem::take(&mut window.waiting) {
-        begin_send(state, &row, member, ACCESSES, comm);
-    }
-    for (member, id) in receives {
-        finish_receive(state, &mut rows[member as usize], id);
-    }
-    rows[window.rank as usize] = own;
-    let answers: Vec<Vec<u8>> = rows.iter().map(|row| carry_out(state, &window, row)).collect();
-    for (member, row) in (0..n).zip(&answers) {
-        if member != window.rank && !row.is_empty() {
-            begin_send(state, row, member, ANSWERS, comm);
-        }
-    }
-    for (member, wanted) in std::mem::take(&mut window.results) {
-        if member == window.rank {
-            take_answers(state, &answers[member as usize], &wanted);
-        } else {
-            hear_answers(state, member, &wanted, comm);
-        }
-    }
-    state.put_window(handle, window);
-    abi::SUCCESS as usize
-}
-
-fn begin_receive(state: &mut State, length: usize, member: i32, tag: i32, comm: usize) -> u64 {
-    let part = Part { at: 0, count: length, datatype: state.handles().byte };
-    p2p::begin_receive(state, part, member, tag, comm).expect("a member is somebody")
-}
-
-fn finish_receive(state: &mut State, to: &mut [u8], id: u64) {
-    let datatype = state.handles().byte;
-    let part = Part { at: to.as_mut_ptr() as usize, count: to.len(), datatype };
-    let status = state.finish_receive(id, part);
-    if status.error != abi::SUCCESS {
-        real::fail("what was to be done to a window did not come whole");
-    }
-}
-
-/// The send goes on by itself.
-fn begin_send(state: &mut State, row: &[u8], member: i32, tag: i32, comm: usize) {
-    let datatype = state.handles().byte;
-    let part = Part { at: row.as_ptr() as usize, count: row.len(), datatype };
-    p2p::begin_send(state, false, part, member, tag, comm);
-}
-
-/// Receives what a member tells of the accesses that it carried out.
-fn hear_answers(state: &mut State, member: i32, wanted: &[Wanted], comm: usize) {
-    let mut row = vec![0_u8; wanted.iter().map(|it| it.length).sum()];
-    if !row.is_empty() {
-        let id = begin_receive(state, row.len(), member, ANSWERS, comm);
-        finish_receive(state, &mut row, id);
-    }
-    take_answers(state, &row, wanted);
-}
-
-fn take_answers(state: &State, mut row: &[u8], wanted: &[Wanted]) {
-    for Wanted { part, length } in wanted {
-        pack::unpack(state, &row[..*length], *part);
-        row = &row[*length..];
-    }
-}
-
-/// Does to this window what a member wants done; returns what that one is told.
-fn carry_out(state: &State, window: &Window, row: &[u8]) -> Vec<u8> {
-    let all = access::accesses(row).unwrap_or_else(|e| real::fail(&e.to_string()));
-    let mut answers = Vec::new();
-    for it in &all {
-        let size = window.shown.size.max(0) as usize;
-        // Who asks has looked at the size that it was told.
-        let pieces = it.pieces(size).unwrap_or_else(|e| real::fail(&e.to_string()));
-        let at = |idx: usize| (window.shown.base + idx) as *mut u8;
-        let gather = || {
-            let mut there = Vec::with_capacity(it.bytes.len());
-            for piece in &pieces {
-                let from = at(piece.at);
-                there.extend(unsafe { std::slice::from_raw_parts(from, piece.length) });
-            }
-            padding::clear_each(it.layout.padding as usize, &mut there);
-            there
-        };
-        let put = |mut bytes: &[u8]| {
-            for piece in &pieces {
-                let (one, rest) = bytes.split_at(piece.length);
-                let to = at(piece.at);
-                unsafe { std::ptr::copy_nonoverlapping(one.as_ptr(), to, one.len()) };
-                bytes = rest;
-            }
-        };
-        match it.deed {
-            Deed::Put => put(&it.bytes),
-            Deed::Get => answers.extend(gather()),
-            Deed::Combine { op, datatype, tells } => {
-                let there = gather();
-                if tells {
-                    answers.extend(&there);
-                }
-                put(&combine(state, op, datatype, &it.bytes, there));
-            }
-            Deed::Swap => {
-                let there = gather();
-                let (new, compared) = it.bytes.split_at(there.len());
-                if there == compared {
-                    put(new);
-                }
-                answers.extend(there);
-            }
-        }
-    }
-    answers
-}
-
-/// What MPI makes of what was brought and what is there; both are packed.
-fn combine(state: &State, op: i32, datatype: i32, brought: &[u8], there: Vec<u8>) -> Vec<u8> {
-    let handles = state.handles();
-    if op == number_of(calls::OP_C2F, handles.no_op) {
-        return there;
-    }
-    if op == number_of(calls::OP_C2F, handles.replace) {
-        return brought.to_vec();
-    }
-    let (datatype, op) = (numbered(calls::TYPE_F2C, datatype), numbered(calls::OP_F2C, op));
-    let (size, extent) = (pack::size_of(datatype), pack::extent_of(datatype) as usize);
-    let count = there.len() / size.max(1);
-    let room = |bytes: &[u8]| {
-        // As the widest of types wants it.
-        let row = vec![0_u128; (count * extent).div_ceil(size_of::<u128>()) + 1];
-        let part = Part { at: row.as_ptr() as usize, count, datatype };
-        pack::unpack(state, bytes, part);
-        (row, part)
-    };
-    let ((_brought, from), (_there, to)) = (room(brought), room(&there));
-    let code = real::code(calls::REDUCE_LOCAL, &[from.at, to.at, count, datatype, op]);
-    if code != abi::SUCCESS {
-        real::fail(&format!("what was accumulated could not be combined (code {code})"));
-    }
-    let mut out = Vec::with_capacity(there.len());
-    pack::pack(state, to, &mut out);
-    out
-}
-
-/// Those of a group, as members of a window.
-fn members_of(state: &mut State, group: usize, comm: usize) -> Vec<i32> {
-    let ranks = comm::ranks_of(state, group);
-    let known = state.comm(comm);
-    let member = |rank: &i32| known.ranks.iter().position(|it| it == rank).map(|it| it as i32);
-    ranks.iter().filter_map(member).collect()
-}
-
-/// MPI_Win_start.
-pub(crate) fn start(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[2]);
-    let comm = match state.known_window(handle, call) {
-        Ok(window) if window.started.is_some() => {
-            return state.window_error(handle, abi::table().err_rma_sync, call);
-        }
-        Ok(window) => window.comm,
-        Err(code) => return code,
-    };
-    let group = members_of(state, abi::cut(args[0]), comm);
-    if let Some(window) = state.window(handle) {
-        window.started = Some(group);
-    }
-    abi::SUCCESS as usize
-}
-
-/// MPI_Win_post.
-pub(crate) fn post(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[2]);
-    let (comm, rank) = match state.known_window(handle, call) {
-        Ok(window) if window.posted.is_some() => {
-            return state.window_error(handle, abi::table().err_rma_sync, call);
-        }
-        Ok(window) => (window.comm, window.rank),
-        Err(code) => return code,
-    };
-    let group = members_of(state, abi::cut(args[0]), comm);
-    let mut guests = Vec::new();
-    for member in group {
-        let to = Box::new([0; 8]);
-        let is_own = member == rank;
-        let lengths = (!is_own).then(|| begin_receive(state, to.len(), member, LENGTHS, comm));
-        guests.push(Guest { member, lengths, to, is_served: is_own });
-    }
-    if let Some(window) = state.window(handle) {
-        window.posted = Some(guests);
-    }
-    abi::SUCCESS as usize
-}
-
-/// MPI_Win_complete: what was to be done leaves, and what is told of it is here at the end.  While
-/// it is waited for, those are served whom this window is open to: they may wait for it.
-pub(crate) fn complete(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[0]);
-    let group = match state.known_window(handle, call).map(|it| it.started.take()) {
-        Ok(Some(group)) => group,
-        Ok(None) => return state.window_error(handle, abi::table().err_rma_sync, call),
-        Err(code) => return code,
-    };
-    let mut window = state.take_window(handle);
-    let comm = window.comm;
-    for member in &group {
-        let row = window.waiting.remove(member).unwrap_or_default();
-        if *member == window.rank {
-            let answers = carry_out(state, &window, &row);
-            let wanted = window.results.remove(member).unwrap_or_default();
-            take_answers(state, &answers, &wanted);
-            continue;
-        }
-        begin_send(state, &(row.len() as u64).to_le_bytes(), *member, LENGTHS, comm);
-        if !row.is_empty() {
-            begin_send(state, &row, *member, ACCESSES, comm);
-        }
-    }
-    let results = std::mem::take(&mut window.results);
-    state.put_window(handle, window);
-    for (member, wanted) in results {
-        let mut row = vec![0_u8; wanted.iter().map(|it| it.length).sum()];
-        if row.is_empty() {
-            continue;
-        }
-        let id = begin_receive(state, row.len(), member, ANSWERS, comm);
-        while let Some((slot, idx)) = next_guest(state, Some(id), true) {
-            serve(state, slot, idx);
-        }
-        finish_receive(state, &mut row, id);
-        take_answers(state, &row, &wanted);
-    }
-    abi::SUCCESS as usize
-}
-
-impl Windows {
-    /// Those who have not been served, of all windows: whose window it is by its slot, who it is in
-    /// its group, and the receive that says how much it does.
-    fn guests(&self) -> Vec<(usize, usize, u64)> {
-        let windows = self.open.iter().enumerate();
-        let guests = windows.flat_map(|(slot, it)| {
-            let posted = it.iter().flat_map(|it| &it.posted).flatten().enumerate();
-            posted.filter_map(move |(idx, it)| {
-                Some((slot, idx, it.lengths.filter(|_| !it.is_served)?))
-            })
-        });
-        guests.collect()
-    }
-}
-
-/// Which guest is to be served next, of any window, if one has said what it does: nothing if the
-/// receive `beside` is complete first, or if nobody has and it is not waited for.
-fn next_guest(state: &mut State, beside: Option<u64>, waits: bool) -> Option<(usize, usize)> {
-    let guests = state.windows.guests();
-    if guests.is_empty() {
-        return None;
-    }
-    let (row, did) = state.event(EventKind::Decision, |state| {
-        let row = |number: usize| Some((number as u64).to_le_bytes().to_vec());
-        if beside.is_some_and(|it| state.is_received(it)) {
-            return row(guests.len());
-        }
-        match guests.iter().position(|it| state.is_received(it.2)) {
-            Some(number) => row(number),
-            None if waits => None,
-            None => row(guests.len()),
-        }
-    });
-    let chosen = row.first_chunk().map(|it| u64::from_le_bytes(*it) as usize);
-    let chosen = chosen.and_then(|it| guests.get(it)).map(|it| (it.0, it.1));
-    if did && chosen.is_none() && !waits {
-        state.spin(crate::memory::For::Message);
-    }
-    chosen
-}
-
-/// Does what a guest wants done, and tells it what it wants told.
-fn serve(state: &mut State, slot: usize, idx: usize) {
-    let handle = Own::Window.handle(slot);
-    let mut window = state.take_window(handle);
-    let comm = window.comm;
-    if let Some(guest) = window.posted.as_mut().and_then(|it| it.get_mut(idx)) {
-        guest.is_served = true;
-        let member = guest.member;
-        if let Some(id) = guest.lengths.take() {
-            finish_receive(state, &mut guest.to[..], id);
-        }
-        let mut row = vec![0_u8; u64::from_le_bytes(*guest.to) as usize];
-        if !row.is_empty() {
-            let id = begin_receive(state, row.len(), member, ACCESSES, comm);
-            finish_receive(state, &mut row, id);
-            let answers = carry_out(state, &window, &row);
-            if !answers.is_empty() {
-                begin_send(state, &answers, member, ANSWERS, comm);
-            }
-        }
-    }
-    state.put_window(handle, window);
-}
-
-/// Whether all whom a window is open to have been served.
-fn are_served(state: &mut State, handle: usize) -> bool {
-    let posted = state.window(handle).and_then(|it| it.posted.as_ref());
-    posted.is_none_or(|it| it.iter().all(|it| it.is_served))
-}
-
-/// A window that is open to others, or the answer to a call about one that is not.
-fn posted_window(state: &mut State, handle: usize, call: Call) -> Result<(), usize> {
-    if state.known_window(handle, call)?.posted.is_some() {
-        return Ok(());
-    }
-    Err(state.window_error(handle, abi::table().err_rma_sync, call))
-}
-
-/// MPI_Win_wait: all whom this window is open to have completed.  Others may wait for this process
-/// at other windows of its, and are served meanwhile.
-pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[0]);
-    if let Err(code) = posted_window(state, handle, call) {
-        return code;
-    }
-    while !are_served(state, handle) {
-        if let Some((slot, idx)) = next_guest(state, None, true) {
-            serve(state, slot, idx);
-        }
-    }
-    if let Some(window) = state.window(handle) {
-        window.posted = None;
-    }
-    abi::SUCCESS as usize
-}
-
-/// MPI_Win_test: serves who has completed, and says whether all have.
-pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[0]);
-    if let Err(code) = posted_window(state, handle, call) {
-        return code;
-    }
-    while let Some((slot, idx)) = next_guest(state, None, false) {
-        serve(state, slot, idx);
-    }
-    let is_over = are_served(state, handle);
-    if let (true, Some(window)) = (is_over, state.window(handle)) {
-        window.posted = None;
-    }
-    unsafe { *(args[1] as *mut i32) = i32::from(is_over) };
     abi::SUCCESS as usize
 }
 

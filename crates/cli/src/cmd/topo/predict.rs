@@ -141,14 +141,13 @@ pub(super) fn run(args: &Predict, globals: &Globals) -> Outcome {
         (None, None) => "8-8G".parse::<Sizes>().map_err(Failure::new)?.0,
     };
     let question = args.server.question()?;
-    let found = predict(&question, op, &sizes).map_err(|error| match error {
+    let mut found = predict(&question, op, &sizes).map_err(|error| match error {
         NoPrediction::Answer(error) => {
             unanswered(error, &name(&args.server.file), args.server.look.nccl)
         }
         error @ NoPrediction::Word(_) => Failure::from(error).within("this --env has no meaning"),
         error => Failure::refusal(error),
     })?;
-    let mut found = found;
     if let Some(n) = measured.as_ref().and_then(|it| it.n_ranks).filter(|it| *it != found.n_ranks) {
         let ranks = found.n_ranks;
         found.doubts.push(format!("--compare lists {n} ranks; the forecast is for {ranks}"));
