@@ -318,7 +318,7 @@ fn root_of(text: &str, name: &str, profile: Profile) -> Outcome<Element> {
 
 /// The same with what was told.
 fn document_of(text: &str, name: &str, profile: Profile) -> Outcome<Document> {
-    if text.contains("<topology") && !text.contains("<system") {
+    if hwloc::is_hwloc(text) {
         let machine = hwloc::machine(text, name).within(|| "this hwloc file cannot be used")?;
         for it in &machine.assumed {
             anstream::eprintln!("note: {name}: {it}");

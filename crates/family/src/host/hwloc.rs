@@ -31,12 +31,9 @@ pub fn machine(text: &str, place: &str) -> Result<Machine, NoMachine> {
     Ok(found.machine)
 }
 
-/// Whether a text is what hwloc's lstopo writes.
-pub(crate) fn is_hwloc(text: &str) -> bool {
-    let text = text.trim_start();
-    let named =
-        text.split_once("<!DOCTYPE").is_some_and(|it| it.1.trim_start().starts_with("topology"));
-    named || text.starts_with("<topology")
+/// Whether a text is what hwloc's lstopo writes, and no topology of NCCL's.
+pub fn is_hwloc(text: &str) -> bool {
+    text.contains("<topology") && !text.contains("<system")
 }
 
 /// The text with its document type blanked out, so that places stay.

@@ -196,7 +196,7 @@ fn draw(ask: &Look) -> Result<Markup, ApiError> {
         return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, text));
     }
     let name = ask.title();
-    if ask.text.contains("<topology") && !ask.text.contains("<system") {
+    if hwloc::is_hwloc(&ask.text) {
         let machine = hwloc::machine(&ask.text, name).map_err(|error| refused(&error))?;
         let root = topology(&machine);
         let text = write(&root);
