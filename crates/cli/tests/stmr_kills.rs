@@ -42,7 +42,7 @@ struct Victim {
     lasts_ms: u64,
 }
 
-const VICTIMS: [(&str, &[&str], i32); 7] = [
+const VICTIMS: [(&str, &[&str], i32); 8] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
@@ -50,6 +50,7 @@ const VICTIMS: [(&str, &[&str], i32); 7] = [
     ("inter", &["8"], 0),
     ("windows", &["6"], 0),
     ("anybody", &["6"], 0),
+    ("many", &["12"], 0),
 ];
 
 /// Who is killed, and when.

@@ -1,10 +1,10 @@
-/* Sends that wait for receives from anybody, which the program asks for behind them alone; every
-   message is checked. */
+/* Sends that wait for receives from anybody, which the program asks for behind them alone, or behind a
+   reduction or a new communicator; every message is checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MANY = 100000, KINDS = 6 };
+enum { MANY = 100000, KINDS = 8 };
 static int rank, size, right, out[MANY], in[MANY];
 
 static void check(int kind, int round, int n, MPI_Status *state) {
@@ -18,7 +18,8 @@ static void check(int kind, int round, int n, MPI_Status *state) {
 }
 
 static void pass(int kind, int round) {
-    int n = kind % 2 ? MANY : 100, any = MPI_ANY_SOURCE, tag = kind;
+    int n = kind % 2 ? MANY : 100, any = MPI_ANY_SOURCE, tag = kind, sum;
+    MPI_Comm half;
     MPI_Request both[2];
     MPI_Status states[2];
     for (int i = 0; i < n; i++) out[i] = rank + kind + round + i;
@@ -50,6 +51,19 @@ static void pass(int kind, int round) {
         MPI_Startall(2, both);
         MPI_Waitall(2, both, states);
         MPI_Request_free(&both[0]), MPI_Request_free(&both[1]);
+        break;
+    case 5:
+    case 6:
+        MPI_Irecv(in, n, MPI_INT, any, tag, MPI_COMM_WORLD, &both[1]);
+        MPI_Ssend(out, n, MPI_INT, right, tag, MPI_COMM_WORLD);
+        if (kind == 5) {
+            MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        } else {
+            MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+            MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, half);
+            MPI_Comm_free(&half);
+        }
+        MPI_Wait(&both[1], &states[1]);
         break;
     default:
         MPI_Sendrecv(out, n, MPI_INT, right, tag, in, n, MPI_INT, any, tag, MPI_COMM_WORLD, &states[1]);

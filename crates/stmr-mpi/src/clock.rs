@@ -84,6 +84,12 @@ pub(crate) fn coarse_ms() -> u64 {
     now_ms(libc::CLOCK_MONOTONIC_COARSE)
 }
 
+/// How long this thread has computed, in nanoseconds.
+pub(crate) fn own_ns() -> u64 {
+    let now = true_clock(libc::CLOCK_THREAD_CPUTIME_ID);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// This process's own time, which nothing sent may depend on, in milliseconds.
 pub(crate) fn now_ms(clock: clockid_t) -> u64 {
     let now = true_clock(clock);

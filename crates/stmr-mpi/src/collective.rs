@@ -7,6 +7,7 @@ use selvedge_stmr::replica::Input;
 use crate::abi::{self, Family, Status};
 use crate::calls;
 use crate::comm::Comm;
+use crate::epochs;
 use crate::errors;
 use crate::memory::For;
 use crate::p2p::tested;
@@ -72,6 +73,11 @@ impl State {
         take_gets(self, &bytes, is_there, &running.gets)
     }
 
+    /// Waits until all members have come here.
+    pub(crate) fn meet(&mut self, comm: usize) {
+        blocking(self, calls::BARRIER, &[comm]);
+    }
+
     /// Whether a process of this set is gone.  Whoever has heard of it may have changed by now what
     /// it gave, so that what comes in since is not what was agreed on: it is taken from a twin.
     fn has_lost_one(&mut self) -> bool {
@@ -105,12 +111,15 @@ pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
     // sums are to be those of a run without replicas to the last bit.  Where there are two sides,
     // Open MPI's does not count those who have nothing to say, and their next one never ends.
     let adds_otherwise = abi::table().family != Family::OpenMpi && is_reduction(call);
-    if adds_otherwise || state.comm(args[args.len() - 1]).remote.is_some() {
+    let comm = args[args.len() - 1];
+    if adds_otherwise || state.comm(comm).remote.is_some() {
         return as_it_is(state, call, args);
     }
-    let comm = args[args.len() - 1];
     let code = match begin_as(state, call, args, false) {
-        Ok(running) => state.finish_collective(running).error,
+        Ok(mut running) => {
+            epochs::serve_until(state, |_| running.is_ready());
+            state.finish_collective(running).error
+        }
         Err(code) => code,
     };
     state.error(comm, code, call)
@@ -142,6 +151,45 @@ fn is_reduction(call: Call) -> bool {
     .contains(&call)
 }
 
+/// What all members come to before a thread waits in MPI: while one does, no receive can be begun, and
+/// a member may still wait in a send for one.
+enum Gate {
+    At(usize),
+    Begun { request: usize, comm: usize },
+    Open,
+}
+
+impl Gate {
+    fn of(state: &State, comm: usize, known: &Comm) -> Self {
+        // Of two sides, Open MPI's form that does not block may never end.
+        let never_ends = known.remote.is_some() && abi::table().family == Family::OpenMpi;
+        if state.told.replicas == 1 || never_ends { Self::Open } else { Self::At(comm) }
+    }
+
+    fn is_open(&mut self, state: &State) -> bool {
+        if let Self::At(comm) = *self {
+            let mut request = 0;
+            if real::code(calls::IBARRIER, &[comm, &raw mut request as usize]) != abi::SUCCESS {
+                *self = Self::Open;
+                return true;
+            }
+            *self = Self::Begun { request, comm };
+            if let Some(known) = state.comms.get(&comm) {
+                state.wake_partners(known);
+            }
+        }
+        if let Self::Begun { request, comm } = self
+            && tested(request).0
+        {
+            if let Some(known) = state.comms.get(comm) {
+                state.wake_partners(known);
+            }
+            *self = Self::Open;
+        }
+        matches!(self, Self::Open)
+    }
+}
+
 /// Collectives that are made in the form that blocks, beside a thread that waits.  Those of
 /// neighbours are: Open MPI 4's forms that do not block take the two sides of a ring of two the
 /// other way round.
@@ -152,9 +200,13 @@ pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
     };
     let mut to = args.to_vec();
     *to.last_mut().expect("each of these calls has arguments") = prepared.behind;
+    let mut gate = Gate::of(state, prepared.behind, &prepared.known);
     let Prepared { parts, mut room, .. } = prepared.furnish(state, true, &mut to);
     let gets = &parts.gets;
-    let (bytes, did) = state.event_for(For::Message, EventKind::Data, |state| {
+    let (bytes, did) = state.event_for(For::Collective, EventKind::Data, |state| {
+        if !gate.is_open(state) {
+            return None;
+        }
         let code = state.block(call, &to)? as i32;
         if state.has_lost_one() {
             return None;

@@ -213,8 +213,14 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
         _ => &[],
     };
     numbers.iter().for_each(|it| state.mix(&[u64::from(args[*it] as u32)]));
-    // What a process says to make it leaves the process.
-    state.compare(Vec::new());
+    // What a process says to make it leaves the process.  And once all have come here, none of them
+    // still waits in a send for a receive of this process's that is not begun: while a thread waits
+    // in MPI, none can be.
+    if call != calls::COMM_CREATE_GROUP && state.comm(parent).remote.is_none() {
+        state.meet(parent);
+    } else {
+        state.compare(Vec::new());
+    }
     let at = *args.last().expect("each of these calls has arguments");
     let mut code = 0;
     let (told, did) = state.event(EventKind::Data, |state| {

@@ -16,6 +16,7 @@ use crate::calls;
 use crate::collective;
 use crate::comm;
 use crate::errors;
+use crate::memory::For;
 use crate::p2p;
 use crate::pack::{self, Part};
 use crate::padding;
@@ -280,9 +281,7 @@ fn hear_answers(state: &mut State, member: i32, wanted: &[Wanted], comm: usize) 
     let mut row = vec![0_u8; wanted.iter().map(|it| it.length).sum()];
     if !row.is_empty() {
         let id = begin_receive(state, row.len(), member, ANSWERS, comm);
-        while let Some((slot, idx)) = next_guest(state, Some(id), true) {
-            serve(state, slot, idx);
-        }
+        serve_until(state, |state| state.is_received(id));
         finish_receive(state, &mut row, id);
     }
     take_answers(state, &row, wanted);
@@ -469,30 +468,34 @@ impl Windows {
     }
 }
 
-/// Which guest is to be served next, of any window, if one has said what it does: nothing if the
-/// receive `beside` is complete first, or if nobody has and it is not waited for.
-fn next_guest(state: &mut State, beside: Option<u64>, waits: bool) -> Option<(usize, usize)> {
+/// Serves those to whom windows of this process are open, until something else is over here: who
+/// completes an access may wait for this process, whatever it waits for itself (MPI 4.1 §12.7.3).
+pub(crate) fn serve_until(state: &mut State, mut is_over: impl FnMut(&mut State) -> bool) {
+    while let (Some((slot, idx)), _) = next_guest(state, &mut is_over) {
+        serve(state, slot, idx);
+    }
+}
+
+/// Which guest is to be served next, of any window, once one has said what it does: nothing if there
+/// are none, or if it `is_over` first.  With it comes whether this replica found that.
+fn next_guest(
+    state: &mut State,
+    mut is_over: impl FnMut(&mut State) -> bool,
+) -> (Option<(usize, usize)>, bool) {
     let guests = state.windows.guests();
     if guests.is_empty() {
-        return None;
+        return (None, false);
     }
     let (row, did) = state.event(EventKind::Decision, |state| {
         let row = |number: usize| Some((number as u64).to_le_bytes().to_vec());
-        if beside.is_some_and(|it| state.is_received(it)) {
-            return row(guests.len());
-        }
         match guests.iter().position(|it| state.is_received(it.2)) {
             Some(number) => row(number),
-            None if waits => None,
-            None => row(guests.len()),
+            None if is_over(state) => row(guests.len()),
+            None => None,
         }
     });
     let chosen = row.first_chunk().map(|it| u64::from_le_bytes(*it) as usize);
-    let chosen = chosen.and_then(|it| guests.get(it)).map(|it| (it.0, it.1));
-    if did && chosen.is_none() && !waits {
-        state.spin(crate::memory::For::Message);
-    }
-    chosen
+    (chosen.and_then(|it| guests.get(it)).map(|it| (it.0, it.1)), did)
 }
 
 /// Does what a guest wants done, and tells it what it wants told.
@@ -541,7 +544,7 @@ pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
         return code;
     }
     while !are_served(state, handle) {
-        if let Some((slot, idx)) = next_guest(state, None, true) {
+        if let (Some((slot, idx)), _) = next_guest(state, |_| false) {
             serve(state, slot, idx);
         }
     }
@@ -557,8 +560,16 @@ pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
     if let Err(code) = posted_window(state, handle, call) {
         return code;
     }
-    while let Some((slot, idx)) = next_guest(state, None, false) {
-        serve(state, slot, idx);
+    loop {
+        match next_guest(state, |_| true) {
+            (Some((slot, idx)), _) => serve(state, slot, idx),
+            (None, did) => {
+                if did {
+                    state.spin(For::Message);
+                }
+                break;
+            }
+        }
     }
     let is_over = are_served(state, handle);
     if let (true, Some(window)) = (is_over, state.window(handle)) {

@@ -289,6 +289,7 @@ impl State {
     /// Compares what is done to files of these names; nothing if they are another in each replica,
     /// as where `SELVEDGE_SET` is a part of them: then each does it by itself.
     pub(crate) fn compare_names(&mut self, mut row: Vec<u8>, names: &[&CStr]) -> Option<Vec<u8>> {
+        self.send_held();
         self.let_out();
         for it in names {
             row.extend(it.to_bytes_with_nul());
@@ -296,7 +297,7 @@ impl State {
         // Names of other lengths are other names of the same call.
         row.resize(row.len().next_multiple_of(NAMES_STEP), 0);
         let doing = std::mem::replace(&mut self.doing, "a change of a file's name");
-        let compared = self.compare_unless_own(&row, true);
+        let compared = self.compare_unless_own(&[&row], true);
         if let Err(Double::NoMajority) = compared {
             // Of two that differ one has erred, unless they differ in nothing but their sets.
             let own = self.told.set as u8;

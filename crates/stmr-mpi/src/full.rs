@@ -45,27 +45,30 @@ fn difference(bytes: &[u8], right: &[u8]) -> Option<String> {
 
 impl State {
     /// Tells the siblings what is about to be offered.
-    pub(crate) fn tell_contents(&mut self, bytes: &[u8]) {
+    pub(crate) fn tell_contents(&mut self, rows: &[&[u8]]) {
         if self.told.compares_full {
-            let message = Message::Contents { call: self.replica.n_calls(), bytes: bytes.to_vec() };
+            let message = Message::Contents { call: self.replica.n_calls(), bytes: rows.concat() };
             self.tell_siblings(&message);
         }
     }
 
-    /// Says who differs from the contents that were agreed on at compare `call`, and where.
-    pub(crate) fn check_contents(&mut self, call: u64, own: &[u8], right: &[u8]) {
+    /// Says who differs from the contents that were agreed on at compare `call`, and where; they
+    /// are this replica's own if no others are given.
+    pub(crate) fn check_contents(&mut self, call: u64, own: &[&[u8]], right: Option<&[u8]>) {
         if !self.told.compares_full {
             return;
         }
         let mut all = self.contents.take(call);
-        all.push((SetId::new(self.told.set), own.to_vec()));
+        let own = own.concat();
+        let right = right.map_or_else(|| own.clone(), <[u8]>::to_vec);
+        all.push((SetId::new(self.told.set), own));
         let (rank, doing) = (self.told.rank, self.doing);
         for (set, bytes) in all {
-            let Some(what) = difference(&bytes, right) else { continue };
+            let Some(what) = difference(&bytes, &right) else { continue };
             self.say(&format!("note rank {rank}: {set} differs in {doing} {what}"));
-            let alike = bytes.iter().zip(right).take_while(|(a, b)| a == b).count();
+            let alike = bytes.iter().zip(&right).take_while(|(a, b)| a == b).count();
             self.tell_mark(set, Some(alike));
-            if Digest::of(&bytes) == Digest::of(right) {
+            if Digest::of(&bytes) == Digest::of(&right) {
                 // The digests let a difference through; it is known now, and cannot be mended here.
                 self.restart(Double::NoMajority);
             }
@@ -73,12 +76,12 @@ impl State {
     }
 
     /// Says where contents differ of which none was agreed on.
-    pub(crate) fn tell_differences(&mut self, call: u64, own: &[u8]) {
+    pub(crate) fn tell_differences(&mut self, call: u64, own: &[&[u8]]) {
         if !self.told.compares_full {
             return;
         }
         let mut all = self.contents.take(call);
-        all.push((SetId::new(self.told.set), own.to_vec()));
+        all.push((SetId::new(self.told.set), own.concat()));
         all.sort();
         let (rank, doing) = (self.told.rank, self.doing);
         for (idx, (set, bytes)) in all.iter().enumerate() {

@@ -68,6 +68,8 @@ mod padding;
 
 mod p2p;
 
+mod batch;
+
 mod matched;
 
 mod request;
@@ -164,6 +166,9 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         *it = abi::cut(*it);
     }
     let answer = state::with(|state| {
+        if !is_short && !batch::goes_on(plain_of(call)) {
+            state.send_held();
+        }
         if !asks {
             state.shape = state.shape.after(&[call.0 as u64]);
         }
@@ -174,6 +179,14 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     errors::deliver();
     signals::deliver();
     answer
+}
+
+/// The call with counts of 32 bits, of one with counts of 64.
+fn plain_of(call: Call) -> Call {
+    match calls::CLASSES[call.0] {
+        Class::Large(plain, _) => plain,
+        _ => call,
+    }
 }
 
 /// Does what calls.txt says.

@@ -13,7 +13,6 @@ use selvedge_stmr::view::{Piece, View};
 
 use crate::abi::{self, Family, Status};
 use crate::calls;
-use crate::collective;
 use crate::errors;
 use crate::files::{self, Opening};
 use crate::names;
@@ -146,10 +145,6 @@ impl MpiFile {
 impl State {
     pub(crate) fn mpi_file(&mut self, handle: usize) -> Done<&mut MpiFile> {
         self.mpi_files.get_mut(idx(handle)).and_then(Option::as_mut).ok_or(Wrong::Handle)
-    }
-
-    pub(crate) fn meet(&mut self, comm: usize) {
-        collective::blocking(self, calls::BARRIER, &[comm]);
     }
 }
 

@@ -10,6 +10,8 @@ use selvedge_stmr::message::{EventKind, Message};
 
 use crate::abi::{self, RawStatus, Status};
 use crate::calls;
+use crate::comm::Comm;
+use crate::epochs;
 use crate::matched;
 use crate::memory::For;
 use crate::pack::{self, Part};
@@ -88,16 +90,50 @@ impl Receive {
 pub(crate) fn send(state: &mut State, call: Call, args: &[usize]) -> usize {
     let waits = call == calls::SSEND || call == calls::ISSEND;
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
-    let id = begin_send(state, waits, part, args[3] as i32, args[4] as i32, args[5]);
+    let (dest, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
     if let Some(request) = args.get(6) {
+        let id = begin_later(state, waits, part, dest, tag, comm);
         state.keep_request(Request::Send(id), *request);
     } else {
+        let id = begin_send(state, waits, part, dest, tag, comm);
+        epochs::serve_until(state, |state| state.is_sent(id));
         state.finish_send(id);
     }
     0
 }
 
-/// Compares and starts a send.
+/// A send whose contents are about to leave.
+pub(crate) struct Leaving {
+    id: u64,
+    waits: bool,
+    known: Comm,
+    comm: usize,
+    dest: i32,
+    tag: i32,
+}
+
+/// Takes note of a send, and packs its contents; nothing if it goes to nobody.
+fn prepare_send(
+    state: &mut State,
+    waits: bool,
+    part: Part,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> Option<(Leaving, Vec<u8>)> {
+    let known = state.comm(comm);
+    let comm = state.behind(comm);
+    if dest == abi::table().proc_null {
+        return None;
+    }
+    state.mix(&[known.number, dest as u64, tag as u64, part.count as u64]);
+    state.counts.sends += 1;
+    let mut bytes = state.spare.room(part.count * pack::size_of(part.datatype) + SEAL);
+    pack::pack(state, part, &mut bytes);
+    Some((Leaving { id: state.counts.sends, waits, known, comm, dest, tag }, bytes))
+}
+
+/// Compares and starts a send; the answer is its number, or 0 if it goes to nobody.
 pub(crate) fn begin_send(
     state: &mut State,
     waits: bool,
@@ -106,45 +142,68 @@ pub(crate) fn begin_send(
     tag: i32,
     comm: usize,
 ) -> u64 {
-    let known = state.comm(comm);
-    let comm = state.behind(comm);
-    if dest == abi::table().proc_null {
+    let Some((leaving, bytes)) = prepare_send(state, waits, part, dest, tag, comm) else {
         return 0;
-    }
-    state.mix(&[known.number, dest as u64, tag as u64, part.count as u64]);
-    state.counts.sends += 1;
-    let mut bytes = state.spare.room(part.count * pack::size_of(part.datatype) + SEAL);
-    pack::pack(state, part, &mut bytes);
-    let (right, digest) = state.compare_leaving(&bytes);
-    let mut bytes = right.unwrap_or(bytes);
-    let seal = digest.sealed(tag, known.rank, bytes.len() as u64);
-    bytes.extend(seal.0.to_le_bytes());
-    if state.replica.has_left() {
-        return 0;
-    }
-    let Ok(length) = i32::try_from(bytes.len()) else {
-        real::fail("a message of more than 2 GiB is not served")
     };
-    let which = if waits { calls::ISSEND } else { calls::ISEND };
-    let mut request = 0_usize;
-    let byte = state.handles().byte;
-    let to = [bytes.as_ptr() as usize, length as usize, byte, dest as usize, tag as usize, comm];
-    let code = real::code(which, &[&to[..], &[&raw mut request as usize]].concat());
-    if code != abi::SUCCESS {
-        state.error(comm, code, which);
+    state.compare_and_leave(leaving, bytes)
+}
+
+/// The same of a send that the program waits for in another call: it may be compared there.
+pub(crate) fn begin_later(
+    state: &mut State,
+    waits: bool,
+    part: Part,
+    dest: i32,
+    tag: i32,
+    comm: usize,
+) -> u64 {
+    let Some((leaving, bytes)) = prepare_send(state, waits, part, dest, tag, comm) else {
+        return 0;
+    };
+    let id = leaving.id;
+    if let Some((leaving, bytes)) = state.hold(leaving, bytes) {
+        state.compare_and_leave(leaving, bytes);
     }
-    state.wake(&known, dest, For::Message);
-    if OUTGOING_MAX < state.outgoing.len() {
-        state.reap();
-    }
-    let all: usize = state.outgoing.iter().map(|it| it.bytes.len()).sum();
-    let waits = waits || BUFFERED_MAX < bytes.len() || BUFFERED_ALL_MAX < all + bytes.len();
-    let id = state.counts.sends;
-    state.outgoing.push(Outgoing { id, real: request, bytes, waits });
     id
 }
 
 impl State {
+    fn compare_and_leave(&mut self, leaving: Leaving, bytes: Vec<u8>) -> u64 {
+        let id = leaving.id;
+        let (right, digest) = self.compare_leaving(&bytes);
+        self.let_leave(leaving, right.unwrap_or(bytes), digest);
+        id
+    }
+
+    /// Starts a send of contents that were agreed on.
+    pub(crate) fn let_leave(&mut self, leaving: Leaving, mut bytes: Vec<u8>, digest: Digest) {
+        let Leaving { id, waits, known, comm, dest, tag } = leaving;
+        let seal = digest.sealed(tag, known.rank, bytes.len() as u64);
+        bytes.extend(seal.0.to_le_bytes());
+        if self.replica.has_left() {
+            return;
+        }
+        let Ok(length) = i32::try_from(bytes.len()) else {
+            real::fail("a message of more than 2 GiB is not served")
+        };
+        let which = if waits { calls::ISSEND } else { calls::ISEND };
+        let mut request = 0_usize;
+        let byte = self.handles().byte;
+        let to =
+            [bytes.as_ptr() as usize, length as usize, byte, dest as usize, tag as usize, comm];
+        let code = real::code(which, &[&to[..], &[&raw mut request as usize]].concat());
+        if code != abi::SUCCESS {
+            self.error(comm, code, which);
+        }
+        self.wake(&known, dest, For::Message);
+        if OUTGOING_MAX < self.outgoing.len() {
+            self.reap();
+        }
+        let all: usize = self.outgoing.iter().map(|it| it.bytes.len()).sum();
+        let waits = waits || BUFFERED_MAX < bytes.len() || BUFFERED_ALL_MAX < all + bytes.len();
+        self.outgoing.push(Outgoing { id, real: request, bytes, waits });
+    }
+
     /// Lets go of the sends that are over.
     pub(crate) fn reap(&mut self) {
         if self.replica.has_left() {
@@ -231,6 +290,8 @@ impl State {
         if self.told.replicas == 1 || self.has_no_mpi() || !self.replica.is_meta() {
             return;
         }
+        // One that was promoted has not posted them.
+        self.post_receives();
         let open: Vec<u64> =
             self.receives.iter().filter(|it| is_open(it)).map(|it| it.id).collect();
         for id in open {
@@ -253,6 +314,21 @@ impl State {
             if !self.has_no_mpi() {
                 self.post_receives();
             }
+        }
+    }
+
+    /// Tells siblings again of matches that one told which is gone: it may have told this one alone,
+    /// and whoever leads after it must not take another message.
+    pub(crate) fn retell_matches(&mut self) {
+        let told = |it: &Receive| {
+            let (source, tag) = it.matched.filter(|_| it.settled.is_none())?;
+            Some((it.id, (source, tag)))
+        };
+        let begun = self.receives.iter().filter_map(told);
+        let later = self.matches.iter().map(|it| (*it.0, *it.1));
+        let all: Vec<(u64, (i32, i32))> = begun.chain(later).collect();
+        for (receive, (source, tag)) in all {
+            self.tell_siblings(&Message::Matched { receive, source, tag });
         }
     }
 
@@ -331,6 +407,12 @@ impl State {
         status.count = contents.len() as u64;
         pack::unpack(self, contents, part);
         status
+    }
+
+    /// The same where the program waits for it, which may have windows open to others.
+    fn receive_serving(&mut self, id: u64, part: Part) -> Status {
+        epochs::serve_until(self, |state| state.is_received(id));
+        self.finish_receive(id, part)
     }
 
     /// Learns whose message a receive took, where that may differ between replicas.
@@ -449,7 +531,7 @@ pub(crate) fn recv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (source, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
     let status = match begin_receive(state, part, source, tag, comm) {
         None => Status::nobody(),
-        Some(id) => state.finish_receive(id, part),
+        Some(id) => state.receive_serving(id, part),
     };
     unsafe { status.write(args[6], false) };
     state.error(comm, status.error, call)
@@ -476,7 +558,7 @@ pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let comm = args[10];
     let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
     let out = begin_send(state, false, sent, args[3] as i32, args[4] as i32, comm);
-    let status = id.map_or(Status::nobody(), |id| state.finish_receive(id, part));
+    let status = id.map_or(Status::nobody(), |id| state.receive_serving(id, part));
     state.finish_send(out);
     unsafe { status.write(args[11], false) };
     state.error(comm, status.error, call)
@@ -487,7 +569,7 @@ pub(crate) fn sendrecv_replace(state: &mut State, call: Call, args: &[usize]) ->
     let comm = args[7];
     let out = begin_send(state, false, part, args[3] as i32, args[4] as i32, comm);
     let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
-    let status = id.map_or(Status::nobody(), |id| state.finish_receive(id, part));
+    let status = id.map_or(Status::nobody(), |id| state.receive_serving(id, part));
     state.finish_send(out);
     unsafe { status.write(args[8], false) };
     state.error(comm, status.error, call)
@@ -498,7 +580,7 @@ pub(crate) fn isendrecv(state: &mut State, _call: Call, args: &[usize]) -> usize
     let part = Part { at: args[5], count: args[6] as i32 as usize, datatype: args[7] };
     let comm = args[10];
     let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
-    let send = begin_send(state, false, sent, args[3] as i32, args[4] as i32, comm);
+    let send = begin_later(state, false, sent, args[3] as i32, args[4] as i32, comm);
     keep_exchange(state, send, id, part, args[11]);
     abi::SUCCESS as usize
 }
@@ -506,7 +588,7 @@ pub(crate) fn isendrecv(state: &mut State, _call: Call, args: &[usize]) -> usize
 pub(crate) fn isendrecv_replace(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let comm = args[7];
-    let send = begin_send(state, false, part, args[3] as i32, args[4] as i32, comm);
+    let send = begin_later(state, false, part, args[3] as i32, args[4] as i32, comm);
     let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
     keep_exchange(state, send, id, part, args[8]);
     abi::SUCCESS as usize
@@ -537,6 +619,7 @@ pub(crate) fn look(state: &mut State, args: &[usize]) -> Option<Status> {
 pub(crate) fn probe(state: &mut State, _call: Call, args: &[usize]) -> usize {
     state.sources.insert(Source::Wildcard);
     let args = args.to_vec();
+    epochs::serve_until(state, |state| look(state, &args).is_some());
     let (row, _) = state
         .event(EventKind::Decision, |state| look(state, &args).map(|it| it.to_bytes().to_vec()));
     unsafe { Status::from_bytes(&row).write(args[3], false) };

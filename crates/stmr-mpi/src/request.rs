@@ -5,6 +5,7 @@ use selvedge_stmr::message::EventKind;
 use crate::abi::{self, Family, Own, Status};
 use crate::calls;
 use crate::collective::{self, Running};
+use crate::epochs;
 use crate::generalized::{Generalized, Making};
 use crate::memory::For;
 use crate::p2p;
@@ -249,7 +250,10 @@ impl State {
         self.requests[slot] = Some(Request::Partitioned(it));
     }
 
-    fn complete_request(&mut self, request: Request) -> Status {
+    fn complete_request(&mut self, mut request: Request) -> Status {
+        if !matches!(request, Request::Generalized(_) | Request::Partitioned(_)) {
+            epochs::serve_until(self, |state| state.is_ready_request(&mut request));
+        }
         match request {
             Request::Send(id) => {
                 self.finish_send(id);
@@ -319,7 +323,7 @@ impl State {
             }
         } else {
             let waits = call == calls::SSEND_INIT;
-            Request::Send(p2p::begin_send(self, waits, part, peer, tag, comm))
+            Request::Send(p2p::begin_later(self, waits, part, peer, tag, comm))
         }
     }
 
@@ -331,6 +335,13 @@ impl State {
         enough: fn(usize, usize) -> bool,
     ) -> Vec<usize> {
         self.sources.insert(Source::Completion);
+        if !once {
+            epochs::serve_until(self, |state| {
+                let active = || handles.iter().filter(|it| state.is_active(**it));
+                let (n, active) = (active().count(), active().copied().collect::<Vec<_>>());
+                enough(active.iter().filter(|it| state.is_ready(**it)).count(), n)
+            });
+        }
         let (row, did) = self.event(EventKind::Decision, |state| {
             let active: Vec<usize> =
                 (0..handles.len()).filter(|it| state.is_active(handles[*it])).collect();

@@ -16,6 +16,7 @@ use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
+use crate::batch::Batch;
 use crate::comm::Comm;
 use crate::errors::Due;
 use crate::full::Contents;
@@ -214,6 +215,8 @@ pub(crate) struct State {
     pub(crate) arrays: Vec<Vec<i32>>,
     /// Where Open MPI's requests hold their Fortran number, once looked for.
     pub(crate) fortran_offset: Option<Option<usize>>,
+    /// Sends that are not compared yet.
+    pub(crate) batch: Batch,
     pub(crate) outgoing: Vec<Outgoing>,
     /// Receives that may not be posted before a wildcard's match is known, oldest first.
     pub(crate) receives: Vec<Receive>,
@@ -288,6 +291,7 @@ impl State {
             held: Vec::new(),
             arrays: Vec::new(),
             fortran_offset: None,
+            batch: Batch::default(),
             outgoing: Vec::new(),
             receives: Vec::new(),
             n_receives: 0,
@@ -355,17 +359,31 @@ impl State {
 
     /// Compares contents where they lie; returns those of the majority if they are others.
     pub(crate) fn compare_there(&mut self, bytes: &[u8]) -> (Option<Vec<u8>>, Digest) {
+        self.send_held();
         // Who hears of this may look at files that it tells of.
         self.let_out();
-        self.compare_unless_own(bytes, false)
+        self.compare_unless_own(&[bytes], false)
             .expect("a difference is conceded where that is wanted")
+    }
+
+    /// Compares contents that leave together; returns those of the majority, one behind the other,
+    /// if they are others.
+    pub(crate) fn compare_rows(&mut self, rows: &[&[u8]]) -> Option<Vec<u8>> {
+        self.let_out();
+        let compared = self.compare_unless_own(rows, false);
+        compared.expect("a difference is conceded where that is wanted").0
+    }
+
+    /// Whether each send is compared by itself, before it leaves.
+    pub(crate) fn compares_each(&self) -> bool {
+        self.told.window <= 1 && !self.told.compares_at_receiver
     }
 
     /// Compares contents that leave to other processes, as was asked for: before they do, with more
     /// of them later, or where they come in.
     pub(crate) fn compare_leaving(&mut self, bytes: &[u8]) -> (Option<Vec<u8>>, Digest) {
         let Told { window, compares_at_receiver, .. } = *self.told;
-        if window <= 1 && !compares_at_receiver {
+        if self.compares_each() {
             return self.compare_there(bytes);
         }
         self.let_out();
@@ -396,20 +414,22 @@ impl State {
         self.compare_there(bytes).0.filter(|it| it.len() == bytes.len())
     }
 
-    /// Compares contents; where `may_differ`, it may be that no two replicas have the same.
+    /// Compares contents, rows one behind the other; where `may_differ`, it may be that no two
+    /// replicas have the same.
     pub(crate) fn compare_unless_own(
         &mut self,
-        bytes: &[u8],
+        rows: &[&[u8]],
         may_differ: bool,
     ) -> Result<(Option<Vec<u8>>, Digest), Double> {
         self.tell_signals();
-        let digest = Digest::of(bytes);
-        self.write_log(digest, bytes.len());
+        let digest = Digest::of_rows(rows);
+        let length = rows.iter().map(|it| it.len()).sum();
+        self.write_log(digest, length);
         self.counts.compares += 1;
-        self.counts.bytes += bytes.len() as u64;
+        self.counts.bytes += length as u64;
         let call = self.replica.n_calls();
-        self.tell_contents(bytes);
-        self.replica.offer(self.shape, digest, bytes.len() as u64);
+        self.tell_contents(rows);
+        self.replica.offer(self.shape, digest, length as u64);
         self.send_out();
         self.begin_compare();
         loop {
@@ -422,21 +442,21 @@ impl State {
                 Some(Passed::Go) => {
                     self.send_out();
                     self.take_signals();
-                    self.check_contents(call, bytes, bytes);
+                    self.check_contents(call, rows, None);
                     self.spare.take_back();
                     return Ok((None, digest));
                 }
                 Some(Passed::Serve(wrong)) => {
-                    self.replica.serve(&wrong, bytes);
+                    self.replica.serve(&wrong, &rows.concat());
                     self.send_out();
                     self.take_signals();
-                    self.check_contents(call, bytes, bytes);
+                    self.check_contents(call, rows, None);
                     return Ok((None, digest));
                 }
                 Some(Passed::Replace(right)) => {
                     self.send_out();
                     self.take_signals();
-                    self.check_contents(call, bytes, &right);
+                    self.check_contents(call, rows, Some(&right));
                     let digest = Digest::of(&right);
                     return Ok((Some(right), digest));
                 }
@@ -449,7 +469,7 @@ impl State {
                     return Err(why);
                 }
                 Some(Passed::Restart(why)) => {
-                    self.tell_differences(call, bytes);
+                    self.tell_differences(call, rows);
                     self.restart(why)
                 }
             }
@@ -497,6 +517,7 @@ impl State {
         kind: EventKind,
         mut attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
     ) -> (Arc<Vec<u8>>, bool) {
+        self.send_held();
         if LOG_MAX < self.replica.log_bytes() {
             self.compare(Vec::new());
         }

@@ -332,6 +332,8 @@ impl State {
     /// A sibling is gone.
     fn close_sibling(&mut self, set_idx: usize) {
         if self.siblings.get_mut(set_idx).and_then(Option::take).is_some() {
+            // Before the others hear from this one that it is gone, and so before one is promoted.
+            self.retell_matches();
             self.replica.handle(Input::Closed(SetId::new(set_idx)));
         }
     }

@@ -21,6 +21,19 @@ impl Digest {
         Self(XxHash3_128::oneshot(bytes))
     }
 
+    /// The digest of contents that lie in several rows, as of one behind the other.
+    #[must_use]
+    pub fn of_rows(rows: &[&[u8]]) -> Self {
+        match rows {
+            [row] => Self::of(row),
+            rows => {
+                let mut state = XxHash3_128::new();
+                rows.iter().for_each(|it| state.write(it));
+                Self(state.finish_128())
+            }
+        }
+    }
+
     /// This digest with what the receiver of a message knows of it mixed in: its tag, the rank of
     /// its sender and its length in bytes.
     #[must_use]
@@ -76,6 +89,23 @@ mod tests {
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
         }
+    }
+
+    #[test]
+    fn rows_are_one_behind_the_other() {
+        let bytes: Vec<u8> = (0..5000_u32).map(|it| (it * 7 % 251) as u8).collect();
+        for ends in [vec![], vec![0], vec![1, 1, 900], vec![240, 241, 4999], vec![1024, 2048]] {
+            let mut rows = Vec::new();
+            let mut rest = &bytes[..];
+            for end in ends {
+                let (row, others) = rest.split_at(end - (bytes.len() - rest.len()));
+                rows.push(row);
+                rest = others;
+            }
+            rows.push(rest);
+            assert_eq!(Digest::of_rows(&rows), Digest::of(&bytes), "{} rows", rows.len());
+        }
+        assert_eq!(Digest::of_rows(&[]), Digest::of(&[]));
     }
 
     #[test]

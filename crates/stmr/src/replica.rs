@@ -136,6 +136,10 @@ pub struct Replica {
     signals: u32,
     /// It was asked to lead no more, and says so at its next compare.
     yields: bool,
+    /// What is compared next was held back for long, as this replica found, and as one of those
+    /// that came to the last compare did.
+    tarries: bool,
+    tarried: bool,
     /// The agreed digest of contents that a sibling owes this replica.
     owed: Option<(u64, Digest)>,
     /// Contents that siblings sent for this compare, maybe before this replica knew its verdict.
@@ -163,6 +167,8 @@ impl Replica {
             signals_heard: 0,
             signals: 0,
             yields: false,
+            tarries: false,
+            tarried: false,
             owed: None,
             bytes: Vec::new(),
             log: Vec::new(),
@@ -231,6 +237,18 @@ impl Replica {
         self.yields = true;
     }
 
+    /// What this replica is about to compare was held back for long.
+    pub fn tell_tarried(&mut self) {
+        self.tarries = true;
+    }
+
+    /// Whether one of those that came to the last compare had held back for long what was compared.
+    /// All replicas have the same after the same compare.
+    #[must_use]
+    pub fn tarried(&self) -> bool {
+        self.tarried
+    }
+
     /// How many signals are due since the last compare: the most that one of those that came to it
     /// had heard of.  All replicas have the same after the same compare.
     #[must_use]
@@ -263,7 +281,8 @@ impl Replica {
         assert!(self.offered.is_none(), "a compare begins after the one before is over");
         let (call, event) = (self.call, self.event);
         let (signals, yields) = (self.signals_heard, self.yields);
-        let offer = Offer { call, event, shape, digest, length, signals, yields };
+        let tarries = std::mem::take(&mut self.tarries);
+        let offer = Offer { call, event, shape, digest, length, signals, yields, tarries };
         self.offered = Some(offer);
         self.cluster[self.own.idx()].offers.insert(self.call, offer);
         self.tell_all(&Message::Offer(offer));
@@ -576,9 +595,10 @@ impl Replica {
 
     /// What this replica does after a verdict, or nothing if siblings owe it contents.
     fn agree(&mut self, offer: &Offer, wrong: &[SetId], strayed: &[SetId]) -> Option<Passed> {
-        let heard =
-            self.cluster.iter().filter_map(|it| it.offers.get(&self.call)).map(|it| it.signals);
-        self.signals = heard.max().unwrap_or(0).max(self.signals);
+        let offers = || self.cluster.iter().filter_map(|it| it.offers.get(&self.call));
+        self.tarried = offers().any(|it| it.tarries);
+        let heard = offers().map(|it| it.signals).max().unwrap_or(0);
+        self.signals = heard.max(self.signals);
         for set in SetId::all(self.cluster.len()) {
             let it = &mut self.cluster[set.idx()];
             if !it.yielded && it.offers.get(&self.call).is_some_and(|offer| offer.yields) {

@@ -64,6 +64,8 @@ pub struct Offer {
     pub signals: u32,
     /// It would rather not lead from here on; no part of what is compared either.
     pub yields: bool,
+    /// What is compared was held back for long; no part of what is compared either.
+    pub tarries: bool,
 }
 
 impl Offer {
@@ -163,6 +165,7 @@ mod tests {
                 // Who heard of more has not erred.
                 signals: digest as u32,
                 yields: digest == 2,
+                tarries: digest == 2,
             })
         });
         let told = match judge(&offers, 3) {
@@ -191,8 +194,16 @@ mod tests {
     #[test]
     fn one_replica_alone_is_always_agreed() {
         let (shape, digest) = (Shape(1), Digest(1));
-        let offer =
-            Offer { call: 0, event: 0, shape, digest, length: 0, signals: 0, yields: false };
+        let offer = Offer {
+            call: 0,
+            event: 0,
+            shape,
+            digest,
+            length: 0,
+            signals: 0,
+            yields: false,
+            tarries: false,
+        };
         assert!(matches!(judge(&[Some(offer)], 1), Verdict::Agreed { .. }));
     }
 }
