@@ -269,7 +269,7 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 summary.restarts += 1;
                 summary.notes.push(format!("{rank}: {why}; the program starts again"));
                 let args = &options.launcher_args;
-                summary.notes.extend(avoided.learn(&attempt, launcher.family, args)?);
+                summary.notes.extend(avoided.learn(&attempt, launcher.family, args));
             }
         }
     }

@@ -1,14 +1,14 @@
 // What a process that left MPI at a death is still sent must not reach the program's memory.
 //
-// Argument: a file that is not there.  On four processes in a ring.  In set 0, process 0 reads
-// nothing from its sockets from the collectives on.  Its neighbours begin theirs when a thread of
-// it looks for them in MPI, which makes the file FILE.in; when there is something to read it makes
-// the file.  Each neighbour has sent when it waits in MPI itself, and makes FILE.1 or FILE.3 there.
-// Process 2 of set 0 waits for all of that and dies, so that process 0 leaves its collectives while
-// their contents wait, and nobody writes to the dead, which would end him in Open MPI's TCP.  When
-// they are over for the program it writes something else where
-// they brought it, and only then lets the thread that was left in MPI read.  To be run over TCP,
-// linked so that the functions here are found before the C library's (-rdynamic).
+// Argument: a file that is not there.  On four processes, the even ones on one side, the odd ones,
+// their neighbours, on the other.  In set 0, process 0 reads nothing from its sockets from the
+// collectives on.  Its neighbours begin theirs when a thread of it looks for them in MPI, which makes
+// the file FILE.in; when there is something to read it makes the file.  Each neighbour has sent when
+// it waits in MPI itself, and makes FILE.1 or FILE.3 there.  Process 2 of set 0 waits for all of that
+// and dies, so that process 0 leaves its collectives while their contents wait, and nobody writes to
+// the dead, which would end him in Open MPI's TCP.  When they are over for the program it writes
+// something else where they brought it, and only then lets the thread that was left in MPI read.  To
+// be run over TCP, linked so that the functions here are found before the C library's (-rdynamic).
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -80,14 +80,16 @@ int main(int argc, char **argv) {
     for (int i = 0; i < RANKS; i++) snprintf(sign_sent[i], sizeof sign_sent[i], "%s.%d", sign, i);
     first = pthread_self();
     int rank, dims = RANKS, periods = 1;
-    MPI_Comm ring;
+    MPI_Comm ring, side, sides;
     MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periods, 0, &ring);
     MPI_Comm_rank(ring, &rank);
+    MPI_Comm_split(ring, rank % 2, rank, &side);
+    MPI_Intercomm_create(side, 0, ring, 1 - rank % 2, 1, &sides);
     double given[RANKS * N], got[2 * N], all[RANKS * N];
     for (int i = 0; i < RANKS * N; i++) given[i] = rank * 1000 + i;
     // All sockets are there from here on.
     MPI_Alltoall(given, N, MPI_DOUBLE, all, N, MPI_DOUBLE, ring);
-    MPI_Neighbor_alltoall(given, N, MPI_DOUBLE, got, N, MPI_DOUBLE, ring);
+    MPI_Alltoall(given, N, MPI_DOUBLE, got, N, MPI_DOUBLE, sides);
     const char *set = getenv("SELVEDGE_SET");
     int is_first = set && atoi(set) == 0;
     if (is_first && rank == 2) {
@@ -101,7 +103,7 @@ int main(int argc, char **argv) {
     MPI_Request request;
     MPI_Ialltoall(given, N, MPI_DOUBLE, all, N, MPI_DOUBLE, ring, &request);
     if (is_first && rank % 2) atomic_store(&sends_as, rank);
-    MPI_Neighbor_alltoall(given, N, MPI_DOUBLE, got, N, MPI_DOUBLE, ring);
+    MPI_Alltoall(given, N, MPI_DOUBLE, got, N, MPI_DOUBLE, sides);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     double sums[2] = {sum(got, 2 * N), sum(all, RANKS * N)};
     for (int i = 0; i < RANKS * N; i++) all[i] = given[i] = -i;

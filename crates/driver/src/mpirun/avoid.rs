@@ -5,10 +5,11 @@
 //! out of both; where they stand nowhere, or no other is left, the program starts where it did.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::SetId;
@@ -16,7 +17,7 @@ use tempfile::NamedTempFile;
 
 use super::hosts::HostId;
 use super::launcher::Family;
-use super::{Attempt, MpirunError, MpirunOptions, io_error};
+use super::{Attempt, MpirunOptions};
 
 /// What a host is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,67 +83,90 @@ pub(super) struct Elsewhere {
 }
 
 /// Why a program starts again where it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Why {
-    /// Its arguments name no hosts.
+    #[error("the launcher's arguments name no hosts")]
     NotNamed,
-    /// They name no others.
+    #[error("there are no others")]
     NoOthers,
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// A host list or the name of a host file among a launcher's arguments.
+struct Named<'a> {
+    idx: usize,
+    /// What stands before it in the same argument: `--host=`.
+    before: &'a str,
+    value: &'a str,
+    is_file: bool,
+}
+
+/// All lists of hosts and files of them in these arguments.
+fn named(args: &[OsString], family: Family) -> Vec<Named<'_>> {
+    let [lists, files] = words(family);
+    let is_file = |option: &str| {
+        let is_list = lists.contains(&option);
+        (is_list || files.contains(&option)).then_some(!is_list)
+    };
+    let mut found = Vec::new();
+    for (idx, arg) in args.iter().enumerate() {
+        let Some(arg) = arg.to_str() else { continue };
+        let option = idx.checked_sub(1).and_then(|it| args[it].to_str()).unwrap_or_default();
+        if let Some(is_file) = is_file(option) {
+            found.push(Named { idx, before: "", value: arg, is_file });
+        } else if let Some((option, value)) = arg.split_once('=')
+            && let Some(is_file) = is_file(option)
+        {
+            found.push(Named { idx, before: &arg[..=option.len()], value, is_file });
+        }
+    }
+    found
 }
 
 impl Elsewhere {
     /// These arguments without those hosts.
-    fn of(
-        args: &[OsString],
-        family: Family,
-        erred: &BTreeSet<Name>,
-    ) -> Result<Result<Self, Why>, MpirunError> {
-        let [lists, files] = words(family);
+    fn of(args: &[OsString], family: Family, erred: &BTreeSet<Name>) -> Result<Self, Why> {
         let mut this = Self { args: args.to_vec(), _files: Vec::new() };
-        let mut is_named = false;
-        for idx in 1..args.len() {
-            let is_one_of = |row: &[&str]| row.iter().any(|it| args[idx - 1] == *it);
-            let given = &args[idx];
-            let left = if is_one_of(lists) {
-                list_without(given, erred)
-            } else if is_one_of(files) {
-                let path = std::path::Path::new(given);
-                let failed = || io_error(format!("read the hosts in {}", path.display()));
-                let text = fs::read_to_string(path).map_err(failed())?;
-                match file_without(&text, erred) {
-                    None => None,
-                    Some(text) => {
-                        let file = written(&text).map_err(io_error("write a file of hosts"))?;
-                        let path = file.path().as_os_str().to_owned();
-                        this._files.push(file);
-                        Some(path)
-                    }
-                }
+        let named = named(args, family);
+        for Named { idx, before, value, is_file } in &named {
+            let left = if *is_file {
+                let file = this.file_without(value, erred)?;
+                file.to_string_lossy().into_owned()
             } else {
-                continue;
+                list_without(value, erred).ok_or(Why::NoOthers)?
             };
-            is_named = true;
-            let Some(left) = left else { return Ok(Err(Why::NoOthers)) };
-            this.args[idx] = left;
+            this.args[*idx] = format!("{before}{left}").into();
         }
         if family == Family::Slurm {
             let names: Vec<&str> = erred.iter().map(|it| &*it.name).collect();
             this.args.push(format!("--exclude={}", names.join(",")).into());
-            is_named = true;
+        } else if named.is_empty() {
+            return Err(Why::NotNamed);
         }
-        Ok(if is_named { Ok(this) } else { Err(Why::NotNamed) })
+        Ok(this)
+    }
+
+    /// A file of hosts like this one without those.
+    fn file_without(&mut self, path: &str, erred: &BTreeSet<Name>) -> Result<PathBuf, Why> {
+        let failed = |e: io::Error| Why::Unreadable(format!("the hosts in {path}: {e}"));
+        let text = fs::read_to_string(path).map_err(failed)?;
+        let left = text_without(&text, erred).ok_or(Why::NoOthers)?;
+        let file = written(&left).map_err(failed)?;
+        let path = file.path().to_owned();
+        self._files.push(file);
+        Ok(path)
     }
 }
 
 /// What is left of `a:4,b:4`, if something is.
-fn list_without(list: &OsStr, erred: &BTreeSet<Name>) -> Option<OsString> {
-    let text = list.to_string_lossy();
-    let left: Vec<&str> = text.split(',').filter(|it| !is_of(it, erred)).collect();
-    (!left.is_empty()).then(|| left.join(",").into())
+fn list_without(list: &str, erred: &BTreeSet<Name>) -> Option<String> {
+    let left: Vec<&str> = list.split(',').filter(|it| !is_of(it, erred)).collect();
+    (!left.is_empty()).then(|| left.join(","))
 }
 
 /// What is left of a file with a host in each line, if one is.
-fn file_without(text: &str, erred: &BTreeSet<Name>) -> Option<String> {
+fn text_without(text: &str, erred: &BTreeSet<Name>) -> Option<String> {
     let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
     let is_host = |line: &str| !first(line).is_empty() && !first(line).starts_with('#');
     let left: Vec<&str> = text.lines().filter(|it| !is_of(&first(it), erred)).collect();
@@ -184,29 +208,22 @@ impl Avoided {
         attempt: &Attempt<'_>,
         family: Family,
         args: &[OsString],
-    ) -> Result<Option<String>, MpirunError> {
+    ) -> Option<String> {
         let (all, erred) = attempt.hosts_of_errors();
         let before = self.erred.len();
         self.erred.extend(erred);
         if self.erred.len() == before || all < 2 {
-            return Ok(None);
+            return None;
         }
         let names: Vec<&str> = self.erred.iter().map(|it| &*it.name).collect();
         let names = names.join(", ");
-        match Elsewhere::of(args, family, &self.erred)? {
-            Ok(it) => {
-                self.elsewhere = Some(it);
-                Ok(Some(format!("replicas erred on {names}: the program starts without")))
-            }
-            Err(why) => {
-                self.elsewhere = None;
-                let why = match why {
-                    Why::NotNamed => "the launcher's arguments name no hosts",
-                    Why::NoOthers => "there are no others",
-                };
-                Ok(Some(format!("replicas erred on {names}, which are not avoided: {why}")))
-            }
-        }
+        let elsewhere = Elsewhere::of(args, family, &self.erred);
+        let told = match &elsewhere {
+            Ok(_) => format!("replicas erred on {names}: the program starts without"),
+            Err(why) => format!("replicas erred on {names}, which are not avoided: {why}"),
+        };
+        self.elsewhere = elsewhere.ok();
+        Some(told)
     }
 
     /// The launcher did not start the program where it was to; returns whether it was told to avoid
@@ -247,7 +264,7 @@ mod tests {
 
     /// What becomes of a launcher's arguments; files are shown as what they hold.
     fn check(family: Family, given: &str, names: &[&str]) -> String {
-        match Elsewhere::of(&args(given), family, &erred(names)).unwrap() {
+        match Elsewhere::of(&args(given), family, &erred(names)) {
             Err(why) => format!("{why:?}"),
             Ok(it) => {
                 let shown = it.args.iter().map(|arg| match it._files.first() {
@@ -277,8 +294,10 @@ mod tests {
         assert_eq!(open(&given, &["a", "b", "c"]), "NoOthers");
         let given = format!("-f {}", file.path().display());
         assert_eq!(check(Family::Mpich, &given, &["a", "b"]), "-f # all\n\nc slots=4\n");
-        let missing = Elsewhere::of(&args("-f /nowhere/hosts"), Family::Mpich, &erred(&["a"]));
-        assert!(missing.is_err());
+        let missing = check(Family::Mpich, "-f /nowhere/hosts", &["a"]);
+        assert!(missing.starts_with("Unreadable(\"the hosts in /nowhere/hosts: "), "{missing}");
+        assert_eq!(check(Family::Mpich, "-hosts=a,b,c", &["b"]), "-hosts=a,c");
+        assert_eq!(open("--host=a,b -x HOME=a", &["a", "b"]), "NoOthers");
     }
 
     #[test]
