@@ -189,9 +189,9 @@ impl State {
         let which = if waits { calls::ISSEND } else { calls::ISEND };
         let mut request = 0_usize;
         let byte = self.handles().byte;
-        let to =
-            [bytes.as_ptr() as usize, length as usize, byte, dest as usize, tag as usize, comm];
-        let code = real::code(which, &[&to[..], &[&raw mut request as usize]].concat());
+        let (at, to) = (bytes.as_ptr() as usize, &raw mut request as usize);
+        let args = [at, length as usize, byte, dest as usize, tag as usize, comm, to];
+        let code = real::code(which, &args);
         if code != abi::SUCCESS {
             self.error(comm, code, which);
         }
@@ -273,9 +273,9 @@ impl State {
             let (source, tag) = it.settled.or(it.matched).unwrap_or((it.source, it.tag));
             it.posted = true;
             let at = it.bytes.as_mut_ptr() as usize + HEAD;
-            let to = [at, it.room, byte, source as usize];
-            let rest = [tag as usize, it.comm, &raw mut it.real as usize];
-            let code = real::code(calls::IRECV, &[&to[..], &rest[..]].concat());
+            let to = &raw mut it.real as usize;
+            let args = [at, it.room, byte, source as usize, tag as usize, it.comm, to];
+            let code = real::code(calls::IRECV, &args);
             if code != abi::SUCCESS {
                 it.done = Some(Status { error: code, ..Status::empty() });
             }

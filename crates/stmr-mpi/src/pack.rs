@@ -1,5 +1,7 @@
 //! Contents in the order of their types, without the holes.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::abi::{self, Family};
 use crate::calls;
 use crate::padding;
@@ -14,8 +16,33 @@ pub(crate) struct Part {
     pub(crate) datatype: usize,
 }
 
+/// Types of MPI's own without holes that were looked at, each with its size in the lowest bits: MPI is
+/// asked of a type several times for each message.
+static KNOWN: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+const SIZE_BITS: u32 = 8;
+
+fn known(datatype: usize) -> &'static AtomicUsize {
+    // Handles are addresses of structures, or numbers whose lowest byte differs.
+    &KNOWN[(datatype ^ datatype >> 9) % KNOWN.len()]
+}
+
+/// The size of a type of MPI's own without holes, if it was looked at before.
+pub(crate) fn known_size(datatype: usize) -> Option<usize> {
+    let found = known(datatype).load(Ordering::Relaxed);
+    (found >> SIZE_BITS == datatype && found != 0).then_some(found & ((1 << SIZE_BITS) - 1))
+}
+
+fn keep_size(datatype: usize, size: usize) {
+    if 0 < size && size < 1 << SIZE_BITS && datatype >> (usize::BITS - SIZE_BITS) == 0 {
+        known(datatype).store(datatype << SIZE_BITS | size, Ordering::Relaxed);
+    }
+}
+
 /// Bytes of one of a type, without its holes.
 pub(crate) fn size_of(datatype: usize) -> usize {
+    if let Some(size) = known_size(datatype) {
+        return size;
+    }
     let mut size = 0_i32;
     real::call(calls::TYPE_SIZE, &[datatype, &raw mut size as usize]);
     usize::try_from(size)
@@ -24,6 +51,9 @@ pub(crate) fn size_of(datatype: usize) -> usize {
 
 /// Bytes from one of a type to the next.
 pub(crate) fn extent_of(datatype: usize) -> isize {
+    if let Some(size) = known_size(datatype) {
+        return size as isize;
+    }
     let (mut low, mut extent) = (0_isize, 0_isize);
     let args = [datatype, &raw mut low as usize, &raw mut extent as usize];
     real::call(calls::TYPE_GET_EXTENT, &args);
@@ -40,7 +70,14 @@ pub(crate) fn true_extent(datatype: usize) -> (isize, isize) {
 
 /// Whether memory holds it in the order in which it is sent, without holes.
 pub(crate) fn is_plain(datatype: usize, size: usize) -> bool {
-    is_named(datatype) && extent_of(datatype) == size as isize
+    if known_size(datatype).is_some() {
+        return true;
+    }
+    let is_plain = is_named(datatype) && extent_of(datatype) == size as isize;
+    if is_plain {
+        keep_size(datatype, size);
+    }
+    is_plain
 }
 
 /// How many integers, addresses and types a type was made from, and by which combiner.

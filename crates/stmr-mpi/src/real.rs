@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ARGS_MAX;
 use crate::abi::Family;
-use crate::calls::{self, N_CALLS, NAMES};
+use crate::calls::{self, N_CALLS, NAMES, WORDS};
 use crate::memory::{Bell, For};
 
 /// A function of MPI, by its row in calls.txt.
@@ -17,7 +17,7 @@ pub(crate) struct Call(pub(crate) usize);
 impl Call {
     /// Its name as a person writes it.
     pub(crate) fn name(self) -> &'static str {
-        NAMES[self.0].to_str().unwrap_or("PMPI_?").trim_start_matches('P')
+        WORDS[self.0]
     }
 }
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use crate::digest::{Digest, Shape};
 use crate::message::{Event, EventKind, Message};
-use crate::verdict::{Double, Offer, SetId, Verdict, judge};
+use crate::verdict::{Double, Offer, REPLICAS_MAX, SetId, Verdict, judge};
 
 /// What a replica is.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +96,28 @@ pub enum Note {
     Died(SetId),
 }
 
+/// What a replica offered at some compares: two or three, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Offers(Vec<Offer>);
+
+impl Offers {
+    fn at(&self, call: u64) -> Option<&Offer> {
+        self.0.iter().find(|it| it.call == call)
+    }
+
+    fn keep(&mut self, offer: Offer) {
+        let idx = self.0.iter().position(|it| offer.call <= it.call).unwrap_or(self.0.len());
+        match self.0.get_mut(idx) {
+            Some(it) if it.call == offer.call => *it = offer,
+            _ => self.0.insert(idx, offer),
+        }
+    }
+
+    fn forget_before(&mut self, call: u64) {
+        self.0.retain(|it| call <= it.call);
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Sibling {
     /// Equal compares still wanted before it is trusted.
@@ -113,7 +135,7 @@ struct Sibling {
     /// It said that its end is no death.
     bye: bool,
     /// What it offered, from the compare before this one on.
-    offers: BTreeMap<u64, Offer>,
+    offers: Offers,
     /// What it sent that is not taken yet.
     events: BTreeMap<u64, Event>,
     /// Whose ends it has told of.
@@ -259,7 +281,7 @@ impl Replica {
     /// Who is late: siblings without an offer for this compare while another has one.
     #[must_use]
     pub fn late(&self) -> Vec<SetId> {
-        let offered = |it: &SetId| self.cluster[it.idx()].offers.contains_key(&self.call);
+        let offered = |it: &SetId| self.cluster[it.idx()].offers.at(self.call).is_some();
         if self.offered.is_none() || !self.siblings().any(|it| offered(&it)) {
             return Vec::new();
         }
@@ -284,7 +306,7 @@ impl Replica {
         let tarries = std::mem::take(&mut self.tarries);
         let offer = Offer { call, event, shape, digest, length, signals, yields, tarries };
         self.offered = Some(offer);
-        self.cluster[self.own.idx()].offers.insert(self.call, offer);
+        self.cluster[self.own.idx()].offers.keep(offer);
         self.tell_all(&Message::Offer(offer));
     }
 
@@ -315,7 +337,7 @@ impl Replica {
     #[allow(clippy::option_option, reason = "the outer one is time, the inner one the answer")]
     fn pass(&mut self) -> Option<Option<Passed>> {
         self.offered?;
-        let lacks = |it: &SetId| !self.cluster[it.idx()].offers.contains_key(&self.call);
+        let lacks = |it: &SetId| self.cluster[it.idx()].offers.at(self.call).is_none();
         let waits = self.siblings().any(|it| self.is_awaited(it) && lacks(&it));
         let falls = self.siblings().any(|it| self.is_falling(it));
         if waits || falls {
@@ -325,9 +347,11 @@ impl Replica {
             // Siblings end only after all agreed to; whoever still computes then has strayed.
             return Some(Some(Passed::Leave));
         }
-        let offers: Vec<Option<Offer>> =
-            self.cluster.iter().map(|it| it.offers.get(&self.call).copied()).collect();
-        match judge(&offers, self.cluster.len()) {
+        let mut offers = [None; REPLICAS_MAX];
+        for (to, it) in offers.iter_mut().zip(&self.cluster) {
+            *to = it.offers.at(self.call).copied();
+        }
+        match judge(&offers[..self.cluster.len()], self.cluster.len()) {
             Verdict::Restart(why) => Some(Some(Passed::Restart(why))),
             Verdict::Agreed { offer, wrong, strayed } => Some(self.agree(&offer, &wrong, &strayed)),
         }
@@ -345,7 +369,7 @@ impl Replica {
         self.log_bytes = 0;
         let call = self.call;
         for it in &mut self.cluster {
-            it.offers.retain(|at, _| call <= *at + 1);
+            it.offers.forget_before(call - 1);
             it.accuses = None;
         }
     }
@@ -445,7 +469,7 @@ impl Replica {
         }
         match message {
             Message::Offer(offer) => {
-                self.cluster[from.idx()].offers.insert(offer.call, offer);
+                self.cluster[from.idx()].offers.keep(offer);
             }
             Message::Bytes { call, bytes } => {
                 if self.owed.map_or(self.call, |(at, _)| at) == call {
@@ -485,7 +509,9 @@ impl Replica {
         let Message::Down { set, offers } = message else { return };
         self.cluster[from.idx()].told.push(set);
         for offer in offers.into_iter().filter(|it| self.call <= it.call) {
-            self.cluster[set.idx()].offers.entry(offer.call).or_insert(offer);
+            if self.cluster[set.idx()].offers.at(offer.call).is_none() {
+                self.cluster[set.idx()].offers.keep(offer);
+            }
         }
     }
 
@@ -506,7 +532,7 @@ impl Replica {
                     self.out.push_back((other, Message::Relay { set, event }));
                 }
             }
-            let offers = sibling.offers.values().copied().collect();
+            let offers = sibling.offers.0.clone();
             self.out.push_back((other, Message::Down { set, offers }));
         }
     }
@@ -595,13 +621,13 @@ impl Replica {
 
     /// What this replica does after a verdict, or nothing if siblings owe it contents.
     fn agree(&mut self, offer: &Offer, wrong: &[SetId], strayed: &[SetId]) -> Option<Passed> {
-        let offers = || self.cluster.iter().filter_map(|it| it.offers.get(&self.call));
+        let offers = || self.cluster.iter().filter_map(|it| it.offers.at(self.call));
         self.tarried = offers().any(|it| it.tarries);
         let heard = offers().map(|it| it.signals).max().unwrap_or(0);
         self.signals = heard.max(self.signals);
         for set in SetId::all(self.cluster.len()) {
             let it = &mut self.cluster[set.idx()];
-            if !it.yielded && it.offers.get(&self.call).is_some_and(|offer| offer.yields) {
+            if !it.yielded && it.offers.at(self.call).is_some_and(|offer| offer.yields) {
                 it.yielded = true;
                 self.notes.push_back(Note::Yielded(set));
             }
@@ -614,7 +640,7 @@ impl Replica {
                     self.notes.push_back(Note::Trusted(set));
                 }
             }
-            it.offers.retain(|call, _| self.call <= *call);
+            it.offers.forget_before(self.call);
             it.accuses = None;
         }
         for set in strayed {
@@ -666,7 +692,7 @@ impl Replica {
     }
 
     fn offers_before(&self, set: SetId, event: u64) -> bool {
-        let offer = self.cluster[set.idx()].offers.get(&self.call);
+        let offer = self.cluster[set.idx()].offers.at(self.call);
         offer.is_some_and(|it| it.event <= event)
     }
 
@@ -692,7 +718,7 @@ impl Replica {
             return Some(Step::Leave);
         }
         let (accused, number) = self.cluster[self.own.idx()].accuses?;
-        let offer = |it: SetId| self.cluster[it.idx()].offers.get(&self.call);
+        let offer = |it: SetId| self.cluster[it.idx()].offers.at(self.call);
         let offers: Vec<&Offer> = self.siblings().filter_map(offer).collect();
         if let [one, other] = offers[..]
             && one.agrees(other)
