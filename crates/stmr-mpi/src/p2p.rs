@@ -227,11 +227,15 @@ impl State {
 
     /// Whether a send's buffer is free again, as far as the program can tell.
     pub(crate) fn is_sent(&mut self, id: u64) -> bool {
-        let waits = |it: &Outgoing| it.id == id && it.waits;
-        if self.outgoing.iter().any(waits) {
+        // Their numbers rise.
+        let waits = |this: &Self| {
+            let found = this.outgoing.binary_search_by_key(&id, |it| it.id);
+            found.is_ok_and(|it| this.outgoing[it].waits)
+        };
+        if waits(self) {
             self.reap();
         }
-        !self.outgoing.iter().any(waits)
+        !waits(self)
     }
 
     pub(crate) fn finish_send(&mut self, id: u64) {
@@ -255,23 +259,30 @@ impl State {
 
     /// Posts what may be posted, oldest first.
     fn post_receives(&mut self) {
-        if self.replica.has_left() {
+        if self.n_unposted == 0 || self.replica.has_left() {
             return;
         }
         let byte = self.handles().byte;
         let leads = self.replica.is_meta();
+        // Those from anybody that are not posted, and hold back what might take the same.
+        let mut open: Vec<usize> = Vec::new();
         for idx in 0..self.receives.len() {
             let (before, rest) = self.receives.split_at_mut(idx);
             let it = &mut rest[0];
-            let held = it.settled.is_none()
-                && before
-                    .iter()
-                    .any(|other| other.is_open() && !other.posted && other.overlaps(it));
-            if it.posted || (it.is_open() && it.matched.is_none() && !leads) || held {
+            if it.posted {
+                continue;
+            }
+            let is_held =
+                it.settled.is_none() && open.iter().any(|other| before[*other].overlaps(it));
+            if is_held || (it.is_open() && it.matched.is_none() && !leads) {
+                if it.is_open() {
+                    open.push(idx);
+                }
                 continue;
             }
             let (source, tag) = it.settled.or(it.matched).unwrap_or((it.source, it.tag));
             it.posted = true;
+            self.n_unposted -= 1;
             let at = it.bytes.as_mut_ptr() as usize + HEAD;
             let to = &raw mut it.real as usize;
             let args = [at, it.room, byte, source as usize, tag as usize, it.comm, to];
@@ -309,7 +320,8 @@ impl State {
     pub(crate) fn hear_match(&mut self, id: u64, source: i32, tag: i32) {
         if self.n_receives < id {
             self.matches.insert(id, (source, tag));
-        } else if let Some(it) = self.receives.iter_mut().find(|it| it.id == id) {
+        } else if let Some(idx) = self.receive_idx(id) {
+            let it = &mut self.receives[idx];
             it.matched = Some((source, tag));
             if !self.has_no_mpi() {
                 self.post_receives();
@@ -334,12 +346,21 @@ impl State {
 
     /// The communicator of a receive.
     pub(crate) fn comm_of_receive(&self, id: u64) -> Option<usize> {
-        self.receives.iter().find(|it| it.id == id).map(|it| it.comm)
+        self.receive_idx(id).map(|it| self.receives[it].comm)
+    }
+
+    /// Where a receive is among those that are not complete, whose numbers rise.
+    fn receive_idx(&self, id: u64) -> Option<usize> {
+        self.receives.binary_search_by_key(&id, |it| it.id).ok()
+    }
+
+    fn kept_idx(&self, id: u64) -> usize {
+        self.receive_idx(id).expect("a receive is kept until it is complete")
     }
 
     fn receive(&mut self, id: u64) -> &mut Receive {
-        let found = self.receives.iter_mut().find(|it| it.id == id);
-        found.expect("a receive is kept until it is complete")
+        let idx = self.kept_idx(id);
+        &mut self.receives[idx]
     }
 
     /// Whether MPI has brought the message.
@@ -376,8 +397,9 @@ impl State {
             unsafe { row.set_len(HEAD + count) };
             Some(row)
         });
-        let at = self.receives.iter().position(|it| it.id == id);
-        let mut receive = self.receives.remove(at.expect("it is kept until it is complete"));
+        let idx = self.kept_idx(id);
+        let mut receive = self.receives.remove(idx);
+        self.n_unposted -= usize::from(!receive.posted);
         if !did && receive.posted && receive.done.is_none() {
             // MPI may still write into it.
             std::mem::forget(std::mem::take(&mut receive.bytes));
@@ -417,7 +439,7 @@ impl State {
 
     /// Learns whose message a receive took, where that may differ between replicas.
     fn settle_receive(&mut self, id: u64) {
-        let own = self.receives.iter().position(|it| it.id == id).expect("it is kept");
+        let own = self.kept_idx(id);
         let open = |it: &Receive| it.is_open() && it.overlaps(&self.receives[own]);
         let earlier: Vec<u64> =
             self.receives[..own].iter().filter(|it| open(it)).map(|it| it.id).collect();
@@ -508,6 +530,7 @@ pub(crate) fn begin_receive(
     if i32::try_from(room).is_err() {
         real::fail("a message of more than 2 GiB is not served");
     }
+    state.n_unposted += 1;
     state.receives.push(Receive {
         id,
         comm,

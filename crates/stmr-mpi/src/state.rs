@@ -221,6 +221,8 @@ pub(crate) struct State {
     /// Receives that may not be posted before a wildcard's match is known, oldest first.
     pub(crate) receives: Vec<Receive>,
     pub(crate) n_receives: u64,
+    /// Those of them that MPI does not know yet.
+    pub(crate) n_unposted: usize,
     /// What was told of receives that this replica has not begun yet.
     pub(crate) matches: BTreeMap<u64, (i32, i32)>,
     /// Messages that probes found and that are not received.
@@ -295,6 +297,7 @@ impl State {
             outgoing: Vec::new(),
             receives: Vec::new(),
             n_receives: 0,
+            n_unposted: 0,
             matches: BTreeMap::new(),
             matched: Vec::new(),
             blocking: None,
