@@ -126,6 +126,45 @@ fn what_comes_to_a_collective_after_it_was_left_reaches_no_memory_of_the_program
     assert!(said.contains("it came"), "nothing came late: {said}");
 }
 
+/// Goal: of a receive from anybody that one set has begun and another leads then, all sets take the
+/// same message.  Method: who leads errs while such receives are under way; see demoted.c.
+#[test]
+fn receives_from_anybody_are_handed_over_when_another_leads() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("demoted", folder.path());
+        let words = [program.to_str().unwrap(), "60"];
+        let wanted = mpi.plain(&program, &words[1..]);
+        let out = mpi.tripled(&summary, &words).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+        // In rounds 3, 21, 39 and 57 it errs, and leads again when it has been right often enough.
+        let counts = [("marks", 4), ("deaths", 0), ("restarts", 0)];
+        mpi::check_counts(&summary, &counts, &said);
+    }
+}
+
+/// Goal: a replica that waits for a message that nobody sends is not waited for.  Method: one asks
+/// for another tag than its siblings; see astray.c.
+#[test]
+fn a_replica_that_waits_for_something_else_is_ended() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("astray", folder.path());
+        for set in ["0", "2"] {
+            let words = [program.to_str().unwrap(), set];
+            let wanted = mpi.plain(&program, &words[1..]);
+            let out = mpi.tripled(&summary, &words).output().unwrap();
+            let said = format!("{}: {}", mpi.name, told(&out));
+            assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+            mpi::check_counts(&summary, &[("deaths", 1), ("restarts", 0)], &said);
+            assert!(said.contains("waits for something else"), "{said}");
+        }
+    }
+}
+
 /// Goal: nobody stands still before or in MPI_Init.  Method: the C library's memory cannot be had
 /// while clocks are read, and shadows read late what the meta settled before it was there; see
 /// early.c.

@@ -70,6 +70,8 @@ mod p2p;
 
 mod batch;
 
+mod lead;
+
 mod matched;
 
 mod request;

@@ -7,6 +7,7 @@
 
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::{EventKind, Message};
+use selvedge_stmr::verdict::SetId;
 
 use crate::abi::{self, RawStatus, Status};
 use crate::calls;
@@ -45,19 +46,25 @@ pub(crate) struct Outgoing {
 
 /// A receive that is not complete.
 pub(crate) struct Receive {
-    id: u64,
+    pub(crate) id: u64,
     comm: usize,
     source: i32,
     tag: i32,
     /// Whose message it took, once known.
-    settled: Option<(i32, i32)>,
+    pub(crate) settled: Option<(i32, i32)>,
     /// Whose message it took in who leads, which was told before the program came to ask.
-    matched: Option<(i32, i32)>,
+    pub(crate) matched: Option<(i32, i32)>,
     /// Siblings were told that.
-    is_told: bool,
-    posted: bool,
-    real: usize,
-    done: Option<Status>,
+    pub(crate) is_told: bool,
+    /// Who may have begun it from anybody: whoever leads, or one that led.
+    pub(crate) owner: Option<SetId>,
+    pub(crate) posted: bool,
+    /// It was begun here from anybody.
+    pub(crate) is_wild: bool,
+    /// It is taken back, unless a message came before.
+    pub(crate) is_cancelled: bool,
+    pub(crate) real: usize,
+    pub(crate) done: Option<Status>,
     /// Bytes that it may bring, with its seal.
     room: usize,
     /// Where MPI writes them, behind the head; none of it was written before.
@@ -65,7 +72,7 @@ pub(crate) struct Receive {
 }
 
 impl Receive {
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.source == abi::table().any_source && self.settled.is_none()
     }
 
@@ -258,12 +265,16 @@ impl State {
     }
 
     /// Posts what may be posted, oldest first.
-    fn post_receives(&mut self) {
+    pub(crate) fn post_receives(&mut self) {
+        self.follow_lead();
         if self.n_unposted == 0 || self.replica.has_left() {
             return;
         }
         let byte = self.handles().byte;
-        let leads = self.replica.is_meta();
+        let replica = &self.replica;
+        let may_begin = |it: &Receive| {
+            replica.is_meta() && it.owner.is_none_or(|owner| !replica.is_in_mpi(owner))
+        };
         // Those from anybody that are not posted, and hold back what might take the same.
         let mut open: Vec<usize> = Vec::new();
         for idx in 0..self.receives.len() {
@@ -274,14 +285,15 @@ impl State {
             }
             let is_held =
                 it.settled.is_none() && open.iter().any(|other| before[*other].overlaps(it));
-            if is_held || (it.is_open() && it.matched.is_none() && !leads) {
+            let is_wild = it.is_open() && it.matched.is_none();
+            if is_held || (is_wild && !may_begin(it)) {
                 if it.is_open() {
                     open.push(idx);
                 }
                 continue;
             }
             let (source, tag) = it.settled.or(it.matched).unwrap_or((it.source, it.tag));
-            it.posted = true;
+            (it.posted, it.is_wild) = (true, is_wild);
             self.n_unposted -= 1;
             let at = it.bytes.as_mut_ptr() as usize + HEAD;
             let to = &raw mut it.real as usize;
@@ -293,64 +305,13 @@ impl State {
         }
     }
 
-    /// Tells siblings of the messages that receives from anybody have taken here, if this replica
-    /// leads: a send may wait in each of their sets for such a receive, and the program ask for it
-    /// behind the send alone.
-    pub(crate) fn tell_matches(&mut self) {
-        let is_open = |it: &Receive| it.is_open() && it.posted && !it.is_told;
-        if self.told.replicas == 1 || self.has_no_mpi() || !self.replica.is_meta() {
-            return;
-        }
-        // One that was promoted has not posted them.
-        self.post_receives();
-        let open: Vec<u64> =
-            self.receives.iter().filter(|it| is_open(it)).map(|it| it.id).collect();
-        for id in open {
-            if !self.is_received(id) {
-                continue;
-            }
-            let it = self.receive(id);
-            it.is_told = true;
-            let Some(Status { source, tag, .. }) = it.done else { continue };
-            self.tell_siblings(&Message::Matched { receive: id, source, tag });
-        }
-    }
-
-    /// A sibling that leads tells which message a receive has taken.
-    pub(crate) fn hear_match(&mut self, id: u64, source: i32, tag: i32) {
-        if self.n_receives < id {
-            self.matches.insert(id, (source, tag));
-        } else if let Some(idx) = self.receive_idx(id) {
-            let it = &mut self.receives[idx];
-            it.matched = Some((source, tag));
-            if !self.has_no_mpi() {
-                self.post_receives();
-            }
-        }
-    }
-
-    /// Tells siblings again of matches that one told which is gone: it may have told this one alone,
-    /// and whoever leads after it must not take another message.
-    pub(crate) fn retell_matches(&mut self) {
-        let told = |it: &Receive| {
-            let (source, tag) = it.matched.filter(|_| it.settled.is_none())?;
-            Some((it.id, (source, tag)))
-        };
-        let begun = self.receives.iter().filter_map(told);
-        let later = self.matches.iter().map(|it| (*it.0, *it.1));
-        let all: Vec<(u64, (i32, i32))> = begun.chain(later).collect();
-        for (receive, (source, tag)) in all {
-            self.tell_siblings(&Message::Matched { receive, source, tag });
-        }
-    }
-
     /// The communicator of a receive.
     pub(crate) fn comm_of_receive(&self, id: u64) -> Option<usize> {
         self.receive_idx(id).map(|it| self.receives[it].comm)
     }
 
     /// Where a receive is among those that are not complete, whose numbers rise.
-    fn receive_idx(&self, id: u64) -> Option<usize> {
+    pub(crate) fn receive_idx(&self, id: u64) -> Option<usize> {
         self.receives.binary_search_by_key(&id, |it| it.id).ok()
     }
 
@@ -358,7 +319,7 @@ impl State {
         self.receive_idx(id).expect("a receive is kept until it is complete")
     }
 
-    fn receive(&mut self, id: u64) -> &mut Receive {
+    pub(crate) fn receive(&mut self, id: u64) -> &mut Receive {
         let idx = self.kept_idx(id);
         &mut self.receives[idx]
     }
@@ -369,6 +330,10 @@ impl State {
         let it = self.receive(id);
         if it.done.is_none() && it.posted {
             let (done, status) = tested(&mut it.real);
+            if done && it.is_cancelled && status.cancelled != 0 {
+                self.release(id);
+                return false;
+            }
             it.done = done.then_some(status);
             let comm = it.comm;
             if done && let Some(known) = self.comms.get(&comm) {
@@ -539,7 +504,10 @@ pub(crate) fn begin_receive(
         settled: None,
         matched: state.matches.remove(&id),
         is_told: false,
+        owner: None,
         posted: false,
+        is_wild: false,
+        is_cancelled: false,
         real: 0,
         done: None,
         room,

@@ -11,7 +11,7 @@ use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::greet::Secret;
-use selvedge_stmr::message::{EventKind, Message};
+use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
@@ -20,6 +20,7 @@ use crate::batch::Batch;
 use crate::comm::Comm;
 use crate::errors::Due;
 use crate::full::Contents;
+use crate::lead::Lead;
 use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
 use crate::memory::{For, Memory};
@@ -225,6 +226,7 @@ pub(crate) struct State {
     pub(crate) n_unposted: usize,
     /// What was told of receives that this replica has not begun yet.
     pub(crate) matches: BTreeMap<u64, (i32, i32)>,
+    pub(crate) lead: Lead,
     /// Messages that probes found and that are not received.
     pub(crate) matched: Vec<Option<Matched>>,
     pub(crate) blocking: Option<Blocking>,
@@ -299,6 +301,7 @@ impl State {
             n_receives: 0,
             n_unposted: 0,
             matches: BTreeMap::new(),
+            lead: Lead::default(),
             matched: Vec::new(),
             blocking: None,
             in_block: false,
@@ -527,11 +530,13 @@ impl State {
         let shape = self.shape;
         self.begin_wait();
         self.look_around();
+        self.wait.place = Some(Place { event: self.replica.next_event(), kind, shape });
         loop {
             match self.replica.begin(kind, shape) {
                 Step::Do => {
                     if let Some(bytes) = attempt(self) {
                         self.end_wait();
+                        self.wait.place = None;
                         let bytes = Arc::new(bytes);
                         let answer = bytes.clone();
                         self.replica.finish(kind, shape, bytes);
@@ -544,6 +549,7 @@ impl State {
                 }
                 Step::Take(bytes) => {
                     self.end_wait();
+                    self.wait.place = None;
                     self.send_out();
                     return (bytes, false);
                 }
@@ -558,6 +564,7 @@ impl State {
 
     /// Sends what the core wants sent, and counts what it noted.
     pub(crate) fn send_out(&mut self) {
+        self.follow_lead();
         while let Some((to, message)) = self.replica.poll() {
             if let Some(link) = &mut self.siblings[to.idx()] {
                 let before = link.unsent.len();

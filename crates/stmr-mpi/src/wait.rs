@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use selvedge_stmr::message::Message;
+use selvedge_stmr::message::{Message, Place};
 use selvedge_stmr::replica::Input;
 use selvedge_stmr::usage::Usage;
-use selvedge_stmr::verdict::SetId;
+use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::{self, RawStatus};
 use crate::clock;
@@ -70,6 +70,10 @@ pub(crate) struct Wait {
     looked_ms: u64,
     late: Vec<Option<Late>>,
     late_ms: u64,
+    /// For which event this replica waits, and its siblings did when they were asked last.
+    pub(crate) place: Option<Place>,
+    places: Vec<Option<Place>>,
+    has_heard: bool,
     /// Own processor time at the last compare, and between the one before and it.
     compared_ms: u64,
     compared_at_ms: u64,
@@ -87,6 +91,9 @@ impl Wait {
             looked_ms: 0,
             late: vec![None; replicas],
             late_ms: 0,
+            place: None,
+            places: vec![None; replicas],
+            has_heard: false,
             compared_ms: 0,
             compared_at_ms: 0,
             work_ms: 0,
@@ -371,21 +378,25 @@ impl State {
             return false;
         }
         let set = SetId::new(set_idx);
-        let (mut at, mut matches) = (0, Vec::new());
+        let (mut at, mut of_receives) = (0, Vec::new());
         let read = loop {
             match Message::read(&link.received[at..]) {
                 Ok(Some((message, length))) => {
                     at += length;
                     match message {
-                        Message::Ask => Message::Here.write(&mut link.unsent),
-                        Message::Here => self.wait.late[set_idx] = None,
+                        Message::Ask => Message::Here(self.wait.place).write(&mut link.unsent),
+                        Message::Here(place) => {
+                            self.wait.late[set_idx] = None;
+                            self.wait.places[set_idx] = place;
+                            self.wait.has_heard = true;
+                        }
                         Message::Bye => {
                             link.said_bye = true;
                             self.replica.handle(Input::Message(set, message));
                         }
                         Message::Contents { call, bytes } => self.contents.keep(set, call, bytes),
-                        Message::Matched { receive, source, tag } => {
-                            matches.push((receive, source, tag));
+                        Message::Matched { .. } | Message::Released { .. } => {
+                            of_receives.push(message);
                         }
                         message => self.replica.handle(Input::Message(set, message)),
                     }
@@ -395,9 +406,7 @@ impl State {
             }
         };
         link.received.drain(..at);
-        for (receive, source, tag) in matches {
-            self.hear_match(receive, source, tag);
-        }
+        of_receives.into_iter().for_each(|it| self.hear_of_receive(set, it));
         let Some(link) = &mut self.siblings[set_idx] else { return true };
         if let Err(why) = read {
             // A sibling that writes nonsense is ended; its end is seen as any other.
@@ -503,14 +512,17 @@ impl State {
             self.wait.late.fill(None);
         }
         self.wait.late_ms = now_ms;
+        if std::mem::take(&mut self.wait.has_heard) {
+            self.end_who_strayed();
+        }
+        // Who waits as well, in its library, answers, and says for what.
+        for link in self.siblings.iter_mut().flatten() {
+            Message::Ask.write(&mut link.unsent);
+        }
         for set in late(self) {
             let Some(usage) = self.usage(set.idx()) else { continue };
             let Some(since) = self.wait.late[set.idx()] else {
                 self.wait.late[set.idx()] = Some(Late { cpu_ms: usage.cpu_ms, at_ms: now_ms });
-                // Who waits as well, in its library, answers, and is asked again.
-                if let Some(link) = &mut self.siblings[set.idx()] {
-                    Message::Ask.write(&mut link.unsent);
-                }
                 continue;
             };
             let cpu_ms = usage.cpu_ms.saturating_sub(since.cpu_ms);
@@ -520,6 +532,35 @@ impl State {
                 let rank = self.told.rank;
                 let what = if computes { "computes without end" } else { "does not go on" };
                 self.say(&format!("note rank {rank}: {set} {what} and is ended"));
+                self.kill_sibling(set.idx());
+            }
+        }
+    }
+}
+
+impl State {
+    /// Ends a sibling that waits for something that the others do not wait for, nor have got: it
+    /// makes other calls, and may wait for ever.
+    fn end_who_strayed(&mut self) {
+        let places = std::mem::replace(&mut self.wait.places, vec![None; self.told.replicas]);
+        let own = self.wait.place;
+        let others = self.replica.others();
+        for set in &others {
+            let Some(place) = places[set.idx()] else { continue };
+            if !self.replica.is_elsewhere(&place, own.as_ref()) {
+                continue;
+            }
+            let mut rest = others.iter().filter(|it| *it != set).peekable();
+            if rest.peek().is_none() {
+                // Of two nobody can say which one erred.
+                self.restart(Double::NoMajority);
+            }
+            let agrees = |it: &SetId| {
+                self.replica.is_agreed_with(*it) || (own.is_some() && places[it.idx()] == own)
+            };
+            if rest.any(agrees) {
+                let rank = self.told.rank;
+                self.say(&format!("note rank {rank}: {set} waits for something else and is ended"));
                 self.kill_sibling(set.idx());
             }
         }

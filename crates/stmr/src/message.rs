@@ -34,6 +34,17 @@ pub enum EventKind {
     Data,
 }
 
+/// Where in its program a replica waits for something that comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The number of the event that it waits for.
+    pub event: u64,
+    /// Who settles that.
+    pub kind: EventKind,
+    /// The call that waits.
+    pub shape: Shape,
+}
+
 /// What one replica tells another of its cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Message {
@@ -75,8 +86,8 @@ pub enum Message {
     Bye,
     /// Are you waiting for something, too?  A shell's question, which changes nothing.
     Ask,
-    /// I am: what a shell answers.
-    Here,
+    /// I am: what a shell answers, and for what, if it is an event.
+    Here(Option<Place>),
     /// What I offer in full, where shells compare that too.  It comes before the offer.
     Contents {
         /// At which compare.
@@ -94,6 +105,14 @@ pub enum Message {
         source: i32,
         /// Its tag.
         tag: i32,
+    },
+    /// A receive from anybody has taken no message here, and will not: whoever leads now begins it.
+    /// A shell that led says this, or what it matched, of each receive that it had begun.
+    Released {
+        /// Which receive.
+        receive: u64,
+        /// How many compares were over when it led no more.
+        calls: u64,
     },
 }
 
@@ -152,7 +171,14 @@ impl Message {
             }
             Self::Bye => out.push(7),
             Self::Ask => out.push(8),
-            Self::Here => out.push(9),
+            Self::Here(place) => {
+                out.push(9);
+                if let Some(it) = place {
+                    out.extend(it.event.to_le_bytes());
+                    out.push(u8::from(it.kind == EventKind::Data));
+                    out.extend(it.shape.0.to_le_bytes());
+                }
+            }
             Self::Contents { call, bytes } => {
                 out.push(10);
                 out.extend(call.to_le_bytes());
@@ -163,6 +189,11 @@ impl Message {
                 out.extend(receive.to_le_bytes());
                 out.extend(source.to_le_bytes());
                 out.extend(tag.to_le_bytes());
+            }
+            Self::Released { receive, calls } => {
+                out.push(13);
+                out.extend(receive.to_le_bytes());
+                out.extend(calls.to_le_bytes());
             }
         }
         let length = (out.len() - start - 4) as u32;
@@ -209,7 +240,11 @@ fn read_body(body: &[u8]) -> Option<Message> {
         }
         7 if rest.is_empty() => Message::Bye,
         8 if rest.is_empty() => Message::Ask,
-        9 if rest.is_empty() => Message::Here,
+        9 if rest.is_empty() => Message::Here(None),
+        9 => {
+            let Event { number: event, kind, shape, bytes } = read_event(rest)?;
+            bytes.is_empty().then_some(Message::Here(Some(Place { event, kind, shape })))?
+        }
         10 => {
             let (call, bytes) = rest.split_first_chunk()?;
             Message::Contents { call: u64::from_le_bytes(*call), bytes: bytes.to_vec() }
@@ -225,6 +260,13 @@ fn read_body(body: &[u8]) -> Option<Message> {
                 receive: u64::from_le_bytes(*receive),
                 source: i32::from_le_bytes(*source),
                 tag: i32::from_le_bytes(tag.try_into().ok()?),
+            }
+        }
+        13 => {
+            let (receive, calls) = rest.split_first_chunk()?;
+            Message::Released {
+                receive: u64::from_le_bytes(*receive),
+                calls: u64::from_le_bytes(calls.try_into().ok()?),
             }
         }
         _ => return None,
@@ -304,8 +346,10 @@ mod tests {
             Message::Accuse { set: SetId::new(1), event: 11 },
             Message::Bye,
             Message::Ask,
-            Message::Here,
+            Message::Here(None),
+            Message::Here(Some(Place { event: 17, kind: EventKind::Data, shape: Shape(18) })),
             Message::Matched { receive: 12, source: -13, tag: 14 },
+            Message::Released { receive: 15, calls: 16 },
         ]
     }
 

@@ -20,11 +20,12 @@
 //! before marked, then by number) are dead or have said that they left; each of those sent what it
 //! had settled before it said so.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::digest::{Digest, Shape};
-use crate::message::{Event, EventKind, Message};
+use crate::message::{Event, EventKind, Message, Place};
 use crate::verdict::{Double, Offer, REPLICAS_MAX, SetId, Verdict, judge};
 
 /// What a replica is.
@@ -235,6 +236,18 @@ impl Replica {
         self.meta == Some(self.own)
     }
 
+    /// Who leads the cluster: nobody if every set has lost a process.
+    #[must_use]
+    pub fn meta(&self) -> Option<SetId> {
+        self.meta
+    }
+
+    /// Whether a sibling is there and calls MPI, as far as all survivors know.
+    #[must_use]
+    pub fn is_in_mpi(&self, set: SetId) -> bool {
+        self.is_there(set) && !self.cluster[set.idx()].left
+    }
+
     /// Bytes kept for siblings since the last compare; an empty compare lets go of them.  All
     /// replicas of a cluster have the same at the same place of the program.
     #[must_use]
@@ -292,6 +305,43 @@ impl Replica {
     #[must_use]
     pub fn awaited_meta(&self) -> Option<SetId> {
         self.meta.filter(|it| *it != self.own && self.is_awaited(*it))
+    }
+
+    /// Whether a sibling that waits at this place makes other calls than this replica, which is at a
+    /// compare, or waits at `own` itself.  It is so for good: nothing that comes can mend it.
+    #[must_use]
+    pub fn is_elsewhere(&self, place: &Place, own: Option<&Place>) -> bool {
+        let Place { event, kind, shape } = *place;
+        match event.cmp(&self.event) {
+            Ordering::Less => {
+                let taken = self.log.iter().find(|it| it.number == event);
+                taken.is_some_and(|it| (it.kind, it.shape) != (kind, shape))
+            }
+            Ordering::Equal => match own {
+                Some(own) => own != place,
+                None => self.offered.is_some(),
+            },
+            Ordering::Greater => false,
+        }
+    }
+
+    /// Whether a sibling has offered the same at the compare that this replica is at.
+    #[must_use]
+    pub fn is_agreed_with(&self, set: SetId) -> bool {
+        let offer = self.cluster[set.idx()].offers.at(self.call);
+        self.offered.zip(offer).is_some_and(|(own, it)| own.agrees(it))
+    }
+
+    /// The number of the event that comes next.
+    #[must_use]
+    pub fn next_event(&self) -> u64 {
+        self.event
+    }
+
+    /// Those of its siblings that are there.
+    #[must_use]
+    pub fn others(&self) -> Vec<SetId> {
+        self.siblings().filter(|it| self.is_there(*it)).collect()
     }
 
     /// Comes to a compare with contents of this `digest` and `length`; then ask
@@ -500,7 +550,11 @@ impl Replica {
             }
             Message::Bye => self.cluster[from.idx()].bye = true,
             // A replica that waits is no other one than before, and the digests decide.
-            Message::Ask | Message::Here | Message::Contents { .. } | Message::Matched { .. } => {}
+            Message::Ask
+            | Message::Here(_)
+            | Message::Contents { .. }
+            | Message::Matched { .. }
+            | Message::Released { .. } => {}
             Message::Down { .. } => self.hear_of_end(from, message),
         }
     }
