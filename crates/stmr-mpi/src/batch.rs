@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! Isend ──► packed, held ─┐
-//! Isend ──► packed, held ─┼──► the next call that is no such, or an event ──► one compare ──► all leave
+//! Isend ──► packed, held ─┼──► another call, or an event ──► one compare ──► all leave
 //! Start ──► packed, held ─┘
 //! ```
 //!
-//! A compare is a wait for siblings, and a program that sends to many neighbours would wait for each
-//! of them; the contents of such a send need not leave before its wait.  A program that computes
+//! A compare is a wait for siblings, and a program that sends to many neighbours would wait for
+//! each of them; the contents of such a send need not leave before its wait.  A program that computes
 //! between such a send and its next call would let its neighbours wait, though: one of the replicas
 //! that finds this says so with the compare, and all compare at once for some sends after it.
 
@@ -83,8 +83,8 @@ impl State {
             self.send_held();
         }
         self.mix(&[bytes.len() as u64]);
-        // Of what lies here: what changes until it is compared is found there, what changes later by
-        // who receives it.
+        // Of what lies here: what changes until it is compared is found there, what changes later
+        // by who receives it.
         let digest = Digest::of(&bytes);
         let batch = &mut self.batch;
         batch.bytes += bytes.len();

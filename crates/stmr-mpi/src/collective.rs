@@ -151,8 +151,8 @@ fn is_reduction(call: Call) -> bool {
     .contains(&call)
 }
 
-/// What all members come to before a thread waits in MPI: while one does, no receive can be begun, and
-/// a member may still wait in a send for one.
+/// What all members come to before a thread waits in MPI: while one does, no receive can be begun,
+/// and a member may still wait in a send for one.
 enum Gate {
     At(usize),
     Begun { request: usize, comm: usize },

@@ -476,8 +476,8 @@ pub(crate) fn serve_until(state: &mut State, mut is_over: impl FnMut(&mut State)
     }
 }
 
-/// Which guest is to be served next, of any window, once one has said what it does: nothing if there
-/// are none, or if it `is_over` first.  With it comes whether this replica found that.
+/// Which guest is to be served next, of any window, once one has said what it does: nothing if
+/// there are none, or if it `is_over` first.  With it comes whether this replica found that.
 fn next_guest(
     state: &mut State,
     mut is_over: impl FnMut(&mut State) -> bool,

@@ -122,8 +122,8 @@ impl State {
         }
     }
 
-    /// Tells siblings again of matches that one told which is gone: it may have told this one alone,
-    /// and whoever leads after it must not take another message.
+    /// Tells siblings again of matches that one told which is gone: it may have told this one
+    /// alone, and whoever leads after it must not take another message.
     pub(crate) fn retell_matches(&mut self) {
         let told = |it: &Receive| {
             let (source, tag) = it.matched.filter(|_| it.settled.is_none())?;

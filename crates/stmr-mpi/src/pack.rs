@@ -16,8 +16,8 @@ pub(crate) struct Part {
     pub(crate) datatype: usize,
 }
 
-/// Types of MPI's own without holes that were looked at, each with its size in the lowest bits: MPI is
-/// asked of a type several times for each message.
+/// Types of MPI's own without holes that were looked at, each with its size in the lowest bits: MPI
+/// would be asked of a type several times for each message.
 static KNOWN: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 const SIZE_BITS: u32 = 8;
 

@@ -10,8 +10,8 @@ const LEAST: usize = 4 << 10;
 const BUFFERS_MAX: usize = 32;
 const BYTES_MAX: usize = 64 << 20;
 
-/// Lengths that differ little have one capacity, so that the next buffer of a program whose messages
-/// are each a little longer than the last is the last one.
+/// Lengths that differ little have one capacity, so that the next buffer of a program whose
+/// messages are each a little longer than the last is the last one.
 fn rounded(length: usize) -> usize {
     let step = (length.next_power_of_two() / 8).max(1);
     if length < LEAST { length } else { length.next_multiple_of(step) }

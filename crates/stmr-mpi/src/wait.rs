@@ -547,7 +547,7 @@ impl State {
         let others = self.replica.others();
         for set in &others {
             let Some(place) = places[set.idx()] else { continue };
-            if !self.replica.is_elsewhere(&place, own.as_ref()) {
+            if !self.replica.is_elsewhere(*set, &place, own.as_ref()) {
                 continue;
             }
             let mut rest = others.iter().filter(|it| *it != set).peekable();

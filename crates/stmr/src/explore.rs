@@ -4,7 +4,8 @@
 //! faults are left.  From each state every step is taken: a message is put on its link, one is
 //! taken off, the program goes on, a replica is killed, its value is flipped, it takes another way,
 //! another process of its set dies, or it is asked to lead no more.  Held in each: nothing wrong
-//! leaves; whoever has no fault is never told that it strayed; with one fault nobody starts again;
+//! leaves; whoever has no fault is never told that it strayed, nor found to wait for something that
+//! the others do not; with one fault nobody starts again;
 //! and where nothing more can happen, all that live are at the end with the right value.
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use std::hash::{Hash, Hasher};
 use twox_hash::XxHash3_64;
 
 use crate::digest::{Digest, Shape};
-use crate::message::{EventKind, Message};
+use crate::message::{EventKind, Message, Place};
 use crate::replica::{Input, Passed, Replica, ReplicaOptions, Step};
 use crate::verdict::SetId;
 
@@ -166,6 +167,7 @@ impl Explorer {
             if !this.seen.insert(world.key()) {
                 continue;
             }
+            this.check_places(&world);
             this.go_on(&world, &mut next);
             if next.is_empty() {
                 this.check_end(&world);
@@ -174,6 +176,34 @@ impl Explorer {
             open.extend(next);
         }
         this
+    }
+
+    /// For what a process waits, if it is at something that comes in.
+    fn place(&self, it: &Process) -> Option<Place> {
+        let kind = match self.program.get(it.pc)? {
+            Op::Send => return None,
+            Op::Choose => EventKind::Decision,
+            Op::Receive => EventKind::Data,
+        };
+        Some(Place { event: it.replica.next_event(), kind, shape: Shape(it.pc as u64 + 1) })
+    }
+
+    /// Nobody without a fault is found to wait for something else, by nobody without one.
+    fn check_places(&self, world: &World) {
+        let is_right = |it: &Process| it.alive && !it.faulty && !it.ended;
+        for (asks, waits) in (0..N).flat_map(|asks| (0..N).map(move |waits| (asks, waits))) {
+            let [it, other] = [asks, waits].map(|it| &world.processes[it]);
+            // What it offered is heard before its answer.
+            let is_offer = |it: &Message| matches!(it, Message::Offer(_));
+            let on_link = world.links[asks][waits].iter().flatten().any(is_offer);
+            let unsent = other.unsent.iter().any(|(to, it)| to.idx() == asks && is_offer(it));
+            if on_link || unsent || !is_right(it) || !is_right(other) {
+                continue;
+            }
+            let Some(place) = self.place(other) else { continue };
+            let (set, own) = (SetId::new(waits), self.place(it));
+            assert!(!it.replica.is_elsewhere(set, &place, own.as_ref()), "{world:#?}");
+        }
     }
 
     fn go_on(&self, world: &World, next: &mut Vec<World>) {

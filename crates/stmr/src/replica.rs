@@ -307,11 +307,16 @@ impl Replica {
         self.meta.filter(|it| *it != self.own && self.is_awaited(*it))
     }
 
-    /// Whether a sibling that waits at this place makes other calls than this replica, which is at a
-    /// compare, or waits at `own` itself.  It is so for good: nothing that comes can mend it.
+    /// Whether a sibling that said that it waits at this place makes other calls than this replica,
+    /// which is at a compare, or waits at `own` itself.  It is so for good: nothing that comes can
+    /// mend it.
     #[must_use]
-    pub fn is_elsewhere(&self, place: &Place, own: Option<&Place>) -> bool {
+    pub fn is_elsewhere(&self, set: SetId, place: &Place, own: Option<&Place>) -> bool {
         let Place { event, kind, shape } = *place;
+        if self.cluster[set.idx()].offers.at(self.call).is_some() {
+            // What it said comes behind its offer, and may be of what follows.
+            return false;
+        }
         match event.cmp(&self.event) {
             Ordering::Less => {
                 let taken = self.log.iter().find(|it| it.number == event);
@@ -786,5 +791,46 @@ impl Replica {
             return Some(Step::Restart(Double::NoMajority));
         }
         Some(Step::Wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_what_was_not_taken_here_is_elsewhere() {
+        let options = ReplicaOptions { own: SetId::new(0), replicas: 3, trust_after: 2 };
+        let (mut replica, sibling) = (Replica::new(options), SetId::new(1));
+        let place = |event, shape| Place { event, kind: EventKind::Data, shape: Shape(shape) };
+        // It has taken event 0 at the call of shape 1, and is at one of shape 2.
+        assert_eq!(replica.begin(EventKind::Data, Shape(1)), Step::Do);
+        replica.finish(EventKind::Data, Shape(1), Vec::new().into());
+        let own = place(1, 2);
+        for (other, is_elsewhere) in
+            [(place(0, 1), false), (place(0, 9), true), (own, false), (place(1, 9), true)]
+        {
+            assert_eq!(
+                replica.is_elsewhere(sibling, &other, Some(&own)),
+                is_elsewhere,
+                "{other:?}"
+            );
+        }
+        assert!(
+            !replica.is_elsewhere(sibling, &place(5, 9), Some(&own)),
+            "who is ahead is not judged"
+        );
+        let decision = Place { kind: EventKind::Decision, ..place(0, 1) };
+        assert!(replica.is_elsewhere(sibling, &decision, Some(&own)));
+        // At a compare nothing more comes in before it.
+        assert!(!replica.is_elsewhere(sibling, &place(1, 2), None), "it is at nothing yet");
+        replica.offer(Shape(3), Digest::of(b"x"), 1);
+        assert!(replica.is_elsewhere(sibling, &place(1, 2), None));
+        assert!(!replica.is_elsewhere(sibling, &place(0, 1), None));
+        // Whoever has offered the same may wait for what follows.
+        let mut offer = *replica.cluster[0].offers.at(0).expect("it was offered above");
+        offer.yields = true;
+        replica.handle(Input::Message(sibling, Message::Offer(offer)));
+        assert!(!replica.is_elsewhere(sibling, &place(1, 2), None));
     }
 }
