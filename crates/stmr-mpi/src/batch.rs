@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A compare is a wait for siblings, and a program that sends to many neighbours would wait for
-//! each of them; the contents of such a send need not leave before its wait.  A program that computes
-//! between such a send and its next call would let its neighbours wait, though: one of the replicas
-//! that finds this says so with the compare, and all compare at once for some sends after it.
+//! each of them; the contents of such a send need not leave before its wait.  A program that
+//! computes between such a send and its next call would let its neighbours wait, though: one of the
+//! replicas that finds this says so with the compare, and all compare at once for some sends after
+//! it.
 
 use selvedge_stmr::digest::Digest;
 

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use crate::digest::{Digest, Shape};
 use crate::message::{Event, EventKind, Message, Place};
-use crate::verdict::{Double, Offer, REPLICAS_MAX, SetId, Verdict, judge};
+use crate::verdict::{Double, Offer, Offers, REPLICAS_MAX, SetId, Verdict, judge};
 
 /// What a replica is.
 #[derive(Clone, Copy, Debug)]
@@ -95,28 +95,6 @@ pub enum Note {
     Yielded(SetId),
     /// A replica is gone.
     Died(SetId),
-}
-
-/// What a replica offered at some compares: two or three, in their order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Offers(Vec<Offer>);
-
-impl Offers {
-    fn at(&self, call: u64) -> Option<&Offer> {
-        self.0.iter().find(|it| it.call == call)
-    }
-
-    fn keep(&mut self, offer: Offer) {
-        let idx = self.0.iter().position(|it| offer.call <= it.call).unwrap_or(self.0.len());
-        match self.0.get_mut(idx) {
-            Some(it) if it.call == offer.call => *it = offer,
-            _ => self.0.insert(idx, offer),
-        }
-    }
-
-    fn forget_before(&mut self, call: u64) {
-        self.0.retain(|it| call <= it.call);
-    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -591,7 +569,7 @@ impl Replica {
                     self.out.push_back((other, Message::Relay { set, event }));
                 }
             }
-            let offers = sibling.offers.0.clone();
+            let offers = sibling.offers.all().to_vec();
             self.out.push_back((other, Message::Down { set, offers }));
         }
     }

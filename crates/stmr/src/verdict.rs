@@ -83,6 +83,32 @@ impl Offer {
     }
 }
 
+/// What a replica offered at some compares: two or three, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Offers(Vec<Offer>);
+
+impl Offers {
+    pub(crate) fn at(&self, call: u64) -> Option<&Offer> {
+        self.0.iter().find(|it| it.call == call)
+    }
+
+    pub(crate) fn keep(&mut self, offer: Offer) {
+        let idx = self.0.iter().position(|it| offer.call <= it.call).unwrap_or(self.0.len());
+        match self.0.get_mut(idx) {
+            Some(it) if it.call == offer.call => *it = offer,
+            _ => self.0.insert(idx, offer),
+        }
+    }
+
+    pub(crate) fn forget_before(&mut self, call: u64) {
+        self.0.retain(|it| call <= it.call);
+    }
+
+    pub(crate) fn all(&self) -> &[Offer] {
+        &self.0
+    }
+}
+
 /// What became of a compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
