@@ -38,7 +38,13 @@ fn print_alike(mpi: &Mpi) {
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());
-        let wanted = mpi.plain(&program, args);
+        // On a busy machine Intel's MPI loses some of what is accumulated, in 6 of 25 plain runs.
+        let other =
+            Mpi::named("mpich").filter(|_| (&*mpi.name, name) == ("impi-package", "windows"));
+        let wanted = match other {
+            Some(mpich) => mpich.plain(&mpich.compile(name, folder.path()), args),
+            None => mpi.plain(&program, args),
+        };
         let name = format!("{name} under {}", mpi.name);
         let out =
             mpi.tripled(&summary, &[&[program.to_str().unwrap()], args].concat()).output().unwrap();
