@@ -17,7 +17,6 @@ fn main() {
         .collect();
     let mut out = String::new();
     let mut names = String::new();
-    let mut words = String::new();
     let mut communicators = String::new();
     let mut arms = String::new();
     for (idx, [name, args, class]) in rows.iter().enumerate() {
@@ -26,8 +25,7 @@ fn main() {
         let _ = writeln!(out, "pub(crate) const {upper}: Call = Call({idx});");
         let symbol =
             if name.starts_with("MPIX_") { (*name).to_owned() } else { format!("MPI_{name}") };
-        let _ = writeln!(names, "    c\"P{symbol}\",");
-        let _ = writeln!(words, "    \"{symbol}\",");
+        let _ = writeln!(names, "    \"P{symbol}\\0\",");
         let mask: u32 =
             args.chars().enumerate().filter(|it| it.1 == 'c').map(|(at, _)| 1 << at).sum();
         let _ = writeln!(communicators, "    {mask},");
@@ -55,8 +53,7 @@ fn main() {
     }
     let n = rows.len();
     let _ = writeln!(out, "pub(crate) const N_CALLS: usize = {n};");
-    let _ = writeln!(out, "pub(crate) static NAMES: [&std::ffi::CStr; {n}] = [\n{names}];");
-    let _ = writeln!(out, "pub(crate) static WORDS: [&str; {n}] = [\n{words}];");
+    let _ = writeln!(out, "pub(crate) static NAMES: [&str; {n}] = [\n{names}];");
     let _ = writeln!(out, "pub(crate) static COMMUNICATORS: [u32; {n}] = [\n{communicators}];");
     let _ = writeln!(out, "pub(crate) static CLASSES: [Class; {n}] = [\n{arms}];");
     let folder = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");

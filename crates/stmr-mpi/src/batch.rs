@@ -49,7 +49,8 @@ const AT_ONCE: [u32; 2] = [64, 1 << 16];
 #[derive(Default)]
 pub(crate) struct Batch {
     sends: Vec<Held>,
-    bytes: usize,
+    /// The call that the last of them was begun in.
+    doing: &'static str,
     /// Own processor time and the coarse clock when the last of them was held.
     since: [u64; 2],
     /// So many sends are compared at once from here on, and so many the next time.
@@ -63,12 +64,14 @@ struct Held {
     digest: Digest,
 }
 
-/// Whether what is held stays so behind this call.
-pub(crate) fn goes_on(call: Call) -> bool {
-    GO_ON.contains(&call)
-}
-
 impl State {
+    /// Sends what is held, unless it stays so behind this call, of the form with small counts.
+    pub(crate) fn send_held_before(&mut self, call: impl FnOnce() -> Call) {
+        if !self.batch.sends.is_empty() && !GO_ON.contains(&call()) {
+            self.send_held();
+        }
+    }
+
     /// Holds a send of these contents, if it may be; else gives them back.
     pub(crate) fn hold(&mut self, leaving: Leaving, bytes: Vec<u8>) -> Option<(Leaving, Vec<u8>)> {
         let is_plain = 1 < self.told.replicas && self.compares_each();
@@ -80,15 +83,17 @@ impl State {
             batch.at_once -= 1;
             return Some((leaving, bytes));
         }
-        if batch.sends.len() == SENDS_MAX || BYTES_MAX < batch.bytes + bytes.len() {
+        let held: usize = batch.sends.iter().map(|it| it.bytes.len()).sum();
+        if batch.sends.len() == SENDS_MAX || BYTES_MAX < held + bytes.len() {
             self.send_held();
         }
         self.mix(&[bytes.len() as u64]);
         // Of what lies here: what changes until it is compared is found there, what changes later
         // by who receives it.
         let digest = Digest::of(&bytes);
+        let doing = self.doing;
         let batch = &mut self.batch;
-        batch.bytes += bytes.len();
+        batch.doing = doing;
         batch.sends.push(Held { leaving, bytes, digest });
         batch.since = [clock::own_ns(), clock::coarse_ms()];
         None
@@ -100,14 +105,15 @@ impl State {
             return;
         }
         let [own_ns, at_ms] = self.batch.since;
-        if HOLDS_MS <= clock::coarse_ms() - at_ms || COMPUTES_NS <= clock::own_ns() - own_ns {
+        // Another thread's processor time may be less.
+        let computed_ns = clock::own_ns().saturating_sub(own_ns);
+        if HOLDS_MS <= clock::coarse_ms().saturating_sub(at_ms) || COMPUTES_NS <= computed_ns {
             self.replica.tell_tarried();
         }
-        self.batch.bytes = 0;
+        let doing = std::mem::replace(&mut self.doing, self.batch.doing);
         let mut sends = std::mem::take(&mut self.batch.sends);
         let rows: Vec<&[u8]> = sends.iter().map(|it| &it.bytes[..]).collect();
-        let right = self.compare_rows(&rows);
-        if let Some(right) = right {
+        if let (Some(right), _) = self.compare_rows(&rows) {
             let mut rest = &right[..];
             for it in &mut sends {
                 let (own, others) = rest.split_at(it.bytes.len());
@@ -126,5 +132,6 @@ impl State {
             self.let_leave(leaving, bytes, digest);
         }
         self.batch.sends = sends;
+        self.doing = doing;
     }
 }

@@ -75,7 +75,11 @@ unsafe fn read_clock(clock: clockid_t, to: *mut timespec) -> c_int {
 
 /// This process's own time, which nothing sent may depend on, in nanoseconds.
 pub(crate) fn now_ns() -> u64 {
-    let now = true_clock(libc::CLOCK_MONOTONIC);
+    in_ns(libc::CLOCK_MONOTONIC)
+}
+
+fn in_ns(clock: clockid_t) -> u64 {
+    let now = true_clock(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -86,14 +90,12 @@ pub(crate) fn coarse_ms() -> u64 {
 
 /// How long this thread has computed, in nanoseconds.
 pub(crate) fn own_ns() -> u64 {
-    let now = true_clock(libc::CLOCK_THREAD_CPUTIME_ID);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    in_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// This process's own time, which nothing sent may depend on, in milliseconds.
 pub(crate) fn now_ms(clock: clockid_t) -> u64 {
-    let now = true_clock(clock);
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+    in_ns(clock) / 1_000_000
 }
 
 /// What a replica reads of a clock before it can ask the others: the launcher's start, and a

@@ -59,9 +59,7 @@ impl State {
             if !running.is_ready() || state.has_lost_one() {
                 return None;
             }
-            if let Some(known) = state.comms.get(&running.comm) {
-                state.wake_partners(known);
-            }
+            state.wake_partners(running.comm);
             let Running { room, code, gets, .. } = &mut running;
             Some(room.take_told(state, *code, gets))
         });
@@ -174,16 +172,12 @@ impl Gate {
                 return true;
             }
             *self = Self::Begun { request, comm };
-            if let Some(known) = state.comms.get(&comm) {
-                state.wake_partners(known);
-            }
+            state.wake_partners(comm);
         }
         if let Self::Begun { request, comm } = self
             && tested(request).0
         {
-            if let Some(known) = state.comms.get(comm) {
-                state.wake_partners(known);
-            }
+            state.wake_partners(*comm);
             *self = Self::Open;
         }
         matches!(self, Self::Open)
@@ -338,9 +332,7 @@ fn begin_as(state: &mut State, call: Call, args: &[usize], copies: bool) -> Resu
     let Prepared { starts, parts, room, .. } = prepared.furnish(state, copies, &mut to);
     to.push(&raw mut real as usize);
     let code = real::code(starts, &to);
-    if let Some(known) = state.comms.get(&behind) {
-        state.wake_partners(known);
-    }
+    state.wake_partners(behind);
     let (real, done) = (Some(real), code != abi::SUCCESS);
     Ok(Running { real, comm: behind, done, code, gets: parts.gets, room })
 }

@@ -17,7 +17,7 @@ use crate::collective;
 use crate::comm;
 use crate::errors;
 use crate::memory::For;
-use crate::p2p;
+use crate::p2p::{self, Envelope};
 use crate::pack::{self, Part};
 use crate::padding;
 use crate::real::{self, Call};
@@ -272,7 +272,7 @@ fn finish_receive(state: &mut State, to: &mut [u8], id: u64) {
 fn begin_send(state: &mut State, row: &[u8], member: i32, tag: i32, comm: usize) {
     let datatype = state.handles().byte;
     let part = Part { at: row.as_ptr() as usize, count: row.len(), datatype };
-    p2p::begin_send(state, false, part, member, tag, comm);
+    p2p::begin_send(state, part, Envelope { waits: false, dest: member, tag, comm });
 }
 
 /// Receives what a member tells of the accesses that it carried out.  Meanwhile those are served to
@@ -471,22 +471,22 @@ impl Windows {
 /// Serves those to whom windows of this process are open, until something else is over here: who
 /// completes an access may wait for this process, whatever it waits for itself (MPI 4.1 §12.7.3).
 pub(crate) fn serve_until(state: &mut State, mut is_over: impl FnMut(&mut State) -> bool) {
-    while let (Some((slot, idx)), _) = next_guest(state, &mut is_over) {
+    while let Some((slot, idx)) = next_guest(state, &mut is_over) {
         serve(state, slot, idx);
     }
 }
 
 /// Which guest is to be served next, of any window, once one has said what it does: nothing if
-/// there are none, or if it `is_over` first.  With it comes whether this replica found that.
+/// there are none, or if it `is_over` first.
 fn next_guest(
     state: &mut State,
     mut is_over: impl FnMut(&mut State) -> bool,
-) -> (Option<(usize, usize)>, bool) {
+) -> Option<(usize, usize)> {
     let guests = state.windows.guests();
     if guests.is_empty() {
-        return (None, false);
+        return None;
     }
-    let (row, did) = state.event(EventKind::Decision, |state| {
+    let (row, _) = state.event(EventKind::Decision, |state| {
         let row = |number: usize| Some((number as u64).to_le_bytes().to_vec());
         match guests.iter().position(|it| state.is_received(it.2)) {
             Some(number) => row(number),
@@ -494,8 +494,8 @@ fn next_guest(
             None => None,
         }
     });
-    let chosen = row.first_chunk().map(|it| u64::from_le_bytes(*it) as usize);
-    (chosen.and_then(|it| guests.get(it)).map(|it| (it.0, it.1)), did)
+    let chosen = u64::from_le_bytes(*row.first_chunk()?) as usize;
+    guests.get(chosen).map(|it| (it.0, it.1))
 }
 
 /// Does what a guest wants done, and tells it what it wants told.
@@ -544,7 +544,7 @@ pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
         return code;
     }
     while !are_served(state, handle) {
-        if let (Some((slot, idx)), _) = next_guest(state, |_| false) {
+        if let Some((slot, idx)) = next_guest(state, |_| false) {
             serve(state, slot, idx);
         }
     }
@@ -560,18 +560,11 @@ pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
     if let Err(code) = posted_window(state, handle, call) {
         return code;
     }
-    loop {
-        match next_guest(state, |_| true) {
-            (Some((slot, idx)), _) => serve(state, slot, idx),
-            (None, did) => {
-                if did {
-                    state.spin(For::Message);
-                }
-                break;
-            }
-        }
-    }
+    serve_until(state, |_| true);
     let is_over = are_served(state, handle);
+    if !is_over {
+        state.spin(For::Message);
+    }
     if let (true, Some(window)) = (is_over, state.window(handle)) {
         window.posted = None;
     }

@@ -289,8 +289,6 @@ impl State {
     /// Compares what is done to files of these names; nothing if they are another in each replica,
     /// as where `SELVEDGE_SET` is a part of them: then each does it by itself.
     pub(crate) fn compare_names(&mut self, mut row: Vec<u8>, names: &[&CStr]) -> Option<Vec<u8>> {
-        self.send_held();
-        self.let_out();
         for it in names {
             row.extend(it.to_bytes_with_nul());
         }

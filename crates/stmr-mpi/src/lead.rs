@@ -38,16 +38,15 @@ impl State {
         let before = std::mem::replace(&mut self.lead.leads, leads);
         let calls = self.replica.n_calls();
         let released = std::mem::take(&mut self.lead.released);
-        let is_undecided = |it: &&mut Receive| it.is_open() && it.matched.is_none();
         let Some(before) = before else { return };
         if before.idx() == self.told.set {
-            let begun = |it: &&mut Receive| is_undecided(it) && it.owner.is_none() && !it.is_wild;
-            let all: Vec<u64> = self.receives.iter_mut().filter(begun).map(|it| it.id).collect();
+            let begun = |it: &&Receive| it.is_undecided() && it.owner.is_none() && !it.is_wild;
+            let all: Vec<u64> = self.receives.iter().filter(begun).map(|it| it.id).collect();
             for receive in all {
                 self.tell_siblings(&Message::Released { receive, calls });
             }
         } else if self.replica.is_in_mpi(before) {
-            for it in self.receives.iter_mut().filter(is_undecided) {
+            for it in self.receives.iter_mut().filter(|it| it.is_undecided()) {
                 let is_released =
                     |row: &(SetId, u64, u64)| (row.0, row.1) == (before, it.id) && calls <= row.2;
                 if it.owner.is_none() && !it.is_wild && !released.iter().any(is_released) {

@@ -168,8 +168,8 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         *it = abi::cut(*it);
     }
     let answer = state::with(|state| {
-        if !is_short && !batch::goes_on(plain_of(call)) {
-            state.send_held();
+        if !is_short {
+            state.send_held_before(|| plain_of(call));
         }
         if !asks {
             state.shape = state.shape.after(&[call.0 as u64]);

@@ -76,6 +76,11 @@ impl Receive {
         self.source == abi::table().any_source && self.settled.is_none()
     }
 
+    /// Whether nothing was told of whose message it takes.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.is_open() && self.matched.is_none()
+    }
+
     /// Whether MPI has it and has not brought its message.
     pub(crate) fn is_under_way(&self) -> bool {
         self.posted && self.done.is_none()
@@ -97,39 +102,52 @@ impl Receive {
 pub(crate) fn send(state: &mut State, call: Call, args: &[usize]) -> usize {
     let waits = call == calls::SSEND || call == calls::ISSEND;
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
-    let (dest, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
+    let envelope = Envelope { waits, ..Envelope::of(&args[3..], args[5]) };
     if let Some(request) = args.get(6) {
-        let id = begin_later(state, waits, part, dest, tag, comm);
+        let id = begin_later(state, part, envelope);
         state.keep_request(Request::Send(id), *request);
     } else {
-        let id = begin_send(state, waits, part, dest, tag, comm);
+        let id = begin_send(state, part, envelope);
         epochs::serve_until(state, |state| state.is_sent(id));
         state.finish_send(id);
     }
     0
 }
 
+/// What a message carries beside its contents (MPI 4.1 §3.2.3), without its source, and how it is
+/// sent.
+pub(crate) struct Envelope {
+    /// The send is over only when it is being received.
+    pub(crate) waits: bool,
+    pub(crate) dest: i32,
+    pub(crate) tag: i32,
+    pub(crate) comm: usize,
+}
+
+impl Envelope {
+    /// Of the arguments of a call that waits for nothing: destination and tag come first.
+    fn of(args: &[usize], comm: usize) -> Self {
+        Self { waits: false, dest: args[0] as i32, tag: args[1] as i32, comm }
+    }
+}
+
 /// A send whose contents are about to leave.
 pub(crate) struct Leaving {
     id: u64,
-    waits: bool,
     known: Comm,
-    comm: usize,
-    dest: i32,
-    tag: i32,
+    /// Its communicator is MPI's own.
+    envelope: Envelope,
 }
 
 /// Takes note of a send, and packs its contents; nothing if it goes to nobody.
 fn prepare_send(
     state: &mut State,
-    waits: bool,
     part: Part,
-    dest: i32,
-    tag: i32,
-    comm: usize,
+    mut envelope: Envelope,
 ) -> Option<(Leaving, Vec<u8>)> {
+    let Envelope { dest, tag, comm, .. } = envelope;
     let known = state.comm(comm);
-    let comm = state.behind(comm);
+    envelope.comm = state.behind(comm);
     if dest == abi::table().proc_null {
         return None;
     }
@@ -137,36 +155,20 @@ fn prepare_send(
     state.counts.sends += 1;
     let mut bytes = state.spare.room(part.count * pack::size_of(part.datatype) + SEAL);
     pack::pack(state, part, &mut bytes);
-    Some((Leaving { id: state.counts.sends, waits, known, comm, dest, tag }, bytes))
+    Some((Leaving { id: state.counts.sends, known, envelope }, bytes))
 }
 
 /// Compares and starts a send; the answer is its number, or 0 if it goes to nobody.
-pub(crate) fn begin_send(
-    state: &mut State,
-    waits: bool,
-    part: Part,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> u64 {
-    let Some((leaving, bytes)) = prepare_send(state, waits, part, dest, tag, comm) else {
-        return 0;
-    };
-    state.compare_and_leave(leaving, bytes)
+pub(crate) fn begin_send(state: &mut State, part: Part, envelope: Envelope) -> u64 {
+    match prepare_send(state, part, envelope) {
+        None => 0,
+        Some((leaving, bytes)) => state.compare_and_leave(leaving, bytes),
+    }
 }
 
 /// The same of a send that the program waits for in another call: it may be compared there.
-pub(crate) fn begin_later(
-    state: &mut State,
-    waits: bool,
-    part: Part,
-    dest: i32,
-    tag: i32,
-    comm: usize,
-) -> u64 {
-    let Some((leaving, bytes)) = prepare_send(state, waits, part, dest, tag, comm) else {
-        return 0;
-    };
+pub(crate) fn begin_later(state: &mut State, part: Part, envelope: Envelope) -> u64 {
+    let Some((leaving, bytes)) = prepare_send(state, part, envelope) else { return 0 };
     let id = leaving.id;
     if let Some((leaving, bytes)) = state.hold(leaving, bytes) {
         state.compare_and_leave(leaving, bytes);
@@ -184,7 +186,7 @@ impl State {
 
     /// Starts a send of contents that were agreed on.
     pub(crate) fn let_leave(&mut self, leaving: Leaving, mut bytes: Vec<u8>, digest: Digest) {
-        let Leaving { id, waits, known, comm, dest, tag } = leaving;
+        let Leaving { id, known, envelope: Envelope { waits, dest, tag, comm } } = leaving;
         let seal = digest.sealed(tag, known.rank, bytes.len() as u64);
         bytes.extend(seal.0.to_le_bytes());
         if self.replica.has_left() {
@@ -285,7 +287,7 @@ impl State {
             }
             let is_held =
                 it.settled.is_none() && open.iter().any(|other| before[*other].overlaps(it));
-            let is_wild = it.is_open() && it.matched.is_none();
+            let is_wild = it.is_undecided();
             if is_held || (is_wild && !may_begin(it)) {
                 if it.is_open() {
                     open.push(idx);
@@ -548,7 +550,7 @@ pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[5], count: args[6] as i32 as usize, datatype: args[7] };
     let comm = args[10];
     let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
-    let out = begin_send(state, false, sent, args[3] as i32, args[4] as i32, comm);
+    let out = begin_send(state, sent, Envelope::of(&args[3..], comm));
     let status = id.map_or(Status::nobody(), |id| state.receive_serving(id, part));
     state.finish_send(out);
     unsafe { status.write(args[11], false) };
@@ -558,7 +560,7 @@ pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
 pub(crate) fn sendrecv_replace(state: &mut State, call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let comm = args[7];
-    let out = begin_send(state, false, part, args[3] as i32, args[4] as i32, comm);
+    let out = begin_send(state, part, Envelope::of(&args[3..], comm));
     let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
     let status = id.map_or(Status::nobody(), |id| state.receive_serving(id, part));
     state.finish_send(out);
@@ -571,7 +573,7 @@ pub(crate) fn isendrecv(state: &mut State, _call: Call, args: &[usize]) -> usize
     let part = Part { at: args[5], count: args[6] as i32 as usize, datatype: args[7] };
     let comm = args[10];
     let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
-    let send = begin_later(state, false, sent, args[3] as i32, args[4] as i32, comm);
+    let send = begin_later(state, sent, Envelope::of(&args[3..], comm));
     keep_exchange(state, send, id, part, args[11]);
     abi::SUCCESS as usize
 }
@@ -579,7 +581,7 @@ pub(crate) fn isendrecv(state: &mut State, _call: Call, args: &[usize]) -> usize
 pub(crate) fn isendrecv_replace(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
     let comm = args[7];
-    let send = begin_later(state, false, part, args[3] as i32, args[4] as i32, comm);
+    let send = begin_later(state, part, Envelope::of(&args[3..], comm));
     let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
     keep_exchange(state, send, id, part, args[8]);
     abi::SUCCESS as usize

@@ -7,7 +7,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi;
 use crate::calls;
-use crate::p2p;
+use crate::p2p::{self, Envelope};
 use crate::pack::Part;
 use crate::real::{self, Call};
 use crate::request::Request;
@@ -69,7 +69,7 @@ impl Partitioned {
     fn send_if_ready(&mut self, state: &mut State) {
         if self.active.is_none() && self.ready.iter().all(|it| *it) {
             let &mut Self { part, peer, tag, comm, .. } = self;
-            let id = p2p::begin_send(state, false, part, peer, tag, comm);
+            let id = p2p::begin_send(state, part, Envelope { waits: false, dest: peer, tag, comm });
             self.active = Some(Request::Send(id));
         }
     }

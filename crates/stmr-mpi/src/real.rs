@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ARGS_MAX;
 use crate::abi::Family;
-use crate::calls::{self, N_CALLS, NAMES, WORDS};
+use crate::calls::{self, N_CALLS, NAMES};
 use crate::memory::{Bell, For};
 
 /// A function of MPI, by its row in calls.txt.
@@ -17,7 +17,9 @@ pub(crate) struct Call(pub(crate) usize);
 impl Call {
     /// Its name as a person writes it.
     pub(crate) fn name(self) -> &'static str {
-        WORDS[self.0]
+        let it = NAMES[self.0];
+        // Between the profiling name's P and the byte that ends it.
+        &it[1..it.len() - 1]
     }
 }
 
@@ -194,7 +196,7 @@ fn address(call: Call) -> usize {
     if library.is_null() {
         fail(&format!("{} was called, but this process has no MPI library", call.name()));
     }
-    let found = unsafe { libc::dlsym(library, NAMES[call.0].as_ptr()) } as usize;
+    let found = unsafe { libc::dlsym(library, NAMES[call.0].as_ptr().cast()) } as usize;
     if found == 0 {
         fail(&format!("this program's MPI library has no {}", call.name()));
     }

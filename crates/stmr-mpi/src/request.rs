@@ -8,7 +8,7 @@ use crate::collective::{self, Running};
 use crate::epochs;
 use crate::generalized::{Generalized, Making};
 use crate::memory::For;
-use crate::p2p;
+use crate::p2p::{self, Envelope};
 use crate::pack::Part;
 use crate::partitioned::{self, Partitioned};
 use crate::real::{self, Call};
@@ -323,7 +323,8 @@ impl State {
             }
         } else {
             let waits = call == calls::SSEND_INIT;
-            Request::Send(p2p::begin_later(self, waits, part, peer, tag, comm))
+            let envelope = Envelope { waits, dest: peer, tag, comm };
+            Request::Send(p2p::begin_later(self, part, envelope))
         }
     }
 
@@ -335,28 +336,21 @@ impl State {
         enough: fn(usize, usize) -> bool,
     ) -> Vec<usize> {
         self.sources.insert(Source::Completion);
-        if !once {
-            epochs::serve_until(self, |state| {
-                let active = || handles.iter().filter(|it| state.is_active(**it));
-                let (n, active) = (active().count(), active().copied().collect::<Vec<_>>());
-                enough(active.iter().filter(|it| state.is_ready(**it)).count(), n)
-            });
-        }
-        let (row, did) = self.event(EventKind::Decision, |state| {
+        // Which are complete here, if those will do.
+        let look = |state: &mut Self| {
             let active: Vec<usize> =
                 (0..handles.len()).filter(|it| state.is_active(handles[*it])).collect();
+            let n_active = active.len();
             let ready: Vec<usize> =
-                active.iter().copied().filter(|it| state.is_ready(handles[*it])).collect();
-            let row = |ready: &[usize]| {
-                Some(ready.iter().flat_map(|it| (*it as u32).to_le_bytes()).collect())
-            };
-            if enough(ready.len(), active.len()) {
-                row(&ready)
-            } else if once {
-                row(&[])
-            } else {
-                None
-            }
+                active.into_iter().filter(|it| state.is_ready(handles[*it])).collect();
+            enough(ready.len(), n_active).then_some(ready)
+        };
+        if !once {
+            epochs::serve_until(self, |state| look(state).is_some());
+        }
+        let (row, did) = self.event(EventKind::Decision, |state| {
+            let ready = look(state).or_else(|| once.then(Vec::new))?;
+            Some(ready.iter().flat_map(|it| (*it as u32).to_le_bytes()).collect())
         });
         if did && row.is_empty() {
             self.spin(For::Message);

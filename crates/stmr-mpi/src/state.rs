@@ -365,19 +365,14 @@ impl State {
 
     /// Compares contents where they lie; returns those of the majority if they are others.
     pub(crate) fn compare_there(&mut self, bytes: &[u8]) -> (Option<Vec<u8>>, Digest) {
-        self.send_held();
-        // Who hears of this may look at files that it tells of.
-        self.let_out();
-        self.compare_unless_own(&[bytes], false)
-            .expect("a difference is conceded where that is wanted")
+        self.compare_rows(&[bytes])
     }
 
     /// Compares contents that leave together; returns those of the majority, one behind the other,
     /// if they are others.
-    pub(crate) fn compare_rows(&mut self, rows: &[&[u8]]) -> Option<Vec<u8>> {
-        self.let_out();
+    pub(crate) fn compare_rows(&mut self, rows: &[&[u8]]) -> (Option<Vec<u8>>, Digest) {
         let compared = self.compare_unless_own(rows, false);
-        compared.expect("a difference is conceded where that is wanted").0
+        compared.expect("a difference is conceded where that is wanted")
     }
 
     /// Whether each send is compared by itself, before it leaves.
@@ -427,6 +422,9 @@ impl State {
         rows: &[&[u8]],
         may_differ: bool,
     ) -> Result<(Option<Vec<u8>>, Digest), Double> {
+        self.send_held();
+        // Who hears of this may look at files that it tells of.
+        self.let_out();
         self.tell_signals();
         let digest = Digest::of_rows(rows);
         let length = rows.iter().map(|it| it.len()).sum();

@@ -73,7 +73,6 @@ pub(crate) struct Wait {
     /// For which event this replica waits, and its siblings did when they were asked last.
     pub(crate) place: Option<Place>,
     places: Vec<Option<Place>>,
-    has_heard: bool,
     /// Own processor time at the last compare, and between the one before and it.
     compared_ms: u64,
     compared_at_ms: u64,
@@ -93,7 +92,6 @@ impl Wait {
             late_ms: 0,
             place: None,
             places: vec![None; replicas],
-            has_heard: false,
             compared_ms: 0,
             compared_at_ms: 0,
             work_ms: 0,
@@ -126,7 +124,8 @@ impl State {
 
     /// Wakes those who may wait for this process in a collective: in trees and exchanges alike they
     /// are as far from it as powers of two.
-    pub(crate) fn wake_partners(&self, known: &Comm) {
+    pub(crate) fn wake_partners(&self, comm: usize) {
+        let Some(known) = self.comms.get(&comm) else { return };
         if let Some(remote) = &known.remote {
             for member in 0..remote.len().min(REMOTE_MAX) {
                 self.wake(known, member as i32, For::Collective);
@@ -388,7 +387,6 @@ impl State {
                         Message::Here(place) => {
                             self.wait.late[set_idx] = None;
                             self.wait.places[set_idx] = place;
-                            self.wait.has_heard = true;
                         }
                         Message::Bye => {
                             link.said_bye = true;
@@ -512,9 +510,7 @@ impl State {
             self.wait.late.fill(None);
         }
         self.wait.late_ms = now_ms;
-        if std::mem::take(&mut self.wait.has_heard) {
-            self.end_who_strayed();
-        }
+        self.end_who_strayed();
         // Who waits as well, in its library, answers, and says for what.
         for link in self.siblings.iter_mut().flatten() {
             Message::Ask.write(&mut link.unsent);
@@ -536,12 +532,13 @@ impl State {
             }
         }
     }
-}
 
-impl State {
     /// Ends a sibling that waits for something that the others do not wait for, nor have got: it
     /// makes other calls, and may wait for ever.
     fn end_who_strayed(&mut self) {
+        if self.wait.places.iter().all(Option::is_none) {
+            return;
+        }
         let places = std::mem::replace(&mut self.wait.places, vec![None; self.told.replicas]);
         let own = self.wait.place;
         let others = self.replica.others();

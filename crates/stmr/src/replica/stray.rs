@@ -1,0 +1,160 @@
+//! Who makes other calls than its siblings: it is found out, and goes.
+//!
+//! ```text
+//! an event of another call ──► Accuse ──► a second finds the same ──► its sender has strayed
+//!                                    └──► the others agree without me ──► I have
+//! waits where nothing comes ──► Here ──► nothing that comes can mend it ──► ended by its siblings
+//! ```
+
+use std::cmp::Ordering;
+
+use super::{Note, Replica, Step};
+use crate::message::{Message, Place};
+use crate::verdict::{Double, Offer, SetId};
+
+impl Replica {
+    /// Whether a sibling that said that it waits at this place makes other calls than this replica,
+    /// which is at a compare, or waits at `own` itself.  It is so for good: nothing that comes can
+    /// mend it.
+    #[must_use]
+    pub fn is_elsewhere(&self, set: SetId, place: &Place, own: Option<&Place>) -> bool {
+        let Place { event, kind, shape } = *place;
+        if self.cluster[set.idx()].offers.at(self.call).is_some() {
+            // What it said comes behind its offer, and may be of what follows.
+            return false;
+        }
+        match event.cmp(&self.event) {
+            Ordering::Less => {
+                let taken = self.log.iter().find(|it| it.number == event);
+                taken.is_some_and(|it| (it.kind, it.shape) != (kind, shape))
+            }
+            Ordering::Equal => match own {
+                Some(own) => own != place,
+                None => self.offered.is_some(),
+            },
+            Ordering::Greater => false,
+        }
+    }
+
+    /// Whether a sibling has offered the same at the compare that this replica is at.
+    #[must_use]
+    pub fn is_agreed_with(&self, set: SetId) -> bool {
+        let offer = self.cluster[set.idx()].offers.at(self.call);
+        self.offered.zip(offer).is_some_and(|(own, it)| own.agrees(it))
+    }
+
+    pub(super) fn expel(&mut self, set: SetId) {
+        let it = &mut self.cluster[set.idx()];
+        if !it.strayed {
+            it.strayed = true;
+            it.events.clear();
+            self.notes.push_back(Note::Strayed(set));
+        }
+    }
+
+    /// Whether all siblings found an event of this replica's to be of another call.
+    pub(super) fn is_expelled(&self) -> bool {
+        let accusers =
+            self.siblings().filter(|it| self.accused_by(*it).is_some_and(|of| of == self.own));
+        1 < accusers.count()
+    }
+
+    fn accused_by(&self, set: SetId) -> Option<SetId> {
+        self.cluster[set.idx()].accuses.map(|(of, _)| of)
+    }
+
+    pub(super) fn accuse(&mut self, set: SetId) -> Step {
+        let event = self.event;
+        self.cluster[self.own.idx()].accuses = Some((set, event));
+        self.tell_all(&Message::Accuse { set, event });
+        self.settle();
+        self.accused().unwrap_or(Step::Wait)
+    }
+
+    pub(super) fn offers_before(&self, set: SetId, event: u64) -> bool {
+        let offer = self.cluster[set.idx()].offers.at(self.call);
+        offer.is_some_and(|it| it.event <= event)
+    }
+
+    /// An event that two find to be of another call than their own was its sender's error.
+    pub(super) fn expel_accused(&mut self) {
+        let Some(accused) = self.cluster[self.own.idx()].accuses else { return };
+        let it = &self.cluster[accused.0.idx()];
+        if it.dead && !it.events.contains_key(&accused.1) {
+            // It settled nothing; whoever is the meta after it does.
+            self.cluster[self.own.idx()].accuses = None;
+            return;
+        }
+        let agrees = |it: &SetId| self.cluster[it.idx()].accuses == Some(accused);
+        if self.siblings().any(|it| agrees(&it)) {
+            self.expel(accused.0);
+            self.cluster[self.own.idx()].accuses = None;
+        }
+    }
+
+    /// What follows from having found an event to be of another call than one's own.
+    pub(super) fn accused(&mut self) -> Option<Step> {
+        if self.is_expelled() {
+            return Some(Step::Leave);
+        }
+        let (accused, number) = self.cluster[self.own.idx()].accuses?;
+        let offer = |it: SetId| self.cluster[it.idx()].offers.at(self.call);
+        let offers: Vec<&Offer> = self.siblings().filter_map(offer).collect();
+        if let [one, other] = offers[..]
+            && one.agrees(other)
+        {
+            return Some(Step::Leave);
+        }
+        let third = self.siblings().find(|it| *it != accused && self.is_there(*it));
+        let Some(third) = third else { return Some(Step::Restart(Double::NoMajority)) };
+        let went_on = offer(third).is_some_and(|it| number < it.event);
+        if went_on && !self.is_there(accused) {
+            return Some(Step::Restart(Double::NoMajority));
+        }
+        Some(Step::Wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::{Digest, Shape};
+    use crate::message::EventKind;
+    use crate::replica::{Input, ReplicaOptions};
+
+    #[test]
+    fn who_waits_for_what_was_not_taken_here_is_elsewhere() {
+        let options = ReplicaOptions { own: SetId::new(0), replicas: 3, trust_after: 2 };
+        let (mut replica, sibling) = (Replica::new(options), SetId::new(1));
+        let place = |event, shape| Place { event, kind: EventKind::Data, shape: Shape(shape) };
+        // It has taken event 0 at the call of shape 1, and is at one of shape 2.
+        assert_eq!(replica.begin(EventKind::Data, Shape(1)), Step::Do);
+        replica.finish(EventKind::Data, Shape(1), Vec::new().into());
+        let own = place(1, 2);
+        for (other, is_elsewhere) in
+            [(place(0, 1), false), (place(0, 9), true), (own, false), (place(1, 9), true)]
+        {
+            assert_eq!(
+                replica.is_elsewhere(sibling, &other, Some(&own)),
+                is_elsewhere,
+                "{other:?}"
+            );
+        }
+        assert!(
+            !replica.is_elsewhere(sibling, &place(5, 9), Some(&own)),
+            "who is ahead is not judged"
+        );
+        let decision = Place { kind: EventKind::Decision, ..place(0, 1) };
+        assert!(replica.is_elsewhere(sibling, &decision, Some(&own)));
+        // At a compare nothing more comes in before it.
+        assert!(!replica.is_elsewhere(sibling, &place(1, 2), None), "it is at nothing yet");
+        replica.offer(Shape(3), Digest::of(b"x"), 1);
+        assert!(replica.is_elsewhere(sibling, &place(1, 2), None));
+        assert!(!replica.is_elsewhere(sibling, &place(0, 1), None));
+        // Whoever has offered the same may wait for what follows.
+        let mut offer = *replica.cluster[0].offers.at(0).expect("it was offered above");
+        offer.yields = true;
+        replica.handle(Input::Message(sibling, Message::Offer(offer)));
+        assert!(!replica.is_elsewhere(sibling, &place(1, 2), None));
+    }
+}
