@@ -171,6 +171,26 @@ fn a_replica_that_waits_for_something_else_is_ended() {
     }
 }
 
+/// Goal: what a replica that makes other calls told of its receives leads nobody astray.  Method:
+/// one that leads makes another receive among those from anybody; see misled.c.
+#[test]
+fn one_replica_alone_is_lost_when_it_makes_other_receives() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("misled", folder.path());
+        let wanted = mpi.plain(&program, &[]);
+        for error in ["tag", "named", "anybody", "missing", "more", "freed"] {
+            let words = [program.to_str().unwrap(), error];
+            let out = mpi.tripled(&summary, &words).output().unwrap();
+            let said = format!("{}, {error}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+            mpi::check_counts(&summary, &[("deaths", 1), ("restarts", 0)], &said);
+        }
+    }
+}
+
 /// Goal: nobody stands still before or in MPI_Init.  Method: the C library's memory cannot be had
 /// while clocks are read, and shadows read late what the meta settled before it was there; see
 /// early.c.

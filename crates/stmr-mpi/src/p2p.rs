@@ -6,13 +6,14 @@
 //! told whose message it took, and hold back what was posted after it and might take the same.
 
 use selvedge_stmr::digest::Digest;
-use selvedge_stmr::message::{EventKind, Message};
+use selvedge_stmr::message::EventKind;
 use selvedge_stmr::verdict::SetId;
 
 use crate::abi::{self, RawStatus, Status};
 use crate::calls;
 use crate::comm::Comm;
 use crate::epochs;
+use crate::lead::Hint;
 use crate::matched;
 use crate::memory::For;
 use crate::pack::{self, Part};
@@ -47,15 +48,14 @@ pub(crate) struct Outgoing {
 /// A receive that is not complete.
 pub(crate) struct Receive {
     pub(crate) id: u64,
-    comm: usize,
+    pub(crate) comm: usize,
     source: i32,
     tag: i32,
     /// Whose message it took, once known.
     pub(crate) settled: Option<(i32, i32)>,
-    /// Whose message it took in who leads, which was told before the program came to ask.
-    pub(crate) matched: Option<(i32, i32)>,
-    /// Siblings were told that.
-    pub(crate) is_told: bool,
+    /// Whose message it took in who leads, which was told before the program came to ask; in who
+    /// leads itself, once it has told that.
+    pub(crate) matched: Option<Hint>,
     /// Who may have begun it from anybody: whoever leads, or one that led.
     pub(crate) owner: Option<SetId>,
     pub(crate) posted: bool,
@@ -93,8 +93,13 @@ impl Receive {
             && (self.tag == abi::table().any_tag || tag == abi::table().any_tag || self.tag == tag)
     }
 
+    /// Whether it could take this message.
+    pub(crate) fn might_take(&self, comm: usize, source: i32, tag: i32) -> bool {
+        self.comm == comm && self.may_take(source, tag)
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
-        self.comm == other.comm && self.may_take(other.source, other.tag)
+        self.might_take(other.comm, other.source, other.tag)
     }
 }
 
@@ -275,7 +280,10 @@ impl State {
         let byte = self.handles().byte;
         let replica = &self.replica;
         let may_begin = |it: &Receive| {
-            replica.is_meta() && it.owner.is_none_or(|owner| !replica.is_in_mpi(owner))
+            // What one that strayed took may be known to another, who has begun it so.
+            replica.is_meta()
+                && !replica.is_stray_about()
+                && it.owner.is_none_or(|owner| !replica.is_in_mpi(owner))
         };
         // Those from anybody that are not posted, and hold back what might take the same.
         let mut open: Vec<usize> = Vec::new();
@@ -287,6 +295,10 @@ impl State {
             }
             let is_held =
                 it.settled.is_none() && open.iter().any(|other| before[*other].overlaps(it));
+            if !is_held && it.settled.is_none() && it.matched.is_some() && !it.follows_hint(before)
+            {
+                it.matched = None;
+            }
             let is_wild = it.is_undecided();
             if is_held || (is_wild && !may_begin(it)) {
                 if it.is_open() {
@@ -294,7 +306,8 @@ impl State {
                 }
                 continue;
             }
-            let (source, tag) = it.settled.or(it.matched).unwrap_or((it.source, it.tag));
+            let told = it.settled.or_else(|| it.matched.map(|it| (it.source, it.tag)));
+            let (source, tag) = told.unwrap_or((it.source, it.tag));
             (it.posted, it.is_wild) = (true, is_wild);
             self.n_unposted -= 1;
             let at = it.bytes.as_mut_ptr() as usize + HEAD;
@@ -317,7 +330,7 @@ impl State {
         self.receives.binary_search_by_key(&id, |it| it.id).ok()
     }
 
-    fn kept_idx(&self, id: u64) -> usize {
+    pub(crate) fn kept_idx(&self, id: u64) -> usize {
         self.receive_idx(id).expect("a receive is kept until it is complete")
     }
 
@@ -404,37 +417,41 @@ impl State {
         self.finish_receive(id, part)
     }
 
+    /// The communicator and status of a receive, once MPI has brought its message.
+    fn taken(&mut self, id: u64) -> Option<(usize, Status)> {
+        if !self.is_received(id) {
+            return None;
+        }
+        let it = self.receive(id);
+        Some((it.comm, it.done.expect("it was received")))
+    }
+
     /// Learns whose message a receive took, where that may differ between replicas.
     fn settle_receive(&mut self, id: u64) {
         let own = self.kept_idx(id);
-        let open = |it: &Receive| it.is_open() && it.overlaps(&self.receives[own]);
-        let earlier: Vec<u64> =
-            self.receives[..own].iter().filter(|it| open(it)).map(|it| it.id).collect();
-        if earlier.is_empty() && !self.receives[own].is_open() {
+        let before = &self.receives[..own];
+        let overlaps = |it: &Receive| it.is_open() && it.overlaps(&self.receives[own]);
+        if !before.iter().any(overlaps) && !self.receives[own].is_open() {
             return;
         }
+        let open: Vec<u64> = before.iter().filter(|it| it.is_open()).map(|it| it.id).collect();
         self.sources.insert(Source::Wildcard);
         if self.told.replicas == 1 {
             return;
         }
         let (rows, did) = self.event(EventKind::Decision, |state| {
-            if !state.is_received(id) {
-                return None;
+            let mut taken = vec![(id, state.taken(id)?)];
+            for other in open.iter().rev() {
+                // One that was posted earlier and could have taken a message of these has another.
+                let it = state.receive(*other);
+                if taken.iter().any(|(_, (comm, of))| it.might_take(*comm, of.source, of.tag)) {
+                    taken.push((*other, state.taken(*other)?));
+                }
             }
-            let taken = state.receive(id).done.expect("it was received");
             let mut rows = Vec::new();
-            for other in &earlier {
-                // One that was posted earlier and could have taken this message has another.
-                if !state.receive(*other).may_take(taken.source, taken.tag) {
-                    continue;
-                }
-                if !state.is_received(*other) {
-                    return None;
-                }
-                let status = state.receive(*other).done.expect("it was received");
-                settled(*other, status, &mut rows);
+            for (id, (_, status)) in taken.into_iter().rev() {
+                settled(id, status, &mut rows);
             }
-            settled(id, taken, &mut rows);
             Some(rows)
         });
         for row in rows.chunks_exact(16) {
@@ -444,13 +461,14 @@ impl State {
             let (source, tag) = (word(8) as u32 as i32, (word(8) >> 32) as i32);
             let it = self.receive(word(0));
             it.settled = Some((source, tag));
-            let is_to_tell = did && !std::mem::replace(&mut it.is_told, true);
-            if it.posted && it.matched.is_some_and(|it| it != (source, tag)) {
+            let is_to_tell = did && it.matched.is_none();
+            if it.posted && it.matched.is_some_and(|it| (it.source, it.tag) != (source, tag)) {
                 real::fail("a receive was told of one message and settled as another");
             }
+            self.drop_hints_behind(word(0));
             if is_to_tell {
                 // Who waits in a send for this receive does not come to the decision.
-                self.tell_siblings(&Message::Matched { receive: word(0), source, tag });
+                self.tell_match(word(0), source, tag);
             }
         }
         self.send_out();
@@ -505,7 +523,6 @@ pub(crate) fn begin_receive(
         tag,
         settled: None,
         matched: state.matches.remove(&id),
-        is_told: false,
         owner: None,
         posted: false,
         is_wild: false,

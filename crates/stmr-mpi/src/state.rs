@@ -20,7 +20,7 @@ use crate::batch::Batch;
 use crate::comm::Comm;
 use crate::errors::Due;
 use crate::full::Contents;
-use crate::lead::Lead;
+use crate::lead::{Hint, Lead};
 use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
 use crate::memory::{For, Memory};
@@ -225,7 +225,7 @@ pub(crate) struct State {
     /// Those of them that MPI does not know yet.
     pub(crate) n_unposted: usize,
     /// What was told of receives that this replica has not begun yet.
-    pub(crate) matches: BTreeMap<u64, (i32, i32)>,
+    pub(crate) matches: BTreeMap<u64, Hint>,
     pub(crate) lead: Lead,
     /// Messages that probes found and that are not received.
     pub(crate) matched: Vec<Option<Matched>>,
@@ -594,6 +594,7 @@ impl State {
                     };
                     self.say(&format!("note rank {rank}: {set} {what} and is left out"));
                     self.tell_mark(set, None);
+                    self.see_stray(set);
                 }
                 Note::Promoted(_) => self.counts.promotions += 1,
                 Note::Yielded(set) if set.idx() == self.told.set => self.say("yielded"),

@@ -53,6 +53,9 @@ const LATE_SLEEP_MS: u64 = 30_000;
 /// Who has not looked for so long was stopped itself, or computed, in milliseconds.
 const LATE_GAP_MS: u64 = 5_000;
 
+/// One that strayed has so long to learn that it did and to end, in milliseconds.
+const STRAY_MS: u64 = 500;
+
 /// How often is looked, in milliseconds.
 const LATE_EVERY_MS: u64 = 250;
 
@@ -70,6 +73,8 @@ pub(crate) struct Wait {
     looked_ms: u64,
     late: Vec<Option<Late>>,
     late_ms: u64,
+    /// Siblings that were found to have strayed, and when.
+    strayed: Vec<(usize, u64)>,
     /// For which event this replica waits, and its siblings did when they were asked last.
     pub(crate) place: Option<Place>,
     places: Vec<Option<Place>>,
@@ -90,6 +95,7 @@ impl Wait {
             looked_ms: 0,
             late: vec![None; replicas],
             late_ms: 0,
+            strayed: Vec::new(),
             place: None,
             places: vec![None; replicas],
             compared_ms: 0,
@@ -290,10 +296,26 @@ impl State {
         let now_ms = clock::coarse_ms();
         if now_ms != self.wait.looked_ms {
             self.wait.looked_ms = now_ms;
+            self.end_strays(now_ms);
             came |= self.look_at_sockets();
         }
         if came {
             self.send_out();
+        }
+    }
+
+    /// A sibling was found to have strayed.
+    pub(crate) fn see_stray(&mut self, set: SetId) {
+        self.wait.strayed.push((set.idx(), clock::coarse_ms()));
+    }
+
+    /// Ends those that strayed and have not ended by themselves: they may compute and never ask.
+    fn end_strays(&mut self, now_ms: u64) {
+        let due = |it: &mut (usize, u64)| it.1 + STRAY_MS < now_ms;
+        for (set_idx, _) in self.wait.strayed.extract_if(.., due).collect::<Vec<_>>() {
+            if self.siblings[set_idx].is_some() {
+                self.kill_sibling(set_idx);
+            }
         }
     }
 
@@ -404,7 +426,7 @@ impl State {
             }
         };
         link.received.drain(..at);
-        of_receives.into_iter().for_each(|it| self.hear_of_receive(set, it));
+        self.hear_of_receives(set, of_receives);
         let Some(link) = &mut self.siblings[set_idx] else { return true };
         if let Err(why) = read {
             // A sibling that writes nonsense is ended; its end is seen as any other.

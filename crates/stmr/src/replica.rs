@@ -441,14 +441,30 @@ impl Replica {
         SetId::all(self.cluster.len()).filter(move |it| *it != own)
     }
 
-    fn is_there(&self, set: SetId) -> bool {
+    /// Whether a sibling is there: neither gone, nor found to make other calls.
+    #[must_use]
+    pub fn is_there(&self, set: SetId) -> bool {
         let it = &self.cluster[set.idx()];
         !it.dead && !it.strayed && !it.bye
+    }
+
+    /// Whether one that strayed may still be heard by some sibling, or was by one that has not yet
+    /// said all that it had from it.
+    #[must_use]
+    pub fn is_stray_about(&self) -> bool {
+        self.siblings().any(|it| self.cluster[it.idx()].strayed && !self.has_fallen(it))
     }
 
     /// Whether its link has ended, and a survivor has not yet told what it had from it.
     fn is_falling(&self, set: SetId) -> bool {
         self.is_there(set) && self.cluster[set.idx()].closed
+    }
+
+    /// Whether its links have ended, and all survivors have told what they had from it.
+    fn has_fallen(&self, set: SetId) -> bool {
+        let told = |other: SetId| self.cluster[other.idx()].told.contains(&set);
+        self.cluster[set.idx()].closed
+            && self.siblings().all(|it| it == set || !self.is_awaited(it) || told(it))
     }
 
     fn is_awaited(&self, set: SetId) -> bool {
@@ -556,12 +572,7 @@ impl Replica {
     /// Draws what follows from what is known.
     fn settle(&mut self) {
         for set in self.siblings().filter(|it| self.is_falling(*it)).collect::<Vec<_>>() {
-            let waits = self.siblings().any(|other| {
-                other != set
-                    && self.is_awaited(other)
-                    && !self.cluster[other.idx()].told.contains(&set)
-            });
-            if !waits {
+            if self.has_fallen(set) {
                 self.cluster[set.idx()].dead = true;
                 self.notes.push_back(Note::Died(set));
             }

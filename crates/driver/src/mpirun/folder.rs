@@ -6,7 +6,6 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::{env, process, thread};
 
@@ -41,11 +40,13 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes it, with the library and all pipes in it.
     pub(super) fn make(options: &MpirunOptions, launcher: &Launcher) -> Result<Self, MpirunError> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temp_dir = env::temp_dir();
         // A socket's path is short: 107 bytes at the most.
-        let path = env::temp_dir().join(format!("selvedge-mpi-{}-{number}", process::id()));
-        fs::create_dir(&path).map_err(io_error(format!("make {}", path.display())))?;
+        let path = tempfile::Builder::new()
+            .prefix("selvedge-mpi-")
+            .tempdir_in(&temp_dir)
+            .map_err(io_error(format!("make a folder in {}", temp_dir.display())))?
+            .keep();
         // What cannot be read is not looked at: the program may still be served.
         let mpi = launcher.library().and_then(|it| fs::read(it).ok());
         let bytes = match mpi {
