@@ -171,6 +171,24 @@ fn a_replica_that_waits_for_something_else_is_ended() {
     }
 }
 
+/// Goal: a program that asks and never waits holds nobody up.  Method: it asks for one message while
+/// the sender of another waits for its receive from anybody; see polled.c.
+#[test]
+fn who_asks_and_asks_receives_what_it_does_not_ask_for() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("polled", folder.path());
+        let wanted = mpi.plain(&program, &[]);
+        let out = mpi.tripled(&summary, &[program.to_str().unwrap()]).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+        // Who stands still is let go on when its events fill their place, of 32 MiB.
+        assert!(count(&summary, "log_bytes_max") < 8 << 20, "{said}");
+    }
+}
+
 /// Goal: what a replica that makes other calls told of its receives leads nobody astray.  Method:
 /// one that leads makes another receive among those from anybody; see misled.c.
 #[test]

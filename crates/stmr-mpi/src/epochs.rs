@@ -21,6 +21,7 @@ use crate::p2p::{self, Envelope};
 use crate::pack::{self, Part};
 use crate::padding;
 use crate::real::{self, Call};
+use crate::receives;
 use crate::state::State;
 use crate::windows::{Guest, Wanted, Window, Windows};
 
@@ -256,7 +257,7 @@ pub(crate) fn fence(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 fn begin_receive(state: &mut State, length: usize, member: i32, tag: i32, comm: usize) -> u64 {
     let part = Part { at: 0, count: length, datatype: state.handles().byte };
-    p2p::begin_receive(state, part, member, tag, comm).expect("a member is somebody")
+    receives::begin_receive(state, part, member, tag, comm).expect("a member is somebody")
 }
 
 fn finish_receive(state: &mut State, to: &mut [u8], id: u64) {

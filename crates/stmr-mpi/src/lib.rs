@@ -13,7 +13,8 @@
 //! (`full`), calls that only the environment answers (`env`), communicators (`comm`), what the
 //! program does wrong (`errors`), communicators that MPI does not know (`made`), contents in the
 //! order of their types (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`),
-//! those that a probe found (`matched`), requests (`request`), messages in parts (`partitioned`),
+//! those that come in (`receives`) and that are compared together (`batch`), that a probe found
+//! (`matched`), requests (`request`), messages in parts (`partitioned`),
 //! requests that the program completes (`generalized`), what a process frees while requests need it
 //! (`held`), what it gives to a collective and gets (`parts`), where MPI makes one (`room`),
 //! collectives (`collective`), calls with counts of 64 bits (`large`), questions about failures
@@ -68,9 +69,9 @@ mod padding;
 
 mod p2p;
 
-mod batch;
+mod receives;
 
-mod lead;
+mod batch;
 
 mod matched;
 

@@ -7,9 +7,10 @@ use crate::abi::{self, Own, Status};
 use crate::calls;
 use crate::errors;
 use crate::memory::For;
-use crate::p2p::{begin_receive, look};
+use crate::p2p::look;
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
+use crate::receives::begin_receive;
 use crate::request::Request;
 use crate::state::{Source, State};
 

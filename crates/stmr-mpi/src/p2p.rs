@@ -1,31 +1,21 @@
-//! Messages.  What leaves is compared first and carries a seal of what was agreed on; what comes in
-//! comes into a buffer of this library's, is checked against its seal, and reaches the program's
-//! at completion.
-//!
-//! A receive that takes from anybody is settled by the meta: shadows post it by name once they are
-//! told whose message it took, and hold back what was posted after it and might take the same.
+//! Messages.  What leaves is compared first and carries a seal of what was agreed on.
 
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
-use selvedge_stmr::verdict::SetId;
 
 use crate::abi::{self, RawStatus, Status};
 use crate::calls;
 use crate::comm::Comm;
 use crate::epochs;
-use crate::lead::Hint;
-use crate::matched;
 use crate::memory::For;
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
+use crate::receives::{begin_receive, receiving};
 use crate::request::Request;
 use crate::state::{Source, State};
 
 /// Bytes of a seal, at the end of each message.
-const SEAL: usize = 16;
-
-/// Where contents begin behind the status of a receive.
-const HEAD: usize = 32;
+pub(crate) const SEAL: usize = 16;
 
 /// Sends up to this many bytes are done when they have been copied.
 const BUFFERED_MAX: usize = 64 << 10;
@@ -43,64 +33,6 @@ pub(crate) struct Outgoing {
     bytes: Vec<u8>,
     /// It is over only when the other side has begun to receive, or its buffer is large.
     waits: bool,
-}
-
-/// A receive that is not complete.
-pub(crate) struct Receive {
-    pub(crate) id: u64,
-    pub(crate) comm: usize,
-    source: i32,
-    tag: i32,
-    /// Whose message it took, once known.
-    pub(crate) settled: Option<(i32, i32)>,
-    /// Whose message it took in who leads, which was told before the program came to ask; in who
-    /// leads itself, once it has told that.
-    pub(crate) matched: Option<Hint>,
-    /// Who may have begun it from anybody: whoever leads, or one that led.
-    pub(crate) owner: Option<SetId>,
-    pub(crate) posted: bool,
-    /// It was begun here from anybody.
-    pub(crate) is_wild: bool,
-    /// It is taken back, unless a message came before.
-    pub(crate) is_cancelled: bool,
-    pub(crate) real: usize,
-    pub(crate) done: Option<Status>,
-    /// Bytes that it may bring, with its seal.
-    room: usize,
-    /// Where MPI writes them, behind the head; none of it was written before.
-    bytes: Vec<u8>,
-}
-
-impl Receive {
-    pub(crate) fn is_open(&self) -> bool {
-        self.source == abi::table().any_source && self.settled.is_none()
-    }
-
-    /// Whether nothing was told of whose message it takes.
-    pub(crate) fn is_undecided(&self) -> bool {
-        self.is_open() && self.matched.is_none()
-    }
-
-    /// Whether MPI has it and has not brought its message.
-    pub(crate) fn is_under_way(&self) -> bool {
-        self.posted && self.done.is_none()
-    }
-
-    fn may_take(&self, source: i32, tag: i32) -> bool {
-        (self.source == abi::table().any_source
-            || source == abi::table().any_source
-            || self.source == source)
-            && (self.tag == abi::table().any_tag || tag == abi::table().any_tag || self.tag == tag)
-    }
-
-    /// Whether it could take this message.
-    pub(crate) fn might_take(&self, comm: usize, source: i32, tag: i32) -> bool {
-        self.comm == comm && self.may_take(source, tag)
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        self.might_take(other.comm, other.source, other.tag)
-    }
 }
 
 /// All sends: MPI_Send and its modes, blocking or not.
@@ -270,216 +202,6 @@ impl State {
         }
         self.end_wait();
     }
-
-    /// Posts what may be posted, oldest first.
-    pub(crate) fn post_receives(&mut self) {
-        self.follow_lead();
-        if self.n_unposted == 0 || self.replica.has_left() {
-            return;
-        }
-        let byte = self.handles().byte;
-        let replica = &self.replica;
-        let may_begin = |it: &Receive| {
-            // What one that strayed took may be known to another, who has begun it so.
-            replica.is_meta()
-                && !replica.is_stray_about()
-                && it.owner.is_none_or(|owner| !replica.is_in_mpi(owner))
-        };
-        // Those from anybody that are not posted, and hold back what might take the same.
-        let mut open: Vec<usize> = Vec::new();
-        for idx in 0..self.receives.len() {
-            let (before, rest) = self.receives.split_at_mut(idx);
-            let it = &mut rest[0];
-            if it.posted {
-                continue;
-            }
-            let is_held =
-                it.settled.is_none() && open.iter().any(|other| before[*other].overlaps(it));
-            if !is_held && it.settled.is_none() && it.matched.is_some() && !it.follows_hint(before)
-            {
-                it.matched = None;
-            }
-            let is_wild = it.is_undecided();
-            if is_held || (is_wild && !may_begin(it)) {
-                if it.is_open() {
-                    open.push(idx);
-                }
-                continue;
-            }
-            let told = it.settled.or_else(|| it.matched.map(|it| (it.source, it.tag)));
-            let (source, tag) = told.unwrap_or((it.source, it.tag));
-            (it.posted, it.is_wild) = (true, is_wild);
-            self.n_unposted -= 1;
-            let at = it.bytes.as_mut_ptr() as usize + HEAD;
-            let to = &raw mut it.real as usize;
-            let args = [at, it.room, byte, source as usize, tag as usize, it.comm, to];
-            let code = real::code(calls::IRECV, &args);
-            if code != abi::SUCCESS {
-                it.done = Some(Status { error: code, ..Status::empty() });
-            }
-        }
-    }
-
-    /// The communicator of a receive.
-    pub(crate) fn comm_of_receive(&self, id: u64) -> Option<usize> {
-        self.receive_idx(id).map(|it| self.receives[it].comm)
-    }
-
-    /// Where a receive is among those that are not complete, whose numbers rise.
-    pub(crate) fn receive_idx(&self, id: u64) -> Option<usize> {
-        self.receives.binary_search_by_key(&id, |it| it.id).ok()
-    }
-
-    pub(crate) fn kept_idx(&self, id: u64) -> usize {
-        self.receive_idx(id).expect("a receive is kept until it is complete")
-    }
-
-    pub(crate) fn receive(&mut self, id: u64) -> &mut Receive {
-        let idx = self.kept_idx(id);
-        &mut self.receives[idx]
-    }
-
-    /// Whether MPI has brought the message.
-    pub(crate) fn is_received(&mut self, id: u64) -> bool {
-        self.post_receives();
-        let it = self.receive(id);
-        if it.done.is_none() && it.posted {
-            let (done, status) = tested(&mut it.real);
-            if done && it.is_cancelled && status.cancelled != 0 {
-                self.release(id);
-                return false;
-            }
-            it.done = done.then_some(status);
-            let comm = it.comm;
-            if done && let Some(known) = self.comms.get(&comm) {
-                // Who sent it may wait for it to be taken.
-                self.wake(known, status.source, For::Receiver);
-            }
-        }
-        self.receive(id).done.is_some()
-    }
-
-    /// Waits for a message, and puts it where the program wants it.
-    pub(crate) fn finish_receive(&mut self, id: u64, part: Part) -> Status {
-        self.settle_receive(id);
-        let (bytes, did) = self.event_for(For::Message, EventKind::Data, |state| {
-            if !state.is_received(id) {
-                return None;
-            }
-            let it = state.receive(id);
-            let status = it.done.expect("it was received");
-            let count = (status.count as usize).min(it.room);
-            let mut row = std::mem::take(&mut it.bytes);
-            row.clear();
-            row.extend(status.to_bytes());
-            row.resize(HEAD, 0);
-            // So many have come behind the head.
-            unsafe { row.set_len(HEAD + count) };
-            Some(row)
-        });
-        let idx = self.kept_idx(id);
-        let mut receive = self.receives.remove(idx);
-        self.n_unposted -= usize::from(!receive.posted);
-        if !did && receive.posted && receive.done.is_none() {
-            // MPI may still write into it.
-            std::mem::forget(std::mem::take(&mut receive.bytes));
-        }
-        let mut status = Status::from_bytes(&bytes);
-        if status.error != abi::SUCCESS {
-            return status;
-        }
-        let contents = &bytes[HEAD..];
-        let Some((contents, seal)) = contents.split_last_chunk::<SEAL>() else {
-            real::fail("a message came that this library did not send")
-        };
-        let wanted = Digest::of(contents).sealed(status.tag, status.source, contents.len() as u64);
-        if wanted.0 != u128::from_le_bytes(*seal) {
-            let rank = self.told.rank;
-            let (source, set) = (status.source, self.told.set);
-            self.say(&format!(
-                "note rank {rank}: set{set} ends: a message from {source} changed on its way"
-            ));
-            unsafe { libc::_exit(0) };
-        }
-        let right = self.compare_coming(contents);
-        let (contents, fits) = matched::fit(right.as_deref().unwrap_or(contents), &part);
-        if !fits {
-            status.error = abi::table().err_truncate;
-        }
-        status.count = contents.len() as u64;
-        pack::unpack(self, contents, part);
-        status
-    }
-
-    /// The same where the program waits for it, which may have windows open to others.
-    fn receive_serving(&mut self, id: u64, part: Part) -> Status {
-        epochs::serve_until(self, |state| state.is_received(id));
-        self.finish_receive(id, part)
-    }
-
-    /// The communicator and status of a receive, once MPI has brought its message.
-    fn taken(&mut self, id: u64) -> Option<(usize, Status)> {
-        if !self.is_received(id) {
-            return None;
-        }
-        let it = self.receive(id);
-        Some((it.comm, it.done.expect("it was received")))
-    }
-
-    /// Learns whose message a receive took, where that may differ between replicas.
-    fn settle_receive(&mut self, id: u64) {
-        let own = self.kept_idx(id);
-        let before = &self.receives[..own];
-        let overlaps = |it: &Receive| it.is_open() && it.overlaps(&self.receives[own]);
-        if !before.iter().any(overlaps) && !self.receives[own].is_open() {
-            return;
-        }
-        let open: Vec<u64> = before.iter().filter(|it| it.is_open()).map(|it| it.id).collect();
-        self.sources.insert(Source::Wildcard);
-        if self.told.replicas == 1 {
-            return;
-        }
-        let (rows, did) = self.event(EventKind::Decision, |state| {
-            let mut taken = vec![(id, state.taken(id)?)];
-            for other in open.iter().rev() {
-                // One that was posted earlier and could have taken a message of these has another.
-                let it = state.receive(*other);
-                if taken.iter().any(|(_, (comm, of))| it.might_take(*comm, of.source, of.tag)) {
-                    taken.push((*other, state.taken(*other)?));
-                }
-            }
-            let mut rows = Vec::new();
-            for (id, (_, status)) in taken.into_iter().rev() {
-                settled(id, status, &mut rows);
-            }
-            Some(rows)
-        });
-        for row in rows.chunks_exact(16) {
-            let word = |at: usize| {
-                u64::from_le_bytes(row[at..at + 8].try_into().expect("a row has two words"))
-            };
-            let (source, tag) = (word(8) as u32 as i32, (word(8) >> 32) as i32);
-            let it = self.receive(word(0));
-            it.settled = Some((source, tag));
-            let is_to_tell = did && it.matched.is_none();
-            if it.posted && it.matched.is_some_and(|it| (it.source, it.tag) != (source, tag)) {
-                real::fail("a receive was told of one message and settled as another");
-            }
-            self.drop_hints_behind(word(0));
-            if is_to_tell {
-                // Who waits in a send for this receive does not come to the decision.
-                self.tell_match(word(0), source, tag);
-            }
-        }
-        self.send_out();
-        self.post_receives();
-    }
-}
-
-fn settled(id: u64, status: Status, rows: &mut Vec<u8>) {
-    rows.extend(id.to_le_bytes());
-    rows.extend(status.source.to_le_bytes());
-    rows.extend(status.tag.to_le_bytes());
 }
 
 /// Tests a request of MPI's.
@@ -493,47 +215,6 @@ pub(crate) fn tested(real: &mut usize) -> (bool, Status) {
         status.count = 0;
     }
     (flag != 0 || code != abi::SUCCESS, status)
-}
-
-/// Takes note of a receive; it is posted at once if it may be.
-pub(crate) fn begin_receive(
-    state: &mut State,
-    part: Part,
-    source: i32,
-    tag: i32,
-    comm: usize,
-) -> Option<u64> {
-    let known = state.comm(comm);
-    let comm = state.behind(comm);
-    state.mix(&[known.number, source as u32 as u64, tag as u32 as u64, part.count as u64]);
-    if source == abi::table().proc_null {
-        return None;
-    }
-    state.n_receives += 1;
-    let id = state.n_receives;
-    let room = part.count * pack::size_of(part.datatype) + SEAL;
-    if i32::try_from(room).is_err() {
-        real::fail("a message of more than 2 GiB is not served");
-    }
-    state.n_unposted += 1;
-    state.receives.push(Receive {
-        id,
-        comm,
-        source,
-        tag,
-        settled: None,
-        matched: state.matches.remove(&id),
-        owner: None,
-        posted: false,
-        is_wild: false,
-        is_cancelled: false,
-        real: 0,
-        done: None,
-        room,
-        bytes: state.spare.room(HEAD + room),
-    });
-    state.post_receives();
-    Some(id)
 }
 
 pub(crate) fn recv(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -552,14 +233,6 @@ pub(crate) fn irecv(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let id = begin_receive(state, part, args[3] as i32, args[4] as i32, args[5]);
     state.keep_request(receiving(id, part), args[6]);
     0
-}
-
-/// The request of a receive that was begun.
-pub(crate) fn receiving(id: Option<u64>, part: Part) -> Request {
-    match id {
-        None => Request::Done(Status::nobody()),
-        Some(id) => Request::Receive(id, part),
-    }
 }
 
 pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {

@@ -10,6 +10,7 @@ use crate::calls;
 use crate::p2p::{self, Envelope};
 use crate::pack::Part;
 use crate::real::{self, Call};
+use crate::receives;
 use crate::request::Request;
 use crate::state::State;
 
@@ -61,8 +62,8 @@ impl Partitioned {
         if self.sends {
             self.send_if_ready(state);
         } else {
-            let id = p2p::begin_receive(state, part, peer, tag, comm);
-            self.active = Some(p2p::receiving(id, part));
+            let id = receives::begin_receive(state, part, peer, tag, comm);
+            self.active = Some(receives::receiving(id, part));
         }
     }
 

@@ -12,6 +12,7 @@ use crate::p2p::{self, Envelope};
 use crate::pack::Part;
 use crate::partitioned::{self, Partitioned};
 use crate::real::{self, Call};
+use crate::receives;
 use crate::state::{Source, State};
 
 /// Something under way that the program holds a handle of.
@@ -317,7 +318,7 @@ impl State {
         let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
         let (peer, tag, comm) = (args[3] as i32, args[4] as i32, args[5]);
         if call == calls::RECV_INIT {
-            match p2p::begin_receive(self, part, peer, tag, comm) {
+            match receives::begin_receive(self, part, peer, tag, comm) {
                 None => Request::Done(Status::nobody()),
                 Some(id) => Request::Receive(id, part),
             }

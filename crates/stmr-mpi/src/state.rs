@@ -12,6 +12,7 @@ use std::thread;
 use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::greet::Secret;
 use selvedge_stmr::message::{EventKind, Message, Place};
+use selvedge_stmr::receives::Receives;
 use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
@@ -20,13 +21,13 @@ use crate::batch::Batch;
 use crate::comm::Comm;
 use crate::errors::Due;
 use crate::full::Contents;
-use crate::lead::{Hint, Lead};
 use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
 use crate::memory::{For, Memory};
 use crate::mpi_files::MpiFile;
-use crate::p2p::{Outgoing, Receive};
+use crate::p2p::Outgoing;
 use crate::real::{self, Blocking, Call};
+use crate::receives::Buffer;
 use crate::request::Request;
 use crate::spare::Spare;
 use crate::wait::Wait;
@@ -219,14 +220,7 @@ pub(crate) struct State {
     /// Sends that are not compared yet.
     pub(crate) batch: Batch,
     pub(crate) outgoing: Vec<Outgoing>,
-    /// Receives that may not be posted before a wildcard's match is known, oldest first.
-    pub(crate) receives: Vec<Receive>,
-    pub(crate) n_receives: u64,
-    /// Those of them that MPI does not know yet.
-    pub(crate) n_unposted: usize,
-    /// What was told of receives that this replica has not begun yet.
-    pub(crate) matches: BTreeMap<u64, Hint>,
-    pub(crate) lead: Lead,
+    pub(crate) receives: Receives<Buffer>,
     /// Messages that probes found and that are not received.
     pub(crate) matched: Vec<Option<Matched>>,
     pub(crate) blocking: Option<Blocking>,
@@ -297,11 +291,7 @@ impl State {
             fortran_offset: None,
             batch: Batch::default(),
             outgoing: Vec::new(),
-            receives: Vec::new(),
-            n_receives: 0,
-            n_unposted: 0,
-            matches: BTreeMap::new(),
-            lead: Lead::default(),
+            receives: Receives::default(),
             matched: Vec::new(),
             blocking: None,
             in_block: false,

@@ -17,7 +17,6 @@ use crate::comm::Comm;
 use crate::link::Sibling;
 use crate::memory::For;
 use crate::network;
-use crate::p2p::Receive;
 use crate::real::{self, Blocking, Call};
 use crate::request::Request;
 use crate::state::State;
@@ -236,11 +235,17 @@ impl State {
         }
     }
 
-    /// Now and then looks at links: a program that asks and asks waits for nothing, but must hear
-    /// of a death.
+    /// Now and then looks at links, and at receives from anybody: a program that asks and asks
+    /// waits for nothing, but must hear of a death, and a send may wait for what it does not ask
+    /// for.
     pub(crate) fn look_around(&mut self) {
         self.wait.asks = self.wait.asks.wrapping_add(1);
         if self.wait.asks.is_multiple_of(8) {
+            if self.has_pending() {
+                self.reap();
+                self.progress();
+                self.tell_matches();
+            }
             self.pump();
         }
     }
@@ -361,14 +366,14 @@ impl State {
     fn close_sibling(&mut self, set_idx: usize) {
         if self.siblings.get_mut(set_idx).and_then(Option::take).is_some() {
             // Before the others hear from this one that it is gone, and so before one is promoted.
-            self.retell_matches();
+            self.receives.to_retell().iter().for_each(|it| self.tell_siblings(it));
             self.replica.handle(Input::Closed(SetId::new(set_idx)));
         }
     }
 
     /// Whether others may wait for this process to look at MPI.
     fn has_pending(&self) -> bool {
-        let receives = || self.receives.iter().any(Receive::is_under_way);
+        let receives = || self.receives.are_under_way();
         let collectives = || self.requests.iter().flatten().any(Request::is_collective);
         !self.has_no_mpi() && (!self.outgoing.is_empty() || receives() || collectives())
     }

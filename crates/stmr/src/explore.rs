@@ -193,10 +193,11 @@ impl Explorer {
         let is_right = |it: &Process| it.alive && !it.faulty && !it.ended;
         for (asks, waits) in (0..N).flat_map(|asks| (0..N).map(move |waits| (asks, waits))) {
             let [it, other] = [asks, waits].map(|it| &world.processes[it]);
-            // What it offered is heard before its answer.
-            let is_offer = |it: &Message| matches!(it, Message::Offer(_));
-            let on_link = world.links[asks][waits].iter().flatten().any(is_offer);
-            let unsent = other.unsent.iter().any(|(to, it)| to.idx() == asks && is_offer(it));
+            // What it offered and settled, and that it left, is heard before its answer.
+            let is_before =
+                |it: &Message| matches!(it, Message::Offer(_) | Message::Event(_) | Message::Left);
+            let on_link = world.links[asks][waits].iter().flatten().any(is_before);
+            let unsent = other.unsent.iter().any(|(to, it)| to.idx() == asks && is_before(it));
             if on_link || unsent || !is_right(it) || !is_right(other) {
                 continue;
             }
@@ -488,6 +489,13 @@ fn a_kill_in_a_cluster_with_a_broken_set_is_outlived() {
 #[test]
 fn what_one_settled_that_strayed_and_died_binds_nobody() {
     assert_eq!(check(&[Op::Send, Op::Choose, Op::Send], 0, 1, 0).restarted, 0);
+}
+
+/// One of two that find an event to be of another call may hear that of the other before it has
+/// come past the compare before it.
+#[test]
+fn what_is_said_of_a_later_event_is_kept_at_a_compare() {
+    assert_eq!(check(&[Op::Send, Op::Choose, Op::Choose, Op::Send], 0, 1, 0).restarted, 0);
 }
 
 /// Who leads is known to all replicas in every order, and an error in between is outlived.

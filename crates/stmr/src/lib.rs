@@ -8,10 +8,11 @@
 //! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), how
 //! that goes through memory that they share ([`pipe`]) or, between hosts, through a network
 //! ([`limits`], [`greet`], [`frame`]), what a process does ([`usage`]), one replica's view of its
-//! cluster ([`replica`]), what the launcher knows of all ([`job`]), which of what they print is
-//! let out ([`output`]), what they write to files and has not gone there ([`writes`]), what they
-//! see of files of MPI's ([`view`]) and how they share a place in one ([`mod@pointer`]), what they
-//! do to each other's windows ([`access`]), and on which hosts they start ([`launch`]).
+//! cluster ([`replica`]) and its receives ([`receives`]), what the launcher knows of all ([`job`]),
+//! which of what they print is let out ([`output`]), what they write to files and has not gone
+//! there ([`writes`]), what they see of files of MPI's ([`view`]) and how they share a place in one
+//! ([`mod@pointer`]), what they do to each other's windows ([`access`]), and on which hosts they
+//! start ([`launch`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
@@ -33,6 +34,8 @@ pub mod frame;
 pub mod usage;
 
 pub mod replica;
+
+pub mod receives;
 
 pub mod job;
 

@@ -101,6 +101,8 @@ pub enum Message {
     Matched {
         /// Which receive, as all replicas count them.
         receive: u64,
+        /// All calls of the program up to it.
+        shape: Shape,
         /// Whose message.
         source: i32,
         /// Its tag.
@@ -184,9 +186,10 @@ impl Message {
                 out.extend(call.to_le_bytes());
                 out.extend(bytes);
             }
-            Self::Matched { receive, source, tag } => {
+            Self::Matched { receive, shape, source, tag } => {
                 out.push(12);
                 out.extend(receive.to_le_bytes());
+                out.extend(shape.0.to_le_bytes());
                 out.extend(source.to_le_bytes());
                 out.extend(tag.to_le_bytes());
             }
@@ -255,9 +258,11 @@ fn read_body(body: &[u8]) -> Option<Message> {
         }
         12 => {
             let (receive, rest) = rest.split_first_chunk()?;
+            let (shape, rest) = rest.split_first_chunk()?;
             let (source, tag) = rest.split_first_chunk()?;
             Message::Matched {
                 receive: u64::from_le_bytes(*receive),
+                shape: Shape(u64::from_le_bytes(*shape)),
                 source: i32::from_le_bytes(*source),
                 tag: i32::from_le_bytes(tag.try_into().ok()?),
             }
@@ -348,7 +353,7 @@ mod tests {
             Message::Ask,
             Message::Here(None),
             Message::Here(Some(Place { event: 17, kind: EventKind::Data, shape: Shape(18) })),
-            Message::Matched { receive: 12, source: -13, tag: 14 },
+            Message::Matched { receive: 12, shape: Shape(17), source: -13, tag: 14 },
             Message::Released { receive: 15, calls: 16 },
         ]
     }

@@ -292,6 +292,12 @@ impl Replica {
         self.event
     }
 
+    /// Which one of the cluster this is.
+    #[must_use]
+    pub fn own(&self) -> SetId {
+        self.own
+    }
+
     /// Those of its siblings that are there.
     #[must_use]
     pub fn others(&self) -> Vec<SetId> {
@@ -374,7 +380,7 @@ impl Replica {
         let call = self.call;
         for it in &mut self.cluster {
             it.offers.forget_before(call - 1);
-            it.accuses = None;
+            it.accuses = it.accuses.filter(|(_, event)| self.event <= *event);
         }
     }
 
@@ -408,8 +414,7 @@ impl Replica {
         }
         match self.meta {
             Some(it) if it == self.own => Step::Do,
-            // Whoever should settle it is at a compare that comes after it here.
-            Some(it) if self.offers_before(it, number) => self.accuse(it),
+            Some(it) if self.has_skipped(it, kind) => self.accuse(it),
             Some(_) => Step::Wait,
             None => Step::Restart(Double::NoWholeSet),
         }
@@ -660,7 +665,7 @@ impl Replica {
                 }
             }
             it.offers.forget_before(self.call);
-            it.accuses = None;
+            it.accuses = it.accuses.filter(|(_, event)| self.event <= *event);
         }
         for set in strayed {
             self.expel(*set);

@@ -8,8 +8,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Note, Replica, Step};
-use crate::message::{Message, Place};
+use super::{Note, Replica, Sibling, Step};
+use crate::message::{EventKind, Message, Place};
 use crate::verdict::{Double, Offer, SetId};
 
 impl Replica {
@@ -32,7 +32,17 @@ impl Replica {
                 Some(own) => own != place,
                 None => self.offered.is_some(),
             },
-            Ordering::Greater => false,
+            // It has come past this event without a word, of which it was to say what it is; or
+            // past the compare before it without an offer.
+            Ordering::Greater => match own {
+                Some(own) => {
+                    let is_known = |it: &Sibling| it.events.contains_key(&own.event);
+                    own.kind == EventKind::Decision
+                        && self.meta == Some(set)
+                        && !self.cluster.iter().any(is_known)
+                }
+                None => self.offered.is_some(),
+            },
         }
     }
 
@@ -71,9 +81,12 @@ impl Replica {
         self.accused().unwrap_or(Step::Wait)
     }
 
-    pub(super) fn offers_before(&self, set: SetId, event: u64) -> bool {
+    /// Whether whoever should settle the event to come is at the compare that comes after it here,
+    /// and did not: it has not come to it, or past it without a word.  What comes in it tells only
+    /// to those that it knows to have left.
+    pub(super) fn has_skipped(&self, set: SetId, kind: EventKind) -> bool {
         let offer = self.cluster[set.idx()].offers.at(self.call);
-        offer.is_some_and(|it| it.event <= event)
+        offer.is_some_and(|it| kind == EventKind::Decision || it.event <= self.event)
     }
 
     /// An event that two find to be of another call than their own was its sender's error.

@@ -1,0 +1,515 @@
+//! One replica's receives, and who begins those from anybody.
+//!
+//! A receive from anybody takes another message in each set, so one replica decides: who leads
+//! begins it, and tells whose message it took.  The others begin it from that one alone, and hold
+//! back until then what was begun after it and might take the same message.  An event settles it
+//! for good when the program comes to ask ([`Receives::decide`]).  What is told before that is a
+//! *hint*, for a send may wait in each set for the receive, and the program ask for it behind the
+//! send alone.  Who is marked leads no more: it goes on, with receives from anybody under way.  It
+//! takes them back, the last first, and says of each that it took no message, or which.
+//!
+//! ```text
+//! from anybody, begun by who leads ──► took a message ──► Matched ──► settled
+//!                    └── leads no more ──► taken back ──► Released ──► begun by who leads now
+//! ```
+//!
+//! Two sets in which such a receive is begun from anybody may take different messages, and then
+//! their programs are not the same any more.  So never more than one has it begun like that, nor
+//! any while one that strayed may have told a single sibling what it took.
+//!
+//! Of receives that might take each other's messages the first is told first: who goes on after
+//! one that is gone knows of none whose message an earlier one, begun again, might take.  What is
+//! told names the receive by its number and by all calls up to it, so that who made another call is
+//! not heard.
+
+use std::collections::BTreeMap;
+
+use crate::digest::Shape;
+use crate::message::Message;
+use crate::replica::Replica;
+use crate::verdict::SetId;
+
+#[cfg(test)]
+mod explore;
+
+/// Which messages a receive takes; nothing is any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    /// The communicator, by whatever tells it from others.
+    pub comm: usize,
+    /// A process of it.
+    pub source: Option<i32>,
+    /// A tag.
+    pub tag: Option<i32>,
+}
+
+/// Whose message a receive took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Match {
+    /// A process of the receive's communicator.
+    pub source: i32,
+    /// The message's tag.
+    pub tag: i32,
+}
+
+impl Pattern {
+    fn takes(&self, comm: usize, it: Match) -> bool {
+        let Match { source, tag } = it;
+        self.comm == comm
+            && self.source.is_none_or(|it| it == source)
+            && self.tag.is_none_or(|it| it == tag)
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let meet = |one: Option<i32>, it: Option<i32>| one.is_none() || it.is_none() || one == it;
+        self.comm == other.comm && meet(self.source, other.source) && meet(self.tag, other.tag)
+    }
+
+    fn only(self, it: Match) -> Self {
+        Self { source: Some(it.source), tag: Some(it.tag), ..self }
+    }
+}
+
+/// How MPI has a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Begun {
+    No,
+    /// As the program asked, or from whom it was told.
+    Surely,
+    /// From anybody, before anybody knew whose message it takes.
+    FromAnybody,
+    /// Likewise, and it is taken back unless a message came before.
+    TakenBack,
+}
+
+/// A receive that is not complete.
+#[derive(Clone, Debug, Hash)]
+pub struct Receive<B> {
+    id: u64,
+    pattern: Pattern,
+    settled: Option<Match>,
+    /// Whose message it took in who leads; in who leads itself, once it has told that.
+    hint: Option<Match>,
+    /// All calls of the program up to it.
+    shape: Shape,
+    /// Who may have begun it from anybody: whoever leads, or one that led.
+    owner: Option<SetId>,
+    begun: Begun,
+    taken: Option<Match>,
+    /// What MPI needs for it.
+    pub buffer: B,
+}
+
+impl<B> Receive<B> {
+    /// The communicator.
+    #[must_use]
+    pub fn comm(&self) -> usize {
+        self.pattern.comm
+    }
+
+    /// Whether MPI has it.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.begun != Begun::No
+    }
+
+    /// Whether MPI has it and has not brought its message.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.is_begun() && self.taken.is_none()
+    }
+
+    /// Whether it is to be taken back: MPI may say that it was, and then it took none.
+    #[must_use]
+    pub fn is_taken_back(&self) -> bool {
+        self.begun == Begun::TakenBack
+    }
+
+    fn is_open(&self) -> bool {
+        self.pattern.source.is_none() && self.settled.is_none()
+    }
+
+    /// Whether nothing was told of whose message it takes.
+    fn is_undecided(&self) -> bool {
+        self.is_open() && self.hint.is_none()
+    }
+
+    fn is_wild(&self) -> bool {
+        matches!(self.begun, Begun::FromAnybody | Begun::TakenBack)
+    }
+
+    fn told(&self, of: Match) -> Message {
+        let Match { source, tag } = of;
+        Message::Matched { receive: self.id, shape: self.shape, source, tag }
+    }
+}
+
+/// What a sibling said of a receive and what it was settled as are two different things: one of
+/// both makes other calls, and this replica has followed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misled;
+
+/// A look at whose messages receives took ([`Receives::decide`]).
+#[derive(Debug)]
+pub struct Decision {
+    /// Those before this place are still to be looked at.
+    at: usize,
+    /// The last first.
+    taken: Vec<(u64, usize, Match)>,
+}
+
+impl Decision {
+    /// Which receives are settled, and as what, in their order.
+    pub fn rows(self) -> impl Iterator<Item = (u64, Match)> {
+        self.taken.into_iter().rev().map(|(id, _, of)| (id, of))
+    }
+}
+
+/// All receives that are not complete, in the order in which they were begun.
+#[derive(Clone, Debug, Hash)]
+pub struct Receives<B> {
+    all: Vec<Receive<B>>,
+    n_ever: u64,
+    /// Those of `all` that MPI does not know yet.
+    n_waiting: usize,
+    /// What was told of receives that the program has not come to.
+    early: BTreeMap<u64, (Shape, Match)>,
+    leads: Option<SetId>,
+    /// What those said that led, before it was known here that they do no more: who, of which
+    /// receive, after how many compares.
+    released: Vec<(SetId, u64, u64)>,
+    /// What was settled since so many compares; who has come past one more knows it.
+    settled: (u64, Vec<Message>),
+}
+
+impl<B> Default for Receives<B> {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            n_ever: 0,
+            n_waiting: 0,
+            early: BTreeMap::new(),
+            leads: None,
+            released: Vec::new(),
+            settled: (0, Vec::new()),
+        }
+    }
+}
+
+impl<B> Receives<B> {
+    /// The program comes to a receive, after these calls and its own; returns its number, which all
+    /// replicas give it.
+    pub fn begin(&mut self, pattern: Pattern, shape: Shape, buffer: B) -> u64 {
+        self.n_ever += 1;
+        self.n_waiting += 1;
+        let id = self.n_ever;
+        let told = self.early.remove(&id).filter(|it| it.0 == shape);
+        let hint = told.map(|it| it.1);
+        let (settled, owner, begun, taken) = (None, None, Begun::No, None);
+        self.all.push(Receive { id, pattern, shape, settled, hint, owner, begun, taken, buffer });
+        id
+    }
+
+    /// One that is not complete.
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<&Receive<B>> {
+        self.idx(id).map(|it| &self.all[it])
+    }
+
+    /// The same, to be changed.
+    ///
+    /// # Panics
+    /// If it is complete.
+    pub fn kept(&mut self, id: u64) -> &mut Receive<B> {
+        let idx = self.kept_idx(id);
+        &mut self.all[idx]
+    }
+
+    /// Whether all are complete.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether MPI has any whose message it has not brought.
+    #[must_use]
+    pub fn are_under_way(&self) -> bool {
+        self.all.iter().any(Receive::is_under_way)
+    }
+
+    /// What MPI is to begin now, in this order, and as what.  Call [`Self::follow`] first.
+    pub fn to_begin(&mut self, replica: &Replica) -> Vec<(u64, Pattern)> {
+        let mut to_begin = Vec::new();
+        if self.n_waiting == 0 {
+            return to_begin;
+        }
+        let may_begin = |it: &Receive<B>| {
+            // What one that strayed took may be known to another, who has begun it so.
+            replica.is_meta()
+                && !replica.is_stray_about()
+                && it.owner.is_none_or(|owner| !replica.is_in_mpi(owner))
+        };
+        // Those that are not begun, and hold back what might take the same.
+        let mut held: Vec<usize> = Vec::new();
+        for idx in 0..self.all.len() {
+            let (before, rest) = self.all.split_at_mut(idx);
+            let it = &mut rest[0];
+            let known = it.settled.or(it.hint);
+            let pattern = known.map_or(it.pattern, |of| it.pattern.only(of));
+            let is_wild = it.is_undecided();
+            let overlaps = |other: &usize| before[*other].pattern.overlaps(&pattern);
+            let is_held = (is_wild && !may_begin(it)) || held.iter().any(overlaps);
+            let is_going = it.is_taken_back() && it.is_under_way();
+            if is_going || (!it.is_begun() && is_held) {
+                held.push(idx);
+            } else if !it.is_begun() {
+                it.begun = if is_wild { Begun::FromAnybody } else { Begun::Surely };
+                self.n_waiting -= 1;
+                to_begin.push((it.id, pattern));
+            }
+        }
+        to_begin
+    }
+
+    /// MPI has brought its message.
+    pub fn took(&mut self, id: u64, of: Match) {
+        self.kept(id).taken = Some(of);
+    }
+
+    /// MPI has taken it back.  Returns what siblings are told.
+    pub fn release(&mut self, id: u64, replica: &Replica) -> Option<Message> {
+        self.n_waiting += 1;
+        let it = self.kept(id);
+        it.begun = Begun::No;
+        let calls = replica.n_calls();
+        it.is_undecided().then_some(Message::Released { receive: id, calls })
+    }
+
+    /// Which MPI is to take back, in this order, if this replica leads no more: those from anybody,
+    /// and what was begun after them and might take the same.  The last is first, so that none
+    /// takes a message that one before it might have taken.
+    pub fn to_take_back(&mut self, replica: &Replica) -> Vec<u64> {
+        let mut back: Vec<usize> = Vec::new();
+        if replica.is_meta() {
+            return Vec::new();
+        }
+        for idx in 0..self.all.len() {
+            let it = &self.all[idx];
+            let overlaps = |other: &usize| self.all[*other].pattern.overlaps(&it.pattern);
+            let is_due = it.is_wild() && it.is_undecided();
+            if it.is_under_way() && (is_due || back.iter().any(overlaps)) {
+                back.push(idx);
+            }
+        }
+        let fresh = back.into_iter().rev().filter(|it| !self.all[*it].is_taken_back());
+        let fresh: Vec<usize> = fresh.collect();
+        fresh.iter().for_each(|it| self.all[*it].begun = Begun::TakenBack);
+        fresh.iter().map(|it| self.all[*it].id).collect()
+    }
+
+    /// Those whose messages siblings cannot know, and were not told of: from anybody, or begun
+    /// behind one that is, and might take the same.
+    fn unknown(&self) -> Vec<usize> {
+        let mut unknown: Vec<usize> = Vec::new();
+        for (idx, it) in self.all.iter().enumerate() {
+            let overlaps = |other: &usize| self.all[*other].pattern.overlaps(&it.pattern);
+            let is_known = it.settled.or(it.hint).is_some();
+            if !is_known && (it.pattern.source.is_none() || unknown.iter().any(overlaps)) {
+                unknown.push(idx);
+            }
+        }
+        unknown
+    }
+
+    /// Which may have taken a message that siblings were not told of.
+    #[must_use]
+    pub fn untold(&self) -> Vec<u64> {
+        let begun = self.unknown().into_iter().filter(|it| self.all[*it].is_under_way());
+        begun.map(|it| self.all[it].id).collect()
+    }
+
+    /// What siblings are told of those that took a message.
+    pub fn to_tell(&mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let mut before: Vec<usize> = Vec::new();
+        for idx in self.unknown() {
+            let it = &self.all[idx];
+            let rival = |of: Match| {
+                before.iter().any(|other| self.all[*other].pattern.takes(it.comm(), of))
+            };
+            match it.taken {
+                Some(of) if !rival(of) => messages.push(self.tell(idx, of)),
+                _ => before.push(idx),
+            }
+        }
+        messages
+    }
+
+    fn tell(&mut self, idx: usize, of: Match) -> Message {
+        let it = &mut self.all[idx];
+        it.hint = Some(of);
+        it.told(of)
+    }
+
+    /// Whether all replicas must be one about whose message it takes: [`Self::decide`] says.
+    #[must_use]
+    pub fn is_to_decide(&self, id: u64) -> bool {
+        let idx = self.kept_idx(id);
+        let it = &self.all[idx];
+        let rival = |other: &Receive<B>| other.is_open() && other.pattern.overlaps(&it.pattern);
+        it.is_open() || self.all[..idx].iter().any(rival)
+    }
+
+    /// Begins to look at whose message one took, which is known here.
+    ///
+    /// # Panics
+    /// If it is not known.
+    #[must_use]
+    pub fn decide(&self, id: u64) -> Decision {
+        let at = self.kept_idx(id);
+        let it = &self.all[at];
+        let of = it.taken.expect("only what was taken is decided");
+        Decision { at, taken: vec![(id, it.comm(), of)] }
+    }
+
+    /// Goes on with that.  Nothing if it is decided; else an earlier receive that could have taken
+    /// one of these messages, and took another: this is called again once that one is known here.
+    pub fn rival(&self, decision: &mut Decision) -> Option<u64> {
+        while let Some(at) = decision.at.checked_sub(1) {
+            let it = &self.all[at];
+            let takes = |row: &(u64, usize, Match)| it.pattern.takes(row.1, row.2);
+            if it.is_open() && decision.taken.iter().any(takes) {
+                let Some(of) = it.taken else { return Some(it.id) };
+                decision.taken.push((it.id, it.comm(), of));
+            }
+            decision.at = at;
+        }
+        None
+    }
+
+    /// A receive is settled, by this replica (`did`) or another one.  Returns what siblings are
+    /// told: who waits in a send for this receive does not come to the event.
+    ///
+    /// # Errors
+    /// [`Misled`] if MPI has it begun from somebody else.
+    ///
+    /// # Panics
+    /// If it is complete.
+    pub fn settle(
+        &mut self,
+        id: u64,
+        of: Match,
+        did: bool,
+        replica: &Replica,
+    ) -> Result<Option<Message>, Misled> {
+        let idx = self.kept_idx(id);
+        let it = &mut self.all[idx];
+        it.settled = Some(of);
+        let hint = it.hint;
+        let calls = replica.n_calls();
+        if self.settled.0 != calls {
+            self.settled = (calls, Vec::new());
+        }
+        self.settled.1.push(it.told(of));
+        if it.is_begun() && hint.is_some_and(|it| it != of) {
+            return Err(Misled);
+        }
+        Ok((did && hint.is_none()).then(|| self.tell(idx, of)))
+    }
+
+    /// It is complete.
+    ///
+    /// # Panics
+    /// If it was already.
+    pub fn finish(&mut self, id: u64) -> Receive<B> {
+        let it = self.all.remove(self.kept_idx(id));
+        self.n_waiting -= usize::from(!it.is_begun());
+        it
+    }
+
+    /// Does what follows if another leads than before.  Returns what siblings are told.
+    pub fn follow(&mut self, replica: &Replica) -> Vec<Message> {
+        let leads = replica.meta();
+        if leads == self.leads {
+            return Vec::new();
+        }
+        let before = std::mem::replace(&mut self.leads, leads);
+        let calls = replica.n_calls();
+        let released = std::mem::take(&mut self.released);
+        let Some(before) = before else { return Vec::new() };
+        let is_free = |it: &Receive<B>| it.is_undecided() && it.owner.is_none() && !it.is_wild();
+        if before == replica.own() {
+            let free = self.all.iter().filter(|it| is_free(it));
+            return free.map(|it| Message::Released { receive: it.id, calls }).collect();
+        }
+        if replica.is_in_mpi(before) {
+            for it in self.all.iter_mut().filter(|it| is_free(it)) {
+                let is_released =
+                    |row: &(SetId, u64, u64)| (row.0, row.1) == (before, it.id) && calls <= row.2;
+                if !released.iter().any(is_released) {
+                    it.owner = Some(before);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// A sibling that leads tells which messages receives have taken, or one that led that they
+    /// took none.  Nothing is begun before all is heard that was said: this replica may lead by
+    /// now.
+    pub fn hear(&mut self, from: SetId, said: Vec<Message>, replica: &Replica) {
+        for it in said.into_iter().filter(|_| replica.is_there(from)) {
+            match it {
+                Message::Matched { receive, shape, source, tag } => {
+                    self.hear_match(receive, shape, Match { source, tag });
+                }
+                Message::Released { receive, calls } => {
+                    let Some(idx) = self.idx(receive) else { continue };
+                    let it = &mut self.all[idx];
+                    if it.owner == Some(from) {
+                        it.owner = None;
+                    } else {
+                        self.released.push((from, receive, calls));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn hear_match(&mut self, id: u64, shape: Shape, of: Match) {
+        if self.n_ever < id {
+            self.early.insert(id, (shape, of));
+        } else if let Some(idx) = self.idx(id) {
+            let it = &mut self.all[idx];
+            if !it.is_begun() && it.shape == shape {
+                it.hint = Some(of);
+            }
+        }
+    }
+
+    /// What siblings are told again when one is gone, before they hear that from this replica: it
+    /// may have told this one alone, and whoever leads after it must not take another message.
+    #[must_use]
+    pub fn to_retell(&self) -> Vec<Message> {
+        let told = |it: &Receive<B>| Some(it.told(it.hint.filter(|_| it.settled.is_none())?));
+        let settled = self.settled.1.iter().cloned();
+        let early = |(id, (shape, of)): (&u64, &(Shape, Match))| Message::Matched {
+            receive: *id,
+            shape: *shape,
+            source: of.source,
+            tag: of.tag,
+        };
+        let open = self.all.iter().filter_map(told);
+        settled.chain(open).chain(self.early.iter().map(early)).collect()
+    }
+
+    /// Where a receive is among those that are not complete, whose numbers rise.
+    fn idx(&self, id: u64) -> Option<usize> {
+        self.all.binary_search_by_key(&id, |it| it.id).ok()
+    }
+
+    fn kept_idx(&self, id: u64) -> usize {
+        self.idx(id).expect("a receive is kept until it is complete")
+    }
+}

@@ -1,0 +1,762 @@
+//! Receives of one process in three replicas, under drawn orders of messages, deaths and errors.
+//!
+//! Each set has an MPI of its own, in which messages come in an order of its own; who sends one
+//! that waits for its receiver sends the next in no set before it was taken in all.  Replicas run
+//! the same program but for one that may err.  Held: all without a fault take the same, nobody
+//! waits for ever, one fault ends one replica, and no MPI is asked for two different things.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Match, Misled, Pattern, Receives};
+use crate::digest::{Digest, Shape};
+use crate::message::{EventKind, Message, Place};
+use crate::replica::{Input, Note, Passed, Replica, ReplicaOptions, Step};
+use crate::verdict::SetId;
+
+const N: usize = 3;
+
+const SOURCES: usize = 3;
+
+const TAG: i32 = 5;
+
+/// After so many turns in which nothing came to pass, nothing will.
+const IDLE_TURNS: u32 = 6_000;
+
+/// SplitMix64: enough to draw with.
+struct Dice(u64);
+
+impl Dice {
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.draw() % n as u64) as usize
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// Begins a receive, which has a label.
+    Begin(usize, Pattern),
+    /// Waits for one.
+    Wait(usize),
+    /// Compares what was taken so far; true is an error of what is sent.
+    Send(bool),
+}
+
+/// A message of the senders' program.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    comm: usize,
+    tag: i32,
+    /// Its sender waits until it is taken.
+    waits: bool,
+}
+
+/// What happens to one replica, or to its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    Killed,
+    /// Another process of its set dies.
+    Broken,
+    /// It is asked to lead no more.
+    Yields,
+    /// It sends something wrong, and is marked.
+    Marked,
+    /// It makes another receive than its siblings, or none, or one more.
+    Strays,
+}
+
+/// A program, what is sent to it, and who errs.
+struct Script {
+    ops: Vec<Op>,
+    sent: Vec<Vec<Sent>>,
+    fault: Fault,
+    faulty: usize,
+    erring: Vec<Op>,
+}
+
+/// One set's MPI, as this process sees it.
+#[derive(Debug)]
+struct Mpi {
+    is_left: bool,
+    /// How many messages of each process have come.
+    came: [usize; SOURCES],
+    /// Those that no receive has taken: whose, and which of his.
+    unexpected: Vec<(usize, usize)>,
+    posted: Vec<(u64, Pattern)>,
+    taken: BTreeMap<u64, (usize, usize)>,
+    cancelled: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Process {
+    replica: Replica,
+    receives: Receives<()>,
+    at: usize,
+    ids: BTreeMap<usize, u64>,
+    /// What it took: whose message, which of his, and its tag.
+    value: Vec<[u8; 3]>,
+    shape: u64,
+    place: Option<Place>,
+    is_settled: bool,
+    has_offered: bool,
+    is_alive: bool,
+    has_ended: bool,
+    /// Whom it found to have strayed.
+    strays: Vec<SetId>,
+    /// Siblings whose link has ended here.
+    closed: [bool; N],
+    /// Words of the last step for each sibling, which its death may hold back.
+    fresh: [usize; N],
+}
+
+struct World<'a> {
+    script: &'a Script,
+    dice: Dice,
+    mpis: Vec<Mpi>,
+    processes: Vec<Process>,
+    /// links[to][from], in order; nothing in it is the link's end.
+    links: Vec<Vec<VecDeque<Option<Message>>>>,
+    has_failed: bool,
+    idle: u32,
+}
+
+impl Script {
+    fn draw(dice: &mut Dice, fault: Fault) -> Self {
+        let (mut ops, mut sent) = (Vec::new(), vec![Vec::new(); SOURCES]);
+        for round in 0..2 {
+            Self::draw_round(dice, round, &mut ops, &mut sent);
+        }
+        ops.push(Op::Send(false));
+        let mut erring = ops.clone();
+        let is_send = |at: &usize| matches!(ops[*at], Op::Send(_));
+        let is_begin = |at: &usize| matches!(ops[*at], Op::Begin(..));
+        match fault {
+            Fault::Marked => {
+                let sends: Vec<usize> = (0..ops.len()).filter(is_send).collect();
+                erring[sends[dice.below(sends.len())]] = Op::Send(true);
+            }
+            Fault::Strays => {
+                let begins: Vec<usize> = (0..ops.len()).filter(is_begin).collect();
+                let at = begins[dice.below(begins.len())];
+                Self::stray(dice, at, &mut erring);
+            }
+            _ => {}
+        }
+        Self { ops, sent, fault, faulty: dice.below(N), erring }
+    }
+
+    /// Receives that may take each other's messages, and as many messages as let all of them end
+    /// whichever takes which.
+    fn draw_round(dice: &mut Dice, comm: usize, ops: &mut Vec<Op>, sent: &mut [Vec<Sent>]) {
+        let mut labels = Vec::new();
+        let n = 1 + dice.below(4);
+        let (has_any_tag, has_named) = (dice.one_in(4), dice.one_in(3));
+        let mut named = [0; SOURCES];
+        for _ in 0..n {
+            let source = (has_named && dice.one_in(3)).then(|| dice.below(SOURCES));
+            source.into_iter().for_each(|it| named[it] += 1);
+            let tag = (!has_any_tag || source.is_some()).then_some(TAG);
+            let label = ops.len();
+            labels.push(label);
+            let source = source.map(|it| it as i32);
+            ops.push(Op::Begin(label, Pattern { comm, source, tag }));
+            if dice.one_in(4) {
+                ops.push(Op::Send(false));
+            }
+        }
+        let wild = n - named.iter().sum::<usize>();
+        if has_named {
+            // Who is named has enough left when all that are not took from him.
+            for (source, n) in named.iter().enumerate() {
+                let n = if *n == 0 { 0 } else { n + wild };
+                sent[source].extend(std::iter::repeat_n(Sent { comm, tag: TAG, waits: false }, n));
+            }
+        }
+        if named.iter().all(|it| *it == 0) {
+            for _ in 0..wild {
+                sent[dice.below(SOURCES)].push(Sent { comm, tag: TAG, waits: dice.one_in(2) });
+            }
+        }
+        while !labels.is_empty() {
+            if dice.one_in(3) {
+                ops.push(Op::Send(false));
+            }
+            ops.push(Op::Wait(labels.remove(dice.below(labels.len()))));
+        }
+    }
+
+    fn stray(dice: &mut Dice, at: usize, ops: &mut Vec<Op>) {
+        let Op::Begin(label, pattern) = &mut ops[at] else { unreachable!("it is a receive") };
+        match dice.below(5) {
+            0 => pattern.tag = Some(99),
+            1 => pattern.source = Some(dice.below(SOURCES) as i32),
+            2 => pattern.source = None,
+            3 => {
+                let label = *label;
+                let is_its =
+                    |it: &Op| matches!(it, Op::Begin(of, _) | Op::Wait(of) if *of == label);
+                ops.retain(|it| !is_its(it));
+            }
+            _ => {
+                let more = Op::Begin(1_000_000, *pattern);
+                ops.insert(at, more);
+                if dice.one_in(2) {
+                    ops.insert(at + 2, Op::Wait(1_000_000));
+                }
+            }
+        }
+    }
+
+    fn ops(&self, set: usize) -> &[Op] {
+        if set == self.faulty { &self.erring } else { &self.ops }
+    }
+}
+
+impl Mpi {
+    fn post(&mut self, id: u64, pattern: Pattern, sent: &[Vec<Sent>]) {
+        let takes = |it: &(usize, usize)| takes(pattern, *it, sent);
+        if let Some(at) = self.unexpected.iter().position(takes) {
+            self.taken.insert(id, self.unexpected.remove(at));
+        } else {
+            self.posted.push((id, pattern));
+        }
+    }
+
+    fn bring(&mut self, source: usize, sent: &[Vec<Sent>]) {
+        let message = (source, self.came[source]);
+        self.came[source] += 1;
+        if let Some(at) = self.posted.iter().position(|it| takes(it.1, message, sent)) {
+            self.taken.insert(self.posted.remove(at).0, message);
+        } else {
+            self.unexpected.push(message);
+        }
+    }
+
+    fn cancel(&mut self, id: u64) {
+        if let Some(at) = self.posted.iter().position(|it| it.0 == id) {
+            self.posted.remove(at);
+            self.cancelled.push(id);
+        }
+    }
+}
+
+fn takes(pattern: Pattern, (source, idx): (usize, usize), sent: &[Vec<Sent>]) -> bool {
+    let Sent { comm, tag, .. } = sent[source][idx];
+    pattern.takes(comm, Match { source: source as i32, tag })
+}
+
+impl<'a> World<'a> {
+    fn new(script: &'a Script, seed: u64) -> Self {
+        let process = |own| Process {
+            replica: Replica::new(ReplicaOptions { own, replicas: N, trust_after: 2 }),
+            receives: Receives::default(),
+            at: 0,
+            ids: BTreeMap::new(),
+            value: Vec::new(),
+            shape: 0,
+            place: None,
+            is_settled: false,
+            has_offered: false,
+            is_alive: true,
+            has_ended: false,
+            strays: Vec::new(),
+            closed: [false; N],
+            fresh: [0; N],
+        };
+        let mpi = |_| Mpi {
+            is_left: false,
+            came: [0; SOURCES],
+            unexpected: Vec::new(),
+            posted: Vec::new(),
+            taken: BTreeMap::new(),
+            cancelled: Vec::new(),
+        };
+        Self {
+            script,
+            dice: Dice(seed),
+            mpis: (0..N).map(mpi).collect(),
+            processes: SetId::all(N).map(process).collect(),
+            links: vec![vec![VecDeque::new(); N]; N],
+            has_failed: matches!(script.fault, Fault::None | Fault::Marked | Fault::Strays),
+            idle: 0,
+        }
+    }
+
+    /// Runs until all have ended.  Returns how many replicas were lost.
+    fn run(&mut self) -> usize {
+        // Some are slower than others, in one run these and in another those.
+        let pace: Vec<usize> = (0..2 * N).map(|_| 1 + self.dice.below(6)).collect();
+        while self.processes.iter().any(|it| it.is_alive && !it.has_ended) {
+            let set = self.dice.below(N);
+            let turn = self.dice.below(4);
+            let is_slow = !self.dice.one_in(pace[set + if turn == 3 { N } else { 0 }]);
+            if is_slow {
+                continue;
+            }
+            self.idle += 1;
+            let is_here = self.processes[set].is_alive;
+            self.processes[set].fresh = [0; N];
+            match turn {
+                0 if is_here => self.read(set),
+                1 if is_here && !self.processes[set].has_ended => self.step(set),
+                2 if is_here => self.tell_matches(set),
+                3 => self.bring(set),
+                _ => {}
+            }
+            self.fail(set);
+            self.end_strays(set);
+            if IDLE_TURNS < self.idle {
+                self.end_who_is_elsewhere();
+            }
+        }
+        self.processes.iter().filter(|it| !it.is_alive).count()
+    }
+
+    fn is_faulty(&self, set: usize) -> bool {
+        set == self.script.faulty && matches!(self.script.fault, Fault::Killed | Fault::Strays)
+    }
+
+    /// At some time the fault comes.
+    fn fail(&mut self, set: usize) {
+        if self.has_failed || set != self.script.faulty || !self.dice.one_in(12) {
+            return;
+        }
+        self.has_failed = true;
+        self.idle = 0;
+        match self.script.fault {
+            Fault::Killed => self.kill(set),
+            Fault::Broken => {
+                self.mpis[set].is_left = true;
+                self.processes[set].replica.handle(Input::SetBroken);
+                self.send_out(set);
+            }
+            Fault::Yields => self.processes[set].replica.yield_lead(),
+            Fault::None | Fault::Marked | Fault::Strays => {}
+        }
+    }
+
+    /// One ends: the last that it said may not have left it.
+    fn kill(&mut self, set: usize) {
+        for to in 0..N {
+            let fresh = self.processes[set].fresh[to].min(self.links[to][set].len());
+            let lost = self.dice.below(fresh + 1);
+            let kept = self.links[to][set].len() - lost;
+            self.links[to][set].truncate(kept);
+        }
+        self.end(set);
+    }
+
+    fn end(&mut self, set: usize) {
+        self.idle = 0;
+        self.processes[set].is_alive = false;
+        self.mpis[set].is_left = true;
+        for to in (0..N).filter(|it| *it != set) {
+            self.links[to][set].push_back(None);
+            self.links[set][to].clear();
+        }
+    }
+
+    fn end_strays(&mut self, set: usize) {
+        let found = self.processes[set].strays.iter().map(|it| it.idx());
+        let due: Vec<usize> = found.filter(|it| self.processes[*it].is_alive).collect();
+        for stray in due {
+            if self.processes[set].is_alive && self.dice.one_in(40) {
+                self.end(stray);
+            }
+        }
+    }
+
+    fn end_who_is_elsewhere(&mut self) {
+        self.idle = 0;
+        let live = |it: &Process| it.is_alive && !it.has_ended;
+        for (asks, waits) in (0..N * N).map(|it| (it / N, it % N)).filter(|it| it.0 != it.1) {
+            let [it, other] = [asks, waits].map(|it| &self.processes[it]);
+            let Some(place) = other.place.filter(|_| live(it) && live(other)) else { continue };
+            let own = it.place;
+            let agrees = |third: usize| {
+                let set = SetId::new(third);
+                let here = &self.processes[third];
+                third != asks
+                    && third != waits
+                    && live(here)
+                    && (it.replica.is_agreed_with(set) || (own.is_some() && here.place == own))
+            };
+            let is_elsewhere = it.replica.is_elsewhere(SetId::new(waits), &place, own.as_ref());
+            if is_elsewhere && (0..N).any(agrees) {
+                assert!(self.is_faulty(waits), "set {waits} makes the right calls: {self:#?}");
+                self.end(waits);
+                return;
+            }
+        }
+        panic!("somebody waits for ever: {self:#?}");
+    }
+
+    fn tell(&mut self, set: usize, message: &Message) {
+        for to in (0..N).filter(|it| *it != set) {
+            if !self.processes[set].closed[to] && self.processes[to].is_alive {
+                self.put(set, to, message.clone());
+            }
+        }
+    }
+
+    fn put(&mut self, set: usize, to: usize, message: Message) {
+        self.idle = 0;
+        self.links[to][set].push_back(Some(message));
+        self.processes[set].fresh[to] += 1;
+    }
+
+    fn send_out(&mut self, set: usize) {
+        let it = &mut self.processes[set];
+        let messages = it.receives.follow(&it.replica);
+        messages.iter().for_each(|it| self.tell(set, it));
+        while let Some((to, message)) = self.processes[set].replica.poll() {
+            if !self.processes[set].closed[to.idx()] && self.processes[to.idx()].is_alive {
+                self.put(set, to.idx(), message);
+            }
+        }
+        while let Some(note) = self.processes[set].replica.poll_note() {
+            if let Note::Strayed(of) = note {
+                self.processes[set].strays.push(of);
+            }
+        }
+    }
+
+    /// Reads some of what a sibling has said.
+    fn read(&mut self, set: usize) {
+        let from = self.dice.below(N);
+        let n = self.links[set][from].len();
+        if from == set || n == 0 {
+            return;
+        }
+        self.idle = 0;
+        let n = 1 + self.dice.below(n);
+        let batch: Vec<Option<Message>> = self.links[set][from].drain(..n).collect();
+        let (of, mut said) = (SetId::new(from), Vec::new());
+        for message in batch.iter().flatten() {
+            match message {
+                Message::Matched { .. } | Message::Released { .. } => said.push(message.clone()),
+                other => {
+                    self.processes[set].replica.handle(Input::Message(of, other.clone()));
+                }
+            }
+        }
+        if !said.is_empty() {
+            let it = &mut self.processes[set];
+            it.receives.hear(of, said, &it.replica);
+            self.post(set);
+        }
+        if let Some(None) = batch.last() {
+            self.processes[set].closed[from] = true;
+            for message in self.processes[set].receives.to_retell() {
+                self.tell(set, &message);
+            }
+            self.processes[set].replica.handle(Input::Closed(of));
+        }
+        self.send_out(set);
+    }
+
+    /// A message comes in a set, if its sender can have sent it.
+    fn bring(&mut self, set: usize) {
+        let source = self.dice.below(SOURCES);
+        let next = self.mpis[set].came[source];
+        let sent = &self.script.sent;
+        if self.mpis[set].is_left || sent[source].len() <= next {
+            return;
+        }
+        // The sender's replicas compare each message before any of them sends it.
+        let waits = |mpi: &Mpi| {
+            let is_out = |idx: usize| mpi.taken.values().any(|it| *it == (source, idx));
+            let last = next.checked_sub(1);
+            mpi.came[source] < next || last.is_some_and(|it| sent[source][it].waits && !is_out(it))
+        };
+        if self.mpis.iter().any(|it| !it.is_left && waits(it)) {
+            return;
+        }
+        self.idle = 0;
+        self.mpis[set].bring(source, sent);
+    }
+
+    fn post(&mut self, set: usize) {
+        let it = &mut self.processes[set];
+        let messages = it.receives.follow(&it.replica);
+        messages.iter().for_each(|it| self.tell(set, it));
+        let it = &mut self.processes[set];
+        if it.replica.has_left() {
+            return;
+        }
+        for (id, pattern) in it.receives.to_begin(&it.replica) {
+            self.idle = 0;
+            self.mpis[set].post(id, pattern, &self.script.sent);
+        }
+    }
+
+    fn is_received(&mut self, set: usize, id: u64) -> bool {
+        self.post(set);
+        let (it, mpi) = (&mut self.processes[set], &mut self.mpis[set]);
+        if it.replica.has_left() {
+            return it.receives.kept(id).taken.is_some();
+        }
+        if let Some(at) = mpi.cancelled.iter().position(|it| *it == id) {
+            mpi.cancelled.remove(at);
+            let message = it.receives.release(id, &it.replica);
+            message.iter().for_each(|it| self.tell(set, it));
+            return false;
+        }
+        if let Some((source, idx)) = mpi.taken.get(&id) {
+            let tag = self.script.sent[*source][*idx].tag;
+            it.receives.took(id, Match { source: *source as i32, tag });
+            return true;
+        }
+        false
+    }
+
+    fn tell_matches(&mut self, set: usize) {
+        if self.processes[set].replica.has_left() || self.processes[set].receives.is_empty() {
+            return;
+        }
+        self.post(set);
+        let it = &mut self.processes[set];
+        for id in it.receives.to_take_back(&it.replica) {
+            self.mpis[set].cancel(id);
+        }
+        for id in self.processes[set].receives.untold() {
+            self.is_received(set, id);
+        }
+        for message in self.processes[set].receives.to_tell() {
+            self.tell(set, &message);
+        }
+    }
+
+    /// One step of the program, if it can make one.
+    fn step(&mut self, set: usize) {
+        let Some(op) = self.script.ops(set).get(self.processes[set].at).copied() else {
+            let it = &mut self.processes[set];
+            it.has_ended = true;
+            it.replica.end();
+            return self.send_out(set);
+        };
+        match op {
+            Op::Begin(label, pattern) => {
+                let words = [pattern.source, pattern.tag].map(|it| it.unwrap_or(-1) as u64);
+                self.mix(
+                    set,
+                    (pattern.comm as u64) << 60 ^ words[0] << 32 ^ words[1] & 0xffff_ffff,
+                );
+                let it = &mut self.processes[set];
+                let id = it.receives.begin(pattern, Shape(it.shape), ());
+                it.ids.insert(label, id);
+                self.post(set);
+                self.go_on(set);
+            }
+            Op::Wait(label) => self.wait(set, label),
+            Op::Send(errs) => self.compare(set, errs),
+        }
+    }
+
+    fn mix(&mut self, set: usize, word: u64) {
+        let it = &mut self.processes[set].shape;
+        *it = Dice(*it ^ word.wrapping_mul(0x9e37_79b9)).draw();
+    }
+
+    fn go_on(&mut self, set: usize) {
+        self.idle = 0;
+        self.processes[set].at += 1;
+    }
+
+    fn begin(&mut self, set: usize, kind: EventKind) -> Step {
+        let it = &mut self.processes[set];
+        let shape = Shape(it.shape);
+        it.place = Some(Place { event: it.replica.next_event(), kind, shape });
+        let step = it.replica.begin(kind, shape);
+        match &step {
+            Step::Take(_) => it.place = None,
+            Step::Leave => {
+                assert!(self.is_faulty(set), "set {set} is sent away: {self:#?}");
+                self.end(set);
+            }
+            Step::Restart(why) => panic!("one fault is outlived: {why:?}, {self:#?}"),
+            Step::Do | Step::Wait => {}
+        }
+        if self.processes[set].is_alive {
+            self.send_out(set);
+        }
+        step
+    }
+
+    fn finish(&mut self, set: usize, kind: EventKind, bytes: Vec<u8>) {
+        let it = &mut self.processes[set];
+        it.replica.finish(kind, Shape(it.shape), bytes.into());
+        it.place = None;
+        self.send_out(set);
+    }
+
+    fn wait(&mut self, set: usize, label: usize) {
+        let id = self.processes[set].ids[&label];
+        let it = &self.processes[set];
+        if !it.is_settled && it.receives.is_to_decide(id) {
+            let (rows, did) = match self.begin(set, EventKind::Decision) {
+                Step::Take(bytes) => (bytes.to_vec(), false),
+                Step::Do => {
+                    let Some(rows) = self.decide(set, id) else { return };
+                    self.finish(set, EventKind::Decision, rows.clone());
+                    (rows, true)
+                }
+                _ => return,
+            };
+            for row in rows.chunks_exact(3) {
+                let of = Match { source: row[1].into(), tag: row[2].into() };
+                let is_known = self.processes[set].receives.get(row[0].into()).is_some();
+                if !is_known && self.is_faulty(set) {
+                    return self.end(set);
+                }
+                let it = &mut self.processes[set];
+                match it.receives.settle(row[0].into(), of, did, &it.replica) {
+                    Ok(message) => message.iter().for_each(|it| self.tell(set, it)),
+                    Err(Misled) => {
+                        assert!(self.is_faulty(set), "set {set} is misled: {self:#?}");
+                        return self.end(set);
+                    }
+                }
+            }
+            self.processes[set].is_settled = true;
+            self.send_out(set);
+            return self.post(set);
+        }
+        self.processes[set].is_settled = true;
+        let row = match self.begin(set, EventKind::Data) {
+            Step::Take(bytes) => bytes.to_vec(),
+            Step::Do => {
+                if !self.is_received(set, id) {
+                    return;
+                }
+                let (source, idx) = self.mpis[set].taken[&id];
+                let row = vec![source as u8, idx as u8, self.script.sent[source][idx].tag as u8];
+                self.finish(set, EventKind::Data, row.clone());
+                row
+            }
+            _ => return,
+        };
+        let it = &mut self.processes[set];
+        it.receives.finish(id);
+        it.value.push([row[0], row[1], row[2]]);
+        it.is_settled = false;
+        self.mix(set, 1);
+        self.go_on(set);
+    }
+
+    fn decide(&mut self, set: usize, id: u64) -> Option<Vec<u8>> {
+        if !self.is_received(set, id) {
+            return None;
+        }
+        let mut decision = self.processes[set].receives.decide(id);
+        while let Some(rival) = self.processes[set].receives.rival(&mut decision) {
+            if !self.is_received(set, rival) {
+                return None;
+            }
+        }
+        let row = |(id, of): (u64, Match)| [id as u8, of.source as u8, of.tag as u8];
+        Some(decision.rows().flat_map(row).collect())
+    }
+
+    fn compare(&mut self, set: usize, errs: bool) {
+        let it = &mut self.processes[set];
+        let value = it.value.concat();
+        if !std::mem::replace(&mut it.has_offered, true) {
+            let digest = Digest::of(if errs { b"wrong" } else { &value[..] });
+            it.replica.offer(Shape(it.shape), digest, 1);
+            return self.send_out(set);
+        }
+        let passed = it.replica.passed();
+        match &passed {
+            None => return self.send_out(set),
+            Some(Passed::Go) => {}
+            Some(Passed::Serve(wrong)) => self.processes[set].replica.serve(wrong, &value),
+            Some(Passed::Replace(bytes)) => {
+                assert!(*bytes == value, "what leaves is right: {self:#?}");
+            }
+            Some(Passed::Leave) => {
+                assert!(self.is_faulty(set), "set {set} is sent away: {self:#?}");
+                return self.end(set);
+            }
+            Some(Passed::Restart(why)) => panic!("one fault is outlived: {why:?}, {self:#?}"),
+        }
+        self.processes[set].has_offered = false;
+        self.send_out(set);
+        self.mix(set, 2);
+        self.go_on(set);
+    }
+}
+
+impl std::fmt::Debug for World<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Script { ops, sent, fault, faulty, erring } = self.script;
+        writeln!(f, "{fault:?} of set {faulty}; {ops:?}")?;
+        if *fault == Fault::Strays {
+            writeln!(f, "its own: {erring:?}")?;
+        }
+        writeln!(f, "sent: {sent:?}")?;
+        for (set, it) in self.processes.iter().enumerate() {
+            let Process { at, value, place, is_alive, has_ended, has_offered, .. } = it;
+            writeln!(
+                f,
+                "set {set}: at {at}, {value:?}, {place:?}, leads: {:?}",
+                it.replica.meta()
+            )?;
+            writeln!(f, "  alive {is_alive}, ended {has_ended}, offered {has_offered}")?;
+            writeln!(f, "  {:?}", it.receives)?;
+            writeln!(f, "  {:?}", self.mpis[set])?;
+            writeln!(f, "  {:?}", self.links[set])?;
+        }
+        Ok(())
+    }
+}
+
+/// Draws programs and their runs under a fault; returns how many replicas were lost.
+fn explore(fault: Fault, runs: u64) -> usize {
+    let mut lost = 0;
+    for seed in 0..runs {
+        let mut dice = Dice(seed);
+        let script = Script::draw(&mut dice, fault);
+        let mut world = World::new(&script, dice.draw());
+        let n = world.run();
+        let right: Vec<&Process> =
+            (0..N).filter(|it| !world.is_faulty(*it)).map(|it| &world.processes[it]).collect();
+        assert!(right.iter().all(|it| it.is_alive), "seed {seed}: {world:#?}");
+        assert!(right.iter().all(|it| it.value == right[0].value), "seed {seed}: {world:#?}");
+        lost += n;
+    }
+    lost
+}
+
+#[test]
+fn all_take_the_same_whatever_comes_first() {
+    assert_eq!(explore(Fault::None, 3_000), 0);
+}
+
+#[test]
+fn all_take_the_same_when_another_leads() {
+    assert_eq!(explore(Fault::Yields, 3_000), 0);
+    assert_eq!(explore(Fault::Marked, 3_000), 0);
+    assert_eq!(explore(Fault::Broken, 3_000), 0);
+}
+
+#[test]
+fn all_that_are_left_take_the_same_when_one_is_killed() {
+    assert!(0 < explore(Fault::Killed, 20_000));
+}
+
+#[test]
+fn one_that_makes_other_receives_leads_nobody_astray() {
+    assert!(0 < explore(Fault::Strays, 20_000));
+}
