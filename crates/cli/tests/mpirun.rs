@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 9] = [
+    let programs: [(&str, &[&str]); 10] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -35,6 +35,7 @@ fn print_alike(mpi: &Mpi) {
         ("windows", &["2"]),
         ("anybody", &["3"]),
         ("many", &["8"]),
+        ("freed", &[]),
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());
@@ -171,8 +172,8 @@ fn a_replica_that_waits_for_something_else_is_ended() {
     }
 }
 
-/// Goal: a program that asks and never waits holds nobody up.  Method: it asks for one message while
-/// the sender of another waits for its receive from anybody; see polled.c.
+/// Goal: a program that asks and never waits holds nobody up.  Method: it asks for one message
+/// while the sender of another waits for its receive from anybody; see polled.c.
 #[test]
 fn who_asks_and_asks_receives_what_it_does_not_ask_for() {
     for mpi in Mpi::all() {

@@ -230,6 +230,7 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     let mut printed = Vec::new();
     let mut avoided = Avoided::default();
     let mut differed = false;
+    let mut dead_ends = 0;
     loop {
         let again = 0 < summary.restarts;
         let given = avoided.options(options);
@@ -246,6 +247,8 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
         printed = attempt.lengths();
         match ended {
             Ended::With(code) => {
+                // The system has eight bits of an exit code.
+                let code = code & 0xff;
                 summary.code = code;
                 summary.result = if code == 0 { "ok".into() } else { format!("exit code {code}") };
                 return Ok(summary);
@@ -260,10 +263,15 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 // deterministic: which of both it is shows when it starts again.
                 let is_again = why == Double::NotDeterministic && differed;
                 differed |= why == Double::NotDeterministic;
+                dead_ends += u32::from(matches!(why, Double::Lone | Double::NoWholeSet));
                 let is_last = summary.restarts == options.restarts_max || launcher.is_nobody();
                 if is_again || is_last || options.replicas == 1 {
                     summary.code = 1;
                     summary.result = format!("{rank}: {why}");
+                    if 1 < dead_ends && dead_ends == summary.restarts + 1 {
+                        let often = format!("; so it was in all {dead_ends} starts");
+                        summary.result += &(often + ", as of a program that crashes by itself");
+                    }
                     return Ok(summary);
                 }
                 summary.restarts += 1;

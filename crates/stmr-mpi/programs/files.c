@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "want.h"
 
@@ -32,6 +33,23 @@ static void log_rounds(int rounds) {
     WANT(!fseek(log, 0, SEEK_SET));
     WANT(fgets(line, sizeof line, log) && atoi(line + 5) == rounds);
     WANT(!fclose(log));
+}
+
+/* Text that the C library prints by ways of its own: to a descriptor, and in wide characters. */
+static void print_otherwise(void) {
+    char name[64], text[256] = "";
+    snprintf(name, sizeof name, "out/print.%d", rank);
+    int fd = open(name, O_CREAT | O_RDWR | O_APPEND, 0644);
+    WANT(fd >= 0);
+    WANT(dprintf(fd, "%d %s %.2f %ld %d %d %d %d\n", rank, "to a descriptor", 0.5, 1L << 40, 5, 6, 7, 8) > 0);
+    WANT(lseek(fd, 0, SEEK_SET) == 0 && read(fd, text, sizeof text - 1) > 30);
+    WANT(strstr(text, "to a descriptor 0.50 1099511627776 5 6 7 8\n"));
+    WANT(!close(fd));
+    FILE *wide = fopen(name, "a");
+    WANT(wide);
+    WANT(fwprintf(wide, L"%ls %d %.1f\n", L"wide", rank, 1.5) > 0);
+    WANT(fputwc(L'z', wide) == L'z' && fputws(L" and more\n", wide) >= 0);
+    WANT(!fclose(wide));
 }
 
 /* All processes append to one file; their lines are sorted by who reads it. */
@@ -160,6 +178,7 @@ int main(int argc, char **argv) {
     log_rounds(rounds);
     append_rounds(5);
     shared_matrix();
+    print_otherwise();
     whole_blocks();
     names();
     checkpoint();

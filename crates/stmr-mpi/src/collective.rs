@@ -19,6 +19,9 @@ use crate::request::Request;
 use crate::room::{HEAD, Plan, Room};
 use crate::state::State;
 
+/// How long after a failure of MPI's the launcher may say that a process is gone, in milliseconds.
+const LOSS_MS: u32 = 500;
+
 /// A collective under way.
 pub(crate) struct Running {
     /// Nothing if this replica had left MPI when it began.
@@ -56,7 +59,7 @@ impl State {
     /// Waits for a collective; what it brings is in the program's memory then.
     pub(crate) fn finish_collective(&mut self, mut running: Running) -> Status {
         let (bytes, did) = self.event_for(For::Collective, EventKind::Data, |state| {
-            if !running.is_ready() || state.has_lost_one() {
+            if !running.is_ready() || state.has_lost_one() || state.is_loss(running.code) {
                 return None;
             }
             state.wake_partners(running.comm);
@@ -83,6 +86,21 @@ impl State {
             self.replica.handle(Input::SetBroken);
         }
         self.replica.has_left()
+    }
+
+    /// Whether MPI has failed with this code because a process of this set is gone: it may find
+    /// that out before the launcher has said so.
+    pub(crate) fn is_loss(&mut self, code: i32) -> bool {
+        if [abi::SUCCESS, abi::table().err_truncate].contains(&code) {
+            return false;
+        }
+        (0..LOSS_MS).any(|_| {
+            let is_lost = self.has_lost_one();
+            if !is_lost {
+                unsafe { libc::usleep(1_000) };
+            }
+            is_lost
+        })
     }
 }
 
@@ -202,7 +220,7 @@ pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
             return None;
         }
         let code = state.block(call, &to)? as i32;
-        if state.has_lost_one() {
+        if state.has_lost_one() || state.is_loss(code) {
             return None;
         }
         Some(room.take_told(state, code, gets))

@@ -338,9 +338,11 @@ pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize 
             false => state.error_of_none(code, call),
         };
     }
+    // MPI does not know of receives that begin later, and keeps it for those alone that it knows.
+    let is_needed = state.receives.are_held_on(comm);
     state.comms.remove(&comm);
     state.errhandlers.remove(&comm);
-    let left = state.replica.has_left();
+    let left = is_needed || state.replica.has_left();
     let done = if left { None } else { state.block_for_handle(call, args, 0) };
     if done.is_none() {
         unsafe { abi::put_handle(args[0], 0, handles.comm_null) };
@@ -369,6 +371,27 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
     }
     let code = pass(state, call, args) as i32;
     told_of(state, call, args, code)
+}
+
+/// MPI_Comm_set_attr.  What is said of MPI_COMM_SELF is taken back at the end, the last first, so
+/// that its delete functions are called then (MPI 4.1 §11.2.4).
+pub(crate) fn set_attribute(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let code = pass(state, call, args) as i32;
+    if args[0] == state.handles().own && code == abi::SUCCESS {
+        let keyval = args[1] as i32;
+        state.own_attributes.retain(|it| *it != keyval);
+        state.own_attributes.push(keyval);
+    }
+    told_of(state, call, args, code)
+}
+
+/// Takes back all that the program said of MPI_COMM_SELF.
+pub(crate) fn delete_own_attributes(state: &mut State) {
+    let own = state.handles().own;
+    while let Some(keyval) = state.own_attributes.pop() {
+        // One that the program has taken back is none any more.
+        real::call(calls::COMM_DELETE_ATTR, &[own, keyval as usize]);
+    }
 }
 
 pub(crate) fn comm_set_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {

@@ -100,6 +100,7 @@ pub(crate) fn finalized(state: &mut State, _call: Call, args: &[usize]) -> usize
 
 /// The program's end, without MPI's own: that blocks, and hangs when a process dies in it.
 pub(crate) fn finalize(state: &mut State, _call: Call, _args: &[usize]) -> usize {
+    crate::comm::delete_own_attributes(state);
     state.finish_sends();
     state.compare(Vec::new());
     state.end_together();

@@ -21,9 +21,9 @@
 //! (`failures`), looks at clocks that are CPython's own (`python`), what the C library is asked for
 //! that differs between replicas (`clock`), the cycle counter (`cycles`), signals (`signals`), and
 //! what it is asked to change in the world: files (`files`) and their descriptors (`descriptors`),
-//! those that are none (`devices`), their names (`names`), the C library's own way of writing them
-//! (`streams`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last,
-//! memory that other processes put to and get from (`windows`, in Fortran
+//! those that are none (`devices`), their names (`names`), the C library's own ways of writing them
+//! (`streams`, `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`);
+//! last, memory that other processes put to and get from (`windows`, in Fortran
 //! `windows_fortran`), and when (`epochs`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
@@ -110,6 +110,8 @@ mod devices;
 mod names;
 
 mod streams;
+
+mod prints;
 
 mod mpi_files;
 

@@ -130,7 +130,7 @@ impl State {
             return;
         }
         let Ok(length) = i32::try_from(bytes.len()) else {
-            real::fail("a message of more than 2 GiB is not served")
+            self.refuse_at_once("a message of more than 2 GiB")
         };
         let which = if waits { calls::ISSEND } else { calls::ISEND };
         let mut request = 0_usize;
@@ -161,13 +161,16 @@ impl State {
         }
         if !self.has_no_mpi() {
             let spare = &mut self.spare;
+            let mut code = abi::SUCCESS;
             self.outgoing.retain_mut(|it| {
-                let is_over = tested(&mut it.real).0;
+                let (is_over, status) = tested(&mut it.real);
                 if is_over {
                     spare.keep(std::mem::take(&mut it.bytes));
+                    code = if status.error == abi::SUCCESS { code } else { status.error };
                 }
                 !is_over
             });
+            self.is_loss(code);
         }
     }
 

@@ -52,7 +52,7 @@ impl State {
     /// Moves the pointer; returns the first byte of data that it passed.
     pub(crate) fn move_pointer(&mut self, handle: usize, motion: Motion) -> Done<u64> {
         if self.is_between_hosts {
-            self.refuse_in_words("a pointer that processes on several hosts share in a file");
+            self.refuse_at_once("a pointer that processes on several hosts share in a file");
         }
         let pointer = &mut self.mpi_file(handle)?.pointer;
         pointer.motions += 1;

@@ -83,8 +83,11 @@ impl State {
                 message.iter().for_each(|it| self.tell_siblings(it));
                 return false;
             }
+            if done && self.is_loss(status.error) {
+                return false;
+            }
             if done {
-                let comm = it.comm();
+                let comm = self.receives.kept(id).comm();
                 self.take(id, status);
                 if let Some(known) = self.comms.get(&comm) {
                     // Who sent it may wait for it to be taken.
@@ -241,7 +244,7 @@ pub(crate) fn begin_receive(
     }
     let room = part.count * pack::size_of(part.datatype) + SEAL;
     if i32::try_from(room).is_err() {
-        real::fail("a message of more than 2 GiB is not served");
+        state.refuse_in_words("a message of more than 2 GiB");
     }
     let pattern = Pattern {
         comm,

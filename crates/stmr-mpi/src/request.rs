@@ -616,7 +616,7 @@ pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usi
         Some(Request::Generalized(it)) if it.is_complete => {
             it.finish();
         }
-        _ => real::fail("MPI_Request_free of a receive or collective that is under way"),
+        _ => state.refuse_as(call, "of a receive or collective that is under way"),
     }
     unsafe { abi::put_handle(args[0], 0, state.handles().request_null) };
     0

@@ -221,6 +221,8 @@ pub(crate) struct State {
     pub(crate) batch: Batch,
     pub(crate) outgoing: Vec<Outgoing>,
     pub(crate) receives: Receives<Buffer>,
+    /// Keys of what the program said of MPI_COMM_SELF, the last at the end.
+    pub(crate) own_attributes: Vec<i32>,
     /// Messages that probes found and that are not received.
     pub(crate) matched: Vec<Option<Matched>>,
     pub(crate) blocking: Option<Blocking>,
@@ -292,6 +294,7 @@ impl State {
             batch: Batch::default(),
             outgoing: Vec::new(),
             receives: Receives::default(),
+            own_attributes: Vec::new(),
             matched: Vec::new(),
             blocking: None,
             in_block: false,
@@ -677,8 +680,14 @@ impl State {
         self.refuse_in_words(call.name())
     }
 
-    /// What the program printed and wrote before goes out first.
+    /// The same once its replicas have agreed to: one that errs may make any call.
     pub(crate) fn refuse_in_words(&mut self, words: &str) -> ! {
+        self.compare(words.as_bytes().to_vec());
+        self.refuse_at_once(words)
+    }
+
+    /// What the program printed and wrote before goes out first.
+    pub(crate) fn refuse_at_once(&mut self, words: &str) -> ! {
         unsafe { libc::fflush(std::ptr::null_mut()) };
         self.let_out();
         self.say(&format!("refuse {words}"));

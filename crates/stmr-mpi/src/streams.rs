@@ -83,8 +83,13 @@ fn stream_on(fd: c_int, mode: *const c_char) -> *mut FILE {
     stream
 }
 
+/// Whether a stream is one of ours.
+pub(crate) fn is_ours(stream: *mut FILE) -> bool {
+    cookie_of(stream).is_some()
+}
+
 /// The C library's own function.
-fn next(name: &CStr) -> usize {
+pub(crate) fn next(name: &CStr) -> usize {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
 }
 

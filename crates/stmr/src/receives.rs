@@ -237,6 +237,12 @@ impl<B> Receives<B> {
         self.all.iter().any(Receive::is_under_way)
     }
 
+    /// Whether there are any on a communicator that MPI does not know yet.
+    #[must_use]
+    pub fn are_held_on(&self, comm: usize) -> bool {
+        self.all.iter().any(|it| it.comm() == comm && !it.is_begun())
+    }
+
     /// What MPI is to begin now, in this order, and as what.  Call [`Self::follow`] first.
     pub fn to_begin(&mut self, replica: &Replica) -> Vec<(u64, Pattern)> {
         let mut to_begin = Vec::new();

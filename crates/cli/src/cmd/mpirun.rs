@@ -185,6 +185,16 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
             "--launcher none starts nothing: `--sets jobs` and `--check-determinism` need a launcher",
         ));
     }
+    if args.restart_cmd.as_ref().is_some_and(|it| it.is_empty()) {
+        return Err(Failure::new(
+            "--restart-cmd is empty: give the command that goes on from a checkpoint",
+        ));
+    }
+    if let Some(path) = &args.json_summary {
+        // What cannot be written is said before the program has run.
+        let opened = fs::File::options().append(true).create(true).open(path);
+        opened.within(|| format!("cannot write {}", path.display()))?;
+    }
     Ok(MpirunOptions {
         replicas: args.replicas.into(),
         ranks: args.ranks as usize,
