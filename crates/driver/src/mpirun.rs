@@ -263,7 +263,8 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 // deterministic: which of both it is shows when it starts again.
                 let is_again = why == Double::NotDeterministic && differed;
                 differed |= why == Double::NotDeterministic;
-                dead_ends += u32::from(matches!(why, Double::Lone | Double::NoWholeSet));
+                dead_ends +=
+                    u32::from(matches!(why, Double::Lone | Double::NoWholeSet | Double::Early));
                 let is_last = summary.restarts == options.restarts_max || launcher.is_nobody();
                 if is_again || is_last || options.replicas == 1 {
                     summary.code = 1;
@@ -540,7 +541,7 @@ impl Attempt<'_> {
                 None
             }
             Early::Wait => None,
-            Early::Again => Some(Ended::Again(rank, Double::NoWholeSet)),
+            Early::Again => Some(Ended::Again(rank, Double::Early)),
         }
     }
 
@@ -594,6 +595,7 @@ impl Attempt<'_> {
                         "majority" => Double::NoMajority,
                         "deterministic" => Double::NotDeterministic,
                         "set" => Double::NoWholeSet,
+                        "early" => Double::Early,
                         _ => Double::Lone,
                     },
                 );

@@ -1,12 +1,13 @@
 /* Process 0 asks and asks for one message, while the sender of another waits until that is received: nothing
-   that it calls waits.  Each way to ask is a round of its own. */
+   that it calls waits.  Each way to ask is a round of its own.
+   usage: polled [rounds] */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "want.h"
 
-enum { WAYS = 5, ROUNDS = 4, LONG = 20000 };
+enum { WAYS = 5, LONG = 20000 };
 
 static int in[LONG], out[LONG], other;
 
@@ -29,10 +30,10 @@ static void ask(int way) {
 }
 
 int main(int argc, char **argv) {
-    int rank, more = 0;
+    int rank, more = 0, rounds = 1 < argc ? atoi(argv[1]) : 4;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         for (int way = 0; way < WAYS; way++) {
             out[0] = way, more = way + 1;
             if (rank == 0) {

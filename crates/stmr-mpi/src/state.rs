@@ -656,6 +656,7 @@ impl State {
             Double::NotDeterministic => "deterministic",
             Double::Lone => "lone",
             Double::NoWholeSet => "set",
+            Double::Early => "early",
         };
         let calls = self.replica.n_calls();
         self.say(&format!("restart {word} {calls}"));

@@ -144,6 +144,9 @@ pub enum Double {
     /// Every set has lost a member, so nobody can be fed.
     #[error("every set has lost a process, so no whole copy of the program is left")]
     NoWholeSet,
+    /// One died while others may have been in MPI_Init, and may stay there for ever.
+    #[error("a replica died before all processes had come through MPI_Init")]
+    Early,
 }
 
 /// The verdict on what `replicas` replicas offer; a dead one may have offered before it died.
