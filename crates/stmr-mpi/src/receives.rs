@@ -195,7 +195,7 @@ impl State {
         if self.told.replicas == 1 {
             return;
         }
-        let (rows, did) = self.event(EventKind::Decision, |state| {
+        let (rows, _) = self.event(EventKind::Decision, |state| {
             if !state.is_received(id) {
                 return None;
             }
@@ -205,18 +205,17 @@ impl State {
                     return None;
                 }
             }
-            Some(decision.rows().flat_map(row_of).collect())
+            let (rows, messages) = state.receives.decided(decision);
+            messages.iter().for_each(|it| state.tell_siblings(it));
+            Some(rows.into_iter().flat_map(row_of).collect())
         });
         for row in rows.chunks_exact(16) {
             let word = |at: usize| {
                 u64::from_le_bytes(row[at..at + 8].try_into().expect("a row has two words"))
             };
             let of = Match { source: word(8) as u32 as i32, tag: (word(8) >> 32) as i32 };
-            match self.receives.settle(word(0), of, did, &self.replica) {
-                Ok(message) => message.iter().for_each(|it| self.tell_siblings(it)),
-                Err(Misled) => {
-                    real::fail("a receive was told of one message and settled as another")
-                }
+            if let Err(Misled) = self.receives.settle(word(0), of, &self.replica) {
+                real::fail("a receive was told of one message and settled as another");
             }
         }
         self.send_out();

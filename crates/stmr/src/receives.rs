@@ -158,13 +158,6 @@ pub struct Decision {
     taken: Vec<(u64, usize, Match)>,
 }
 
-impl Decision {
-    /// Which receives are settled, and as what, in their order.
-    pub fn rows(self) -> impl Iterator<Item = (u64, Match)> {
-        self.taken.into_iter().rev().map(|(id, _, of)| (id, of))
-    }
-}
-
 /// All receives that are not complete, in the order in which they were begun.
 #[derive(Clone, Debug, Hash)]
 pub struct Receives<B> {
@@ -393,34 +386,39 @@ impl<B> Receives<B> {
         None
     }
 
-    /// A receive is settled, by this replica (`did`) or another one.  Returns what siblings are
-    /// told: who waits in a send for this receive does not come to the event.
+    /// Which receives are settled by that, and as what, in their order; and what siblings are told
+    /// before the event.  Who waits in a send for one of them does not come to the event; and who
+    /// has the event from one that is gone then knows no less of receives.
+    pub fn decided(&mut self, decision: Decision) -> (Vec<(u64, Match)>, Vec<Message>) {
+        let mut rows = Vec::new();
+        let mut messages = Vec::new();
+        for (id, _, of) in decision.taken.into_iter().rev() {
+            let idx = self.kept_idx(id);
+            rows.push((id, of));
+            if self.all[idx].hint.is_none() {
+                messages.push(self.tell(idx, of));
+            }
+        }
+        (rows, messages)
+    }
+
+    /// A receive is settled.
     ///
     /// # Errors
     /// [`Misled`] if MPI has it begun from somebody else.
     ///
     /// # Panics
     /// If it is complete.
-    pub fn settle(
-        &mut self,
-        id: u64,
-        of: Match,
-        did: bool,
-        replica: &Replica,
-    ) -> Result<Option<Message>, Misled> {
-        let idx = self.kept_idx(id);
-        let it = &mut self.all[idx];
-        it.settled = Some(of);
-        let hint = it.hint;
+    pub fn settle(&mut self, id: u64, of: Match, replica: &Replica) -> Result<(), Misled> {
         let calls = replica.n_calls();
         if self.settled.0 != calls {
             self.settled = (calls, Vec::new());
         }
+        let idx = self.kept_idx(id);
+        let it = &mut self.all[idx];
+        it.settled = Some(of);
         self.settled.1.push(it.told(of));
-        if it.is_begun() && hint.is_some_and(|it| it != of) {
-            return Err(Misled);
-        }
-        Ok((did && hint.is_none()).then(|| self.tell(idx, of)))
+        if it.is_begun() && it.hint.is_some_and(|it| it != of) { Err(Misled) } else { Ok(()) }
     }
 
     /// It is complete.

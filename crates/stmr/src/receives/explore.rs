@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Match, Misled, Pattern, Receives};
+use super::{Match, Pattern, Receives};
 use crate::digest::{Digest, Shape};
 use crate::message::{EventKind, Message, Place};
 use crate::replica::{Input, Note, Passed, Replica, ReplicaOptions, Step};
@@ -605,28 +605,22 @@ impl<'a> World<'a> {
         let id = self.processes[set].ids[&label];
         let it = &self.processes[set];
         if !it.is_settled && it.receives.is_to_decide(id) {
-            let (rows, did) = match self.begin(set, EventKind::Decision) {
-                Step::Take(bytes) => (bytes.to_vec(), false),
+            let rows = match self.begin(set, EventKind::Decision) {
+                Step::Take(bytes) => bytes.to_vec(),
                 Step::Do => {
                     let Some(rows) = self.decide(set, id) else { return };
                     self.finish(set, EventKind::Decision, rows.clone());
-                    (rows, true)
+                    rows
                 }
                 _ => return,
             };
             for row in rows.chunks_exact(3) {
                 let of = Match { source: row[1].into(), tag: row[2].into() };
-                let is_known = self.processes[set].receives.get(row[0].into()).is_some();
-                if !is_known && self.is_faulty(set) {
-                    return self.end(set);
-                }
                 let it = &mut self.processes[set];
-                match it.receives.settle(row[0].into(), of, did, &it.replica) {
-                    Ok(message) => message.iter().for_each(|it| self.tell(set, it)),
-                    Err(Misled) => {
-                        assert!(self.is_faulty(set), "set {set} is misled: {self:#?}");
-                        return self.end(set);
-                    }
+                let is_known = it.receives.get(row[0].into()).is_some();
+                if !is_known || it.receives.settle(row[0].into(), of, &it.replica).is_err() {
+                    assert!(self.is_faulty(set), "set {set} is misled: {self:#?}");
+                    return self.end(set);
                 }
             }
             self.processes[set].is_settled = true;
@@ -665,8 +659,10 @@ impl<'a> World<'a> {
                 return None;
             }
         }
+        let (rows, messages) = self.processes[set].receives.decided(decision);
+        messages.iter().for_each(|it| self.tell(set, it));
         let row = |(id, of): (u64, Match)| [id as u8, of.source as u8, of.tag as u8];
-        Some(decision.rows().flat_map(row).collect())
+        Some(rows.into_iter().flat_map(row).collect())
     }
 
     fn compare(&mut self, set: usize, errs: bool) {
