@@ -656,6 +656,7 @@ impl Attempt<'_> {
     /// Hears what was still on its way, and ends what still runs.
     fn finish(&mut self, ended: Ended) -> Ended {
         if !matches!(ended, Ended::With(_)) || self.processes.iter().flatten().any(|it| !it.ended) {
+            self.cut_outputs();
             self.kill_all();
         }
         let deadline = Instant::now() + END_WAIT;
@@ -690,6 +691,17 @@ impl Attempt<'_> {
             // The last output decides as the last send does.
             (Some(it), Ended::With(0)) => it,
             _ => ended,
+        }
+    }
+
+    /// Those that go on are about to be killed, each in the middle of what it prints.
+    fn cut_outputs(&mut self) {
+        for (cluster, printings) in self.processes.iter().zip(&mut self.outputs) {
+            for (set, process) in SetId::all(cluster.len()).zip(cluster) {
+                if !process.ended {
+                    printings.iter_mut().for_each(|it| it.output.cut(set));
+                }
+            }
         }
     }
 

@@ -21,6 +21,8 @@ struct Stream {
     ahead: Vec<u8>,
     at: u64,
     ended: bool,
+    /// Its end, where it has not ended yet, is not of its own doing.
+    is_cut: bool,
     wrong: bool,
 }
 
@@ -64,6 +66,12 @@ impl Output {
     /// A replica prints no more.
     pub fn end(&mut self, set: SetId) {
         self.streams[set.idx()].ended = true;
+    }
+
+    /// A replica is about to be ended, wherever it is: what it has not printed says nothing.
+    pub fn cut(&mut self, set: SetId) {
+        let it = &mut self.streams[set.idx()];
+        it.is_cut = !it.ended;
     }
 
     /// Whether no replica prints any more.
@@ -167,9 +175,10 @@ impl Output {
     /// judges.
     fn one_goes_on(&mut self, one: usize, out: &mut Vec<u8>, found: &mut Vec<Found>) {
         let end = self.length();
-        let ended_here =
-            self.streams.iter().filter(|it| !it.wrong && it.ended && it.at == end).count();
-        if 2 <= ended_here - usize::from(self.streams[one].ended) {
+        let judges = |it: &(usize, &Stream)| {
+            it.0 != one && !it.1.wrong && it.1.ended && !it.1.is_cut && it.1.at == end
+        };
+        if 2 <= self.streams.iter().enumerate().filter(judges).count() {
             self.streams[one].wrong = true;
             found.push(Found::Wrong(SetId::new(one)));
             return;
@@ -208,13 +217,17 @@ impl Output {
 mod tests {
     use super::*;
 
-    /// `rows`: which replica prints what; `.` is its end.
+    /// `rows`: which replica prints what; `.` is its end, `!` one that it is not asked about.
     fn check(replicas: usize, rows: &[(usize, &str)], wanted: &str) {
         let mut output = Output::voted(replicas);
         let (mut out, mut found) = (Vec::new(), Vec::new());
         for (set, text) in rows {
             match *text {
                 "." => output.end(SetId::new(*set)),
+                "!" => {
+                    output.cut(SetId::new(*set));
+                    output.end(SetId::new(*set));
+                }
                 text => output.print(SetId::new(*set), text.as_bytes()),
             }
             found.extend(output.draw(&mut out));
@@ -243,6 +256,8 @@ mod tests {
     #[test]
     fn who_prints_on_when_two_have_ended_is_wrong() {
         check(3, &[(0, "a"), (1, "a"), (0, "."), (1, "."), (2, "ab")], "a [Wrong(set2)]");
+        check(3, &[(0, "a"), (1, "a"), (0, "!"), (1, "."), (2, "ab")], "ab");
+        check(3, &[(2, "ab"), (0, "!"), (1, "!"), (2, "!")], "ab");
     }
 
     #[test]
