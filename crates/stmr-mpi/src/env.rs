@@ -26,6 +26,9 @@ pub(crate) fn init_thread(state: &mut State, call: Call, args: &[usize]) -> usiz
 
 fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     let told = state.told;
+    if state.handles.is_some() {
+        state.refuse_in_words("MPI_Init, a second time,");
+    }
     origin::begin();
     let (code, world) = state.while_telling(|| enter_mpi(told, init));
     let Some((handles, world)) = world else { return code };

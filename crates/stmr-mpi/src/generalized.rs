@@ -78,8 +78,7 @@ pub(crate) fn complete(state: &mut State, call: Call, args: &[usize]) -> usize {
     abi::SUCCESS as usize
 }
 
-/// A send is not taken back, which the standard leaves open; a receive would have to be in all
-/// replicas or in none, and is refused.
+/// A send is not taken back, which the standard leaves open.
 pub(crate) fn cancel(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = unsafe { abi::handle_at(args[0], 0) };
     let null = state.handles().request_null;
@@ -87,14 +86,28 @@ pub(crate) fn cancel(state: &mut State, call: Call, args: &[usize]) -> usize {
     if handle == null || !state.is_request(handle) {
         return state.error_of_none(abi::table().err_request, call);
     }
-    match state.request_mut(handle) {
-        Some(Request::Generalized(it)) => {
-            let code = it.cancel();
-            state.error(world, code, call)
-        }
-        Some(Request::Send(_) | Request::Done(_)) => abi::SUCCESS as usize,
-        _ => state.refuse_as(call, "of anything but a send or a generalized request"),
+    let mut request = state.request_mut(handle).expect("it was looked at above");
+    if let Request::Persistent { active: Some(active), .. } = request {
+        request = active;
     }
+    let id = match request {
+        Request::Generalized(it) => {
+            let code = it.cancel();
+            return state.error(world, code, call);
+        }
+        Request::Receive(id, _) => *id,
+        Request::Send(_) | Request::Done(_) => return abi::SUCCESS as usize,
+        _ => state.refuse_as(call, "of a collective, or of what is no message"),
+    };
+    if state.cancel_receive(id) {
+        let request = state.request_mut(handle).expect("it was looked at above");
+        let over = Request::Done(Status { cancelled: 1, ..Status::empty() });
+        match request {
+            Request::Persistent { active: Some(active), .. } => **active = over,
+            request => *request = over,
+        }
+    }
+    abi::SUCCESS as usize
 }
 
 /// A communicator that is being made.

@@ -129,6 +129,9 @@ use state::State;
 /// No call of MPI has more arguments.
 const ARGS_MAX: usize = 13;
 
+/// What may be called when MPI_Finalize is over.
+const AFTER_THE_END: [Call; 3] = [calls::INITIALIZED, calls::FINALIZED, calls::ABORT];
+
 /// Calls of this crate's that are over at once, and that programs make often.
 const SHORT: [Call; 4] = [calls::TYPE_FREE, calls::OP_FREE, calls::COMM_RANK, calls::COMM_SIZE];
 
@@ -170,7 +173,12 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     for (_, it) in row.iter_mut().enumerate().filter(|it| communicators & 1 << it.0 != 0) {
         *it = abi::cut(*it);
     }
+    state::await_turn(call);
     let answer = state::with(|state| {
+        state::tell_called(call);
+        if state.ending && !asks && !AFTER_THE_END.contains(&call) {
+            state.refuse_as(call, "after MPI_Finalize");
+        }
         if !is_short {
             state.send_held_before(|| plain_of(call));
         }

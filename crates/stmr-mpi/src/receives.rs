@@ -108,8 +108,7 @@ impl State {
         // One that was promoted has not begun them.
         self.post_receives();
         for id in self.receives.to_take_back(&self.replica) {
-            let request = &raw mut self.receives.kept(id).buffer.real as usize;
-            real::call(calls::CANCEL, &[request]);
+            self.cancel_in_mpi(id);
         }
         for id in self.receives.untold() {
             self.is_received(id);
@@ -132,6 +131,8 @@ impl State {
 
     /// Waits for a message, and puts it where the program wants it.
     pub(crate) fn finish_receive(&mut self, id: u64, part: Part) -> Status {
+        // Who waits for another one makes another call.
+        self.mix(&[id]);
         self.settle_receive(id);
         let (bytes, did) = self.event_for(For::Message, EventKind::Data, |state| {
             if !state.is_received(id) {
@@ -178,6 +179,54 @@ impl State {
         status.count = contents.len() as u64;
         pack::unpack(self, contents, part);
         status
+    }
+
+    /// The program cancels a receive; returns whether it is over, and not to be waited for.
+    ///
+    /// What has come to one replica comes to all, so it is over only if nothing has come to any.
+    pub(crate) fn cancel_receive(&mut self, id: u64) -> bool {
+        self.mix(&[id]);
+        // What is compared next is whether one has come.
+        self.send_held();
+        self.let_out();
+        self.begin_wait();
+        if !self.has_no_mpi() {
+            for id in self.receives.cancel(id) {
+                self.cancel_in_mpi(id);
+            }
+        }
+        while !self.has_no_mpi() {
+            let going = self.receives.going_back();
+            if going.is_empty() {
+                break;
+            }
+            for id in going {
+                self.is_received(id);
+            }
+            self.spin(For::Message);
+        }
+        self.end_wait();
+        if !self.has_no_mpi() && self.receives.has_come(id) {
+            self.replica.tell_took();
+        }
+        self.compare_there(&id.to_le_bytes());
+        let is_over = !self.replica.any_took();
+        if is_over {
+            let receive = self.receives.finish(id);
+            if receive.is_under_way() {
+                // MPI was left, and may still write into it.
+                std::mem::forget(receive.buffer.bytes);
+            }
+        } else {
+            self.receives.stay(id);
+        }
+        self.post_receives();
+        is_over
+    }
+
+    fn cancel_in_mpi(&mut self, id: u64) {
+        let request = &raw mut self.receives.kept(id).buffer.real as usize;
+        real::call(calls::CANCEL, &[request]);
     }
 
     /// The same where the program waits for it, which may have windows open to others.

@@ -5,8 +5,8 @@ use std::ffi::CString;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
@@ -18,6 +18,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
 use crate::batch::Batch;
+use crate::clock;
 use crate::comm::Comm;
 use crate::errors::Due;
 use crate::full::Contents;
@@ -149,6 +150,31 @@ pub(crate) fn early() -> Option<&'static Told> {
     let is_first = || thread_id() as i64 == unsafe { libc::syscall(libc::SYS_getpid) };
     let early = !CONNECTED.load(Ordering::Relaxed) && is_replica() && is_first();
     told().filter(|_| early)
+}
+
+/// Two threads call MPI at a time, which nobody was told that they may; in milliseconds.
+const OVERLAP_MS: u64 = 30_000;
+
+/// What the thread that has the state calls.
+static CALLED: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits for a call of another thread, but not for ever: it may wait for what this thread is about
+/// to do.
+pub(crate) fn await_turn(call: Call) {
+    let since_ms = clock::coarse_ms();
+    while let Err(TryLockError::WouldBlock) = STATE.try_lock() {
+        if since_ms + OVERLAP_MS < clock::coarse_ms() {
+            let (one, other) = (call.name(), Call(CALLED.load(Ordering::Relaxed)).name());
+            tell_launcher(&format!("refuse {one} of a thread while another is in {other}\n"));
+            break;
+        }
+        unsafe { libc::usleep(200) };
+    }
+}
+
+/// This thread has the state, for this call.
+pub(crate) fn tell_called(call: Call) {
+    CALLED.store(call.0, Ordering::Relaxed);
 }
 
 /// Does something with the state, which the first call makes.
@@ -646,7 +672,7 @@ impl State {
     }
 
     /// This replica has strayed: it ends without a word, and its twins go on.
-    fn stray(&mut self) -> ! {
+    pub(crate) fn stray(&mut self) -> ! {
         unsafe { libc::_exit(0) }
     }
 

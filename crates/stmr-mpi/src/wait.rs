@@ -563,15 +563,17 @@ impl State {
     /// Ends a sibling that waits for something that the others do not wait for, nor have got: it
     /// makes other calls, and may wait for ever.
     fn end_who_strayed(&mut self) {
-        if self.wait.places.iter().all(Option::is_none) {
-            return;
-        }
         let places = std::mem::replace(&mut self.wait.places, vec![None; self.told.replicas]);
         let own = self.wait.place;
         let others = self.replica.others();
+        if own.is_none() && self.replica.is_alone(&places) {
+            let (rank, set) = (self.told.rank, self.told.set);
+            self.say(&format!("note rank {rank}: set{set} finds itself elsewhere and ends"));
+            self.stray();
+        }
         for set in &others {
-            let Some(place) = places[set.idx()] else { continue };
-            if !self.replica.is_elsewhere(*set, &place, own.as_ref()) {
+            let place = places[set.idx()].as_ref();
+            if !self.replica.is_elsewhere(*set, place, own.as_ref()) {
                 continue;
             }
             let mut rest = others.iter().filter(|it| *it != set).peekable();

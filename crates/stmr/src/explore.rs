@@ -201,9 +201,9 @@ impl Explorer {
             if on_link || unsent || !is_right(it) || !is_right(other) {
                 continue;
             }
-            let Some(place) = self.place(other) else { continue };
-            let (set, own) = (SetId::new(waits), self.place(it));
-            assert!(!it.replica.is_elsewhere(set, &place, own.as_ref()), "{world:#?}");
+            let (set, place, own) = (SetId::new(waits), self.place(other), self.place(it));
+            let is_elsewhere = it.replica.is_elsewhere(set, place.as_ref(), own.as_ref());
+            assert!(!is_elsewhere, "{world:#?}");
         }
     }
 

@@ -302,8 +302,9 @@ fn read_event(bytes: &[u8]) -> Option<Event> {
 const OFFER_LENGTH: usize = 48;
 
 fn write_offer(offer: &Offer, out: &mut Vec<u8>) {
-    // No contents are as long as 2^40 bytes, and nobody sends 2^22 signals.
-    let flags = u64::from(offer.tarries) << 62 | u64::from(offer.yields) << 63;
+    // No contents are as long as 2^40 bytes, and nobody sends 2^21 signals.
+    let flags = [offer.took, offer.tarries, offer.yields].map(u64::from);
+    let flags = flags[0] << 61 | flags[1] << 62 | flags[2] << 63;
     let length = offer.length | u64::from(offer.signals) << 40 | flags;
     for word in [offer.call, offer.event, offer.shape.0, length] {
         out.extend(word.to_le_bytes());
@@ -322,9 +323,10 @@ fn read_offer(bytes: &[u8; OFFER_LENGTH]) -> Offer {
         event: word(1),
         shape: Shape(word(2)),
         length: word(3) & ((1 << 40) - 1),
-        signals: (word(3) << 2 >> 42) as u32,
+        signals: (word(3) << 3 >> 43) as u32,
         yields: word(3) >> 63 != 0,
         tarries: word(3) >> 62 & 1 != 0,
+        took: word(3) >> 61 & 1 != 0,
         digest: Digest(digest),
     }
 }
@@ -335,8 +337,9 @@ mod tests {
 
     fn samples() -> Vec<Message> {
         let (shape, digest) = (Shape(5), Digest(6 << 70 | 7));
-        let (signals, yields, tarries) = (9, true, false);
-        let offer = Offer { call: 3, event: 4, shape, digest, length: 8, signals, yields, tarries };
+        let (signals, yields, tarries, took) = (9, true, false, true);
+        let (call, event, length) = (3, 4, 8);
+        let offer = Offer { call, event, shape, digest, length, signals, yields, tarries, took };
         let event = |kind| Event { number: 9, kind, shape: Shape(10), bytes: vec![1, 2, 3].into() };
         vec![
             Message::Offer(offer),

@@ -17,6 +17,10 @@
 //! their programs are not the same any more.  So never more than one has it begun like that, nor
 //! any while one that strayed may have told a single sibling what it took.
 //!
+//! The program may cancel a receive.  Each replica takes it back, with what was begun behind it, and
+//! all compare whether a message had come for it: it is cancelled only if none had one, for what one
+//! has got comes to all.
+//!
 //! Of receives that might take each other's messages the first is told first: who goes on after
 //! one that is gone knows of none whose message an earlier one, begun again, might take.  What is
 //! told names the receive by its number and by all calls up to it, so that who made another call is
@@ -94,6 +98,8 @@ pub struct Receive<B> {
     shape: Shape,
     /// Who may have begun it from anybody: whoever leads, or one that led.
     owner: Option<SetId>,
+    /// The program cancels it, and all are about to learn whether it is.
+    is_cancelled: bool,
     begun: Begun,
     taken: Option<Match>,
     /// What MPI needs for it.
@@ -123,6 +129,10 @@ impl<B> Receive<B> {
     #[must_use]
     pub fn is_taken_back(&self) -> bool {
         self.begun == Begun::TakenBack
+    }
+
+    fn is_going_back(&self) -> bool {
+        self.is_taken_back() && self.is_under_way()
     }
 
     fn is_open(&self) -> bool {
@@ -198,8 +208,18 @@ impl<B> Receives<B> {
         let id = self.n_ever;
         let told = self.early.remove(&id).filter(|it| it.0 == shape);
         let hint = told.map(|it| it.1);
-        let (settled, owner, begun, taken) = (None, None, Begun::No, None);
-        self.all.push(Receive { id, pattern, shape, settled, hint, owner, begun, taken, buffer });
+        self.all.push(Receive {
+            id,
+            pattern,
+            settled: None,
+            hint,
+            shape,
+            owner: None,
+            is_cancelled: false,
+            begun: Begun::No,
+            taken: None,
+            buffer,
+        });
         id
     }
 
@@ -257,9 +277,9 @@ impl<B> Receives<B> {
             let pattern = known.map_or(it.pattern, |of| it.pattern.only(of));
             let is_wild = it.is_undecided();
             let overlaps = |other: &usize| before[*other].pattern.overlaps(&pattern);
-            let is_held = (is_wild && !may_begin(it)) || held.iter().any(overlaps);
-            let is_going = it.is_taken_back() && it.is_under_way();
-            if is_going || (!it.is_begun() && is_held) {
+            let is_held =
+                it.is_cancelled || (is_wild && !may_begin(it)) || held.iter().any(overlaps);
+            if it.is_going_back() || (!it.is_begun() && is_held) {
                 held.push(idx);
             } else if !it.is_begun() {
                 it.begun = if is_wild { Begun::FromAnybody } else { Begun::Surely };
@@ -288,15 +308,49 @@ impl<B> Receives<B> {
     /// and what was begun after them and might take the same.  The last is first, so that none
     /// takes a message that one before it might have taken.
     pub fn to_take_back(&mut self, replica: &Replica) -> Vec<u64> {
-        let mut back: Vec<usize> = Vec::new();
         if replica.is_meta() {
             return Vec::new();
         }
+        self.take_back(|it| it.is_wild() && it.is_undecided())
+    }
+
+    /// The program cancels a receive: returns which MPI is to take back, in this order.  Once none
+    /// [is going back](Self::going_back), all compare whether one [has come](Self::has_come),
+    /// and then it [stays](Self::stay) or [is over](Self::finish).
+    ///
+    /// # Panics
+    /// If it is complete.
+    pub fn cancel(&mut self, id: u64) -> Vec<u64> {
+        self.kept(id).is_cancelled = true;
+        self.take_back(|it| it.id == id)
+    }
+
+    /// Of which MPI has not said whether it took them back, or a message came before.
+    #[must_use]
+    pub fn going_back(&self) -> Vec<u64> {
+        self.all.iter().filter(|it| it.is_going_back()).map(|it| it.id).collect()
+    }
+
+    /// Whether its message is here.
+    #[must_use]
+    pub fn has_come(&self, id: u64) -> bool {
+        self.get(id).is_some_and(|it| it.taken.is_some())
+    }
+
+    /// A receive is not cancelled, since a message has come for it somewhere.
+    ///
+    /// # Panics
+    /// If it is complete.
+    pub fn stay(&mut self, id: u64) {
+        self.kept(id).is_cancelled = false;
+    }
+
+    fn take_back(&mut self, is_due: impl Fn(&Receive<B>) -> bool) -> Vec<u64> {
+        let mut back: Vec<usize> = Vec::new();
         for idx in 0..self.all.len() {
             let it = &self.all[idx];
             let overlaps = |other: &usize| self.all[*other].pattern.overlaps(&it.pattern);
-            let is_due = it.is_wild() && it.is_undecided();
-            if it.is_under_way() && (is_due || back.iter().any(overlaps)) {
+            if it.is_under_way() && (is_due(it) || back.iter().any(overlaps)) {
                 back.push(idx);
             }
         }

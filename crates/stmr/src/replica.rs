@@ -142,6 +142,10 @@ pub struct Replica {
     /// that came to the last compare did.
     tarries: bool,
     tarried: bool,
+    /// A message has come for the receive that is to be cancelled at the next compare, here, and to
+    /// one of those that came to the last compare.
+    took: bool,
+    any_took: bool,
     /// The agreed digest of contents that a sibling owes this replica.
     owed: Option<(u64, Digest)>,
     /// Contents that siblings sent for this compare, maybe before this replica knew its verdict.
@@ -171,6 +175,8 @@ impl Replica {
             yields: false,
             tarries: false,
             tarried: false,
+            took: false,
+            any_took: false,
             owed: None,
             bytes: Vec::new(),
             log: Vec::new(),
@@ -263,6 +269,18 @@ impl Replica {
         self.tarried
     }
 
+    /// A message has come here for the receive that the next compare is about.
+    pub fn tell_took(&mut self) {
+        self.took = true;
+    }
+
+    /// Whether one of those that came to the last compare had said that.  All replicas have the
+    /// same after the same compare.
+    #[must_use]
+    pub fn any_took(&self) -> bool {
+        self.any_took
+    }
+
     /// How many signals are due since the last compare: the most that one of those that came to it
     /// had heard of.  All replicas have the same after the same compare.
     #[must_use]
@@ -313,8 +331,8 @@ impl Replica {
         assert!(self.offered.is_none(), "a compare begins after the one before is over");
         let (call, event) = (self.call, self.event);
         let (signals, yields) = (self.signals_heard, self.yields);
-        let tarries = std::mem::take(&mut self.tarries);
-        let offer = Offer { call, event, shape, digest, length, signals, yields, tarries };
+        let [tarries, took] = [&mut self.tarries, &mut self.took].map(std::mem::take);
+        let offer = Offer { call, event, shape, digest, length, signals, yields, tarries, took };
         self.offered = Some(offer);
         self.cluster[self.own.idx()].offers.keep(offer);
         self.tell_all(&Message::Offer(offer));
@@ -647,6 +665,7 @@ impl Replica {
     fn agree(&mut self, offer: &Offer, wrong: &[SetId], strayed: &[SetId]) -> Option<Passed> {
         let offers = || self.cluster.iter().filter_map(|it| it.offers.at(self.call));
         self.tarried = offers().any(|it| it.tarries);
+        self.any_took = offers().any(|it| it.took);
         let heard = offers().map(|it| it.signals).max().unwrap_or(0);
         self.signals = heard.max(self.signals);
         for set in SetId::all(self.cluster.len()) {

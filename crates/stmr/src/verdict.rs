@@ -66,6 +66,9 @@ pub struct Offer {
     pub yields: bool,
     /// What is compared was held back for long; no part of what is compared either.
     pub tarries: bool,
+    /// A message has come here for the receive that the program would cancel; no part of what is
+    /// compared either.
+    pub took: bool,
 }
 
 impl Offer {
@@ -202,6 +205,7 @@ mod tests {
                 signals: digest as u32,
                 yields: digest == 2,
                 tarries: digest == 2,
+                took: digest == 2,
             })
         });
         let told = match judge(&offers, 3) {
@@ -239,6 +243,7 @@ mod tests {
             signals: 0,
             yields: false,
             tarries: false,
+            took: false,
         };
         assert!(matches!(judge(&[Some(offer)], 1), Verdict::Agreed { .. }));
     }

@@ -48,6 +48,8 @@ enum Op {
     Begin(usize, Pattern),
     /// Waits for one.
     Wait(usize),
+    /// Cancels one, and if it was, begins it anew.
+    Cancel(usize, Pattern),
     /// Compares what was taken so far; true is an error of what is sent.
     Send(bool),
 }
@@ -108,8 +110,10 @@ struct Process {
     value: Vec<[u8; 3]>,
     shape: u64,
     place: Option<Place>,
+    is_waiting: bool,
     is_settled: bool,
     has_offered: bool,
+    is_cancelling: bool,
     is_alive: bool,
     has_ended: bool,
     /// Whom it found to have strayed.
@@ -159,8 +163,9 @@ impl Script {
     /// Receives that may take each other's messages, and as many messages as let all of them end
     /// whichever takes which.
     fn draw_round(dice: &mut Dice, comm: usize, ops: &mut Vec<Op>, sent: &mut [Vec<Sent>]) {
-        let mut labels = Vec::new();
+        let (mut labels, mut patterns) = (Vec::new(), BTreeMap::new());
         let n = 1 + dice.below(4);
+        let cancels = dice.one_in(3);
         let (has_any_tag, has_named) = (dice.one_in(4), dice.one_in(3));
         let mut named = [0; SOURCES];
         for _ in 0..n {
@@ -170,7 +175,9 @@ impl Script {
             let label = ops.len();
             labels.push(label);
             let source = source.map(|it| it as i32);
-            ops.push(Op::Begin(label, Pattern { comm, source, tag }));
+            let pattern = Pattern { comm, source, tag };
+            patterns.insert(label, pattern);
+            ops.push(Op::Begin(label, pattern));
             if dice.one_in(4) {
                 ops.push(Op::Send(false));
             }
@@ -192,6 +199,10 @@ impl Script {
             if dice.one_in(3) {
                 ops.push(Op::Send(false));
             }
+            if cancels && dice.one_in(3) {
+                let label = labels[dice.below(labels.len())];
+                ops.push(Op::Cancel(label, patterns[&label]));
+            }
             ops.push(Op::Wait(labels.remove(dice.below(labels.len()))));
         }
     }
@@ -204,8 +215,10 @@ impl Script {
             2 => pattern.source = None,
             3 => {
                 let label = *label;
-                let is_its =
-                    |it: &Op| matches!(it, Op::Begin(of, _) | Op::Wait(of) if *of == label);
+                let is_its = |it: &Op| match it {
+                    Op::Begin(of, _) | Op::Wait(of) | Op::Cancel(of, _) => *of == label,
+                    Op::Send(_) => false,
+                };
                 ops.retain(|it| !is_its(it));
             }
             _ => {
@@ -266,8 +279,10 @@ impl<'a> World<'a> {
             value: Vec::new(),
             shape: 0,
             place: None,
+            is_waiting: false,
             is_settled: false,
             has_offered: false,
+            is_cancelling: false,
             is_alive: true,
             has_ended: false,
             strays: Vec::new(),
@@ -382,8 +397,10 @@ impl<'a> World<'a> {
         let live = |it: &Process| it.is_alive && !it.has_ended;
         for (asks, waits) in (0..N * N).map(|it| (it / N, it % N)).filter(|it| it.0 != it.1) {
             let [it, other] = [asks, waits].map(|it| &self.processes[it]);
-            let Some(place) = other.place.filter(|_| live(it) && live(other)) else { continue };
-            let own = it.place;
+            if !live(it) || !live(other) {
+                continue;
+            }
+            let (place, own) = (other.place, it.place);
             let agrees = |third: usize| {
                 let set = SetId::new(third);
                 let here = &self.processes[third];
@@ -392,11 +409,19 @@ impl<'a> World<'a> {
                     && live(here)
                     && (it.replica.is_agreed_with(set) || (own.is_some() && here.place == own))
             };
-            let is_elsewhere = it.replica.is_elsewhere(SetId::new(waits), &place, own.as_ref());
+            let is_elsewhere =
+                it.replica.is_elsewhere(SetId::new(waits), place.as_ref(), own.as_ref());
             if is_elsewhere && (0..N).any(agrees) {
                 assert!(self.is_faulty(waits), "set {waits} makes the right calls: {self:#?}");
                 self.end(waits);
                 return;
+            }
+        }
+        let places: Vec<Option<Place>> = self.processes.iter().map(|it| it.place).collect();
+        for set in 0..N {
+            if live(&self.processes[set]) && self.processes[set].replica.is_alone(&places) {
+                assert!(self.is_faulty(set), "set {set} makes the right calls: {self:#?}");
+                return self.end(set);
             }
         }
         panic!("somebody waits for ever: {self:#?}");
@@ -548,20 +573,64 @@ impl<'a> World<'a> {
         };
         match op {
             Op::Begin(label, pattern) => {
-                let words = [pattern.source, pattern.tag].map(|it| it.unwrap_or(-1) as u64);
-                self.mix(
-                    set,
-                    (pattern.comm as u64) << 60 ^ words[0] << 32 ^ words[1] & 0xffff_ffff,
-                );
-                let it = &mut self.processes[set];
-                let id = it.receives.begin(pattern, Shape(it.shape), ());
-                it.ids.insert(label, id);
-                self.post(set);
+                self.begin_receive(set, label, pattern);
                 self.go_on(set);
             }
             Op::Wait(label) => self.wait(set, label),
-            Op::Send(errs) => self.compare(set, errs),
+            Op::Cancel(label, pattern) => self.cancel(set, label, pattern),
+            Op::Send(errs) => {
+                if self.compare(set, errs) {
+                    self.go_on(set);
+                }
+            }
         }
+    }
+
+    fn begin_receive(&mut self, set: usize, label: usize, pattern: Pattern) {
+        let words = [pattern.source, pattern.tag].map(|it| it.unwrap_or(-1) as u64);
+        self.mix(set, (pattern.comm as u64) << 60 ^ words[0] << 32 ^ words[1] & 0xffff_ffff);
+        let it = &mut self.processes[set];
+        let id = it.receives.begin(pattern, Shape(it.shape), ());
+        it.ids.insert(label, id);
+        self.post(set);
+    }
+
+    fn cancel(&mut self, set: usize, label: usize, pattern: Pattern) {
+        let it = &mut self.processes[set];
+        let id = it.ids[&label];
+        if !std::mem::replace(&mut it.is_cancelling, true) {
+            for id in it.receives.cancel(id) {
+                self.mpis[set].cancel(id);
+            }
+            return self.mix(set, id);
+        }
+        let it = &mut self.processes[set];
+        if !it.has_offered && !it.replica.has_left() {
+            for id in it.receives.going_back() {
+                self.is_received(set, id);
+            }
+            let it = &mut self.processes[set];
+            if !it.receives.going_back().is_empty() {
+                return;
+            }
+            if it.receives.has_come(id) {
+                it.replica.tell_took();
+            }
+        }
+        if !self.compare(set, false) {
+            return;
+        }
+        let it = &mut self.processes[set];
+        it.is_cancelling = false;
+        if it.replica.any_took() {
+            it.receives.stay(id);
+        } else {
+            it.receives.finish(id);
+            it.value.push([u8::MAX, id as u8, 0]);
+            self.begin_receive(set, label, pattern);
+        }
+        self.post(set);
+        self.go_on(set);
     }
 
     fn mix(&mut self, set: usize, word: u64) {
@@ -603,6 +672,9 @@ impl<'a> World<'a> {
 
     fn wait(&mut self, set: usize, label: usize) {
         let id = self.processes[set].ids[&label];
+        if !std::mem::replace(&mut self.processes[set].is_waiting, true) {
+            self.mix(set, id);
+        }
         let it = &self.processes[set];
         if !it.is_settled && it.receives.is_to_decide(id) {
             let rows = match self.begin(set, EventKind::Decision) {
@@ -644,7 +716,7 @@ impl<'a> World<'a> {
         let it = &mut self.processes[set];
         it.receives.finish(id);
         it.value.push([row[0], row[1], row[2]]);
-        it.is_settled = false;
+        (it.is_settled, it.is_waiting) = (false, false);
         self.mix(set, 1);
         self.go_on(set);
     }
@@ -665,17 +737,22 @@ impl<'a> World<'a> {
         Some(rows.into_iter().flat_map(row).collect())
     }
 
-    fn compare(&mut self, set: usize, errs: bool) {
+    /// Returns whether it is over.
+    fn compare(&mut self, set: usize, errs: bool) -> bool {
         let it = &mut self.processes[set];
         let value = it.value.concat();
         if !std::mem::replace(&mut it.has_offered, true) {
             let digest = Digest::of(if errs { b"wrong" } else { &value[..] });
             it.replica.offer(Shape(it.shape), digest, 1);
-            return self.send_out(set);
+            self.send_out(set);
+            return false;
         }
         let passed = it.replica.passed();
         match &passed {
-            None => return self.send_out(set),
+            None => {
+                self.send_out(set);
+                return false;
+            }
             Some(Passed::Go) => {}
             Some(Passed::Serve(wrong)) => self.processes[set].replica.serve(wrong, &value),
             Some(Passed::Replace(bytes)) => {
@@ -683,14 +760,15 @@ impl<'a> World<'a> {
             }
             Some(Passed::Leave) => {
                 assert!(self.is_faulty(set), "set {set} is sent away: {self:#?}");
-                return self.end(set);
+                self.end(set);
+                return false;
             }
             Some(Passed::Restart(why)) => panic!("one fault is outlived: {why:?}, {self:#?}"),
         }
         self.processes[set].has_offered = false;
         self.send_out(set);
         self.mix(set, 2);
-        self.go_on(set);
+        true
     }
 }
 

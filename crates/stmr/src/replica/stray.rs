@@ -13,23 +13,24 @@ use crate::message::{EventKind, Message, Place};
 use crate::verdict::{Double, Offer, SetId};
 
 impl Replica {
-    /// Whether a sibling that said that it waits at this place makes other calls than this replica,
-    /// which is at a compare, or waits at `own` itself.  It is so for good: nothing that comes can
-    /// mend it.
+    /// Whether a sibling that said that it waits at this place, or at none, makes other calls than
+    /// this replica, which is at a compare, or waits at `own` itself.  It is so for good: nothing
+    /// that comes can mend it.
     #[must_use]
-    pub fn is_elsewhere(&self, set: SetId, place: &Place, own: Option<&Place>) -> bool {
-        let Place { event, kind, shape } = *place;
-        if self.cluster[set.idx()].offers.at(self.call).is_some() {
-            // What it said comes behind its offer, and may be of what follows.
-            return false;
+    pub fn is_elsewhere(&self, set: SetId, place: Option<&Place>, own: Option<&Place>) -> bool {
+        if let Some(offer) = self.cluster[set.idx()].offers.at(self.call) {
+            // It came to the compare, and had not taken what comes before that here.  What it said
+            // comes behind its offer, and may be of what follows.
+            return own.is_some_and(|it| offer.event <= it.event);
         }
+        let Some(&Place { event, kind, shape }) = place else { return false };
         match event.cmp(&self.event) {
             Ordering::Less => {
                 let taken = self.log.iter().find(|it| it.number == event);
                 taken.is_some_and(|it| (it.kind, it.shape) != (kind, shape))
             }
             Ordering::Equal => match own {
-                Some(own) => own != place,
+                Some(own) => Some(own) != place,
                 None => self.offered.is_some(),
             },
             // It has come past this event without a word, of which it was to say what it is; or
@@ -44,6 +45,18 @@ impl Replica {
                 None => self.offered.is_some(),
             },
         }
+    }
+
+    /// Whether this replica, at a compare, is elsewhere than all its siblings, which wait at one
+    /// place: then it is this one that errs.
+    #[must_use]
+    pub fn is_alone(&self, places: &[Option<Place>]) -> bool {
+        let others = self.others();
+        let there = |it: &SetId| places[it.idx()];
+        self.offered.is_some()
+            && 1 < others.len()
+            && others.windows(2).all(|it| there(&it[0]) == there(&it[1]))
+            && others.iter().all(|it| self.is_elsewhere(*it, there(it).as_ref(), None))
     }
 
     /// Whether a sibling has offered the same at the compare that this replica is at.
@@ -148,26 +161,43 @@ mod tests {
             [(place(0, 1), false), (place(0, 9), true), (own, false), (place(1, 9), true)]
         {
             assert_eq!(
-                replica.is_elsewhere(sibling, &other, Some(&own)),
+                replica.is_elsewhere(sibling, Some(&other), Some(&own)),
                 is_elsewhere,
                 "{other:?}"
             );
         }
         assert!(
-            !replica.is_elsewhere(sibling, &place(5, 9), Some(&own)),
+            !replica.is_elsewhere(sibling, Some(&place(5, 9)), Some(&own)),
             "who is ahead is not judged"
         );
         let decision = Place { kind: EventKind::Decision, ..place(0, 1) };
-        assert!(replica.is_elsewhere(sibling, &decision, Some(&own)));
+        assert!(replica.is_elsewhere(sibling, Some(&decision), Some(&own)));
         // At a compare nothing more comes in before it.
-        assert!(!replica.is_elsewhere(sibling, &place(1, 2), None), "it is at nothing yet");
+        assert!(!replica.is_elsewhere(sibling, Some(&place(1, 2)), None), "it is at nothing yet");
         replica.offer(Shape(3), Digest::of(b"x"), 1);
-        assert!(replica.is_elsewhere(sibling, &place(1, 2), None));
-        assert!(!replica.is_elsewhere(sibling, &place(0, 1), None));
+        assert!(replica.is_elsewhere(sibling, Some(&place(1, 2)), None));
+        assert!(!replica.is_elsewhere(sibling, Some(&place(0, 1)), None));
         // Whoever has offered the same may wait for what follows.
         let mut offer = *replica.cluster[0].offers.at(0).expect("it was offered above");
         offer.yields = true;
         replica.handle(Input::Message(sibling, Message::Offer(offer)));
-        assert!(!replica.is_elsewhere(sibling, &place(1, 2), None));
+        assert!(!replica.is_elsewhere(sibling, Some(&place(1, 2)), None));
+    }
+
+    #[test]
+    fn who_comes_to_a_compare_without_what_comes_before_it_is_elsewhere_and_finds_it_itself() {
+        let sets: Vec<SetId> = SetId::all(3).collect();
+        let options = |own| ReplicaOptions { own, replicas: 3, trust_after: 2 };
+        let mut replicas: Vec<Replica> = sets.iter().map(|it| Replica::new(options(*it))).collect();
+        let own = Place { event: 0, kind: EventKind::Data, shape: Shape(1) };
+        assert_eq!(replicas[0].begin(own.kind, own.shape), Step::Do);
+        assert!(!replicas[0].is_elsewhere(sets[2], None, Some(&own)), "it may compute");
+        replicas[2].offer(Shape(1), Digest::of(b"x"), 1);
+        let offer = *replicas[2].cluster[2].offers.at(0).expect("it was offered above");
+        replicas[0].handle(Input::Message(sets[2], Message::Offer(offer)));
+        assert!(replicas[0].is_elsewhere(sets[2], None, Some(&own)));
+        assert!(!replicas[0].is_alone(&[None, Some(own), None]), "it is at no compare");
+        assert!(replicas[2].is_alone(&[Some(own), Some(own), None]));
+        assert!(!replicas[2].is_alone(&[Some(own), None, None]), "one may compute");
     }
 }
