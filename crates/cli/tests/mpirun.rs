@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 10] = [
+    let programs: [(&str, &[&str]); 12] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -36,6 +36,8 @@ fn print_alike(mpi: &Mpi) {
         ("anybody", &["3"]),
         ("many", &["8"]),
         ("freed", &[]),
+        ("cancelled", &[]),
+        ("heap", &["12"]),
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());

@@ -42,7 +42,7 @@ struct Victim {
     lasts_ms: u64,
 }
 
-const VICTIMS: [(&str, &[&str], i32); 9] = [
+const VICTIMS: [(&str, &[&str], i32); 11] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
@@ -52,6 +52,8 @@ const VICTIMS: [(&str, &[&str], i32); 9] = [
     ("anybody", &["6"], 0),
     ("many", &["12"], 0),
     ("polled", &["12"], 0),
+    ("cancelled", &["12"], 0),
+    ("heap", &["12"], 0),
 ];
 
 /// Who is killed, and when.

@@ -5,6 +5,7 @@ use selvedge_stmr::message::EventKind;
 use crate::abi::{self, Handles};
 use crate::calls;
 use crate::origin;
+use crate::program_heap;
 use crate::real::{self, Call};
 use crate::state::{self, State};
 
@@ -43,6 +44,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     }
     state.world = world;
     virtual_variables(told);
+    program_heap::begin();
     state.say("running");
     code
 }

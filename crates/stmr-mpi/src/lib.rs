@@ -33,6 +33,8 @@
 
 mod heap;
 
+mod program_heap;
+
 mod joined;
 
 mod real;

@@ -1,0 +1,493 @@
+//! The program's heap, apart from MPI's.
+//!
+//! Where a block lies reaches what a program sends: some send pointers or sort by them, and how a
+//! block is aligned decides how a loop over it adds, and so how it rounds.  MPI takes memory as
+//! messages come, which is another number of times in each replica; from one heap with it, all that
+//! the program has would lie elsewhere in each.  So what the thread that calls MPI takes outside of
+//! MPI, from `MPI_Init` on, comes from here, where addresses follow from the program's calls alone.
+//! All else is the C library's, as ever.
+//!
+//! ```text
+//! AT ──► small blocks, by dlmalloc ──► LARGE_AT ──► mappings, each behind the one before ──► END
+//! ```
+//!
+//! A block's header, before it, says how long it is and how far behind its beginning.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use dlmalloc::{Allocator, Dlmalloc};
+use libc::size_t;
+
+use crate::memory::PAGE;
+use crate::real;
+use crate::streams::next;
+
+/// Where nothing is mapped by itself: below the program, above what is 32 bits.
+const AT: usize = 1 << 44;
+const SMALL_ROOM: usize = 1 << 38;
+const LARGE_AT: usize = AT + SMALL_ROOM;
+const END: usize = LARGE_AT + (1 << 43);
+
+/// What becomes usable at a time.
+const STEP: usize = 1 << 22;
+
+/// Blocks from here on are mapped each by itself, as in the C library: the least, and the most that
+/// it rises to when such a one is given back.
+const LARGE: [usize; 2] = [128 << 10, 32 << 20];
+
+/// How every block is aligned, and the length of its header.
+const GRAIN: usize = 16;
+
+/// How large blocks are aligned.
+const LINE: usize = 64;
+
+const RIGHTS: c_int = libc::PROT_READ | libc::PROT_WRITE;
+const KIND: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+unsafe extern "C" {
+    fn __libc_malloc(size: size_t) -> *mut c_void;
+    fn __libc_calloc(n: size_t, size: size_t) -> *mut c_void;
+    fn __libc_realloc(at: *mut c_void, size: size_t) -> *mut c_void;
+    fn __libc_free(at: *mut c_void);
+    fn __libc_memalign(align: size_t, size: size_t) -> *mut c_void;
+}
+
+/// Whether there is such a heap.
+static IS_THERE: AtomicBool = AtomicBool::new(false);
+
+/// Blocks that other threads have given back, each with the next one in it.
+static GIVEN: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// How far the room of small blocks is in use, and usable, and that of large ones in use.
+static USED: AtomicUsize = AtomicUsize::new(AT);
+static USABLE: AtomicUsize = AtomicUsize::new(AT);
+static LARGE_USED: AtomicUsize = AtomicUsize::new(LARGE_AT);
+
+static LARGE_FROM: AtomicUsize = AtomicUsize::new(LARGE[0]);
+
+thread_local! {
+    /// Whether this thread's blocks are from here.
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Pages of the room of small blocks.
+struct Pages;
+
+unsafe impl Allocator for Pages {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        let from = USED.load(Ordering::Relaxed);
+        let to = from.saturating_add(size);
+        if AT + SMALL_ROOM < to {
+            return (null_mut(), 0, 0);
+        }
+        let usable = USABLE.load(Ordering::Relaxed);
+        if usable < to {
+            let more = (to - usable).next_multiple_of(STEP).min(AT + SMALL_ROOM - usable);
+            if unsafe { libc::mprotect(usable as *mut c_void, more, RIGHTS) } != 0 {
+                return (null_mut(), 0, 0);
+            }
+            USABLE.store(usable + more, Ordering::Relaxed);
+        }
+        USED.store(to, Ordering::Relaxed);
+        (from as *mut u8, size, 0)
+    }
+
+    fn remap(&self, _at: *mut u8, _old: usize, _new: usize, _can_move: bool) -> *mut u8 {
+        null_mut()
+    }
+
+    fn free_part(&self, at: *mut u8, old: usize, new: usize) -> bool {
+        let rest = at as usize + new;
+        let is_last = at as usize + old == USED.load(Ordering::Relaxed);
+        if is_last {
+            unsafe { libc::madvise(rest as *mut c_void, old - new, libc::MADV_DONTNEED) };
+            USED.store(rest, Ordering::Relaxed);
+        }
+        is_last
+    }
+
+    fn free(&self, at: *mut u8, size: usize) -> bool {
+        self.free_part(at, size, 0)
+    }
+
+    fn can_release_part(&self, _flags: u32) -> bool {
+        true
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        PAGE
+    }
+}
+
+/// Small blocks, which one thread alone touches.
+struct Small(UnsafeCell<Dlmalloc<Pages>>);
+
+// Only the thread whose IS_OWN is set comes here.
+unsafe impl Sync for Small {}
+
+static SMALL: Small = Small(UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)));
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Header {
+    /// From the beginning of what was taken for the block.
+    offset: usize,
+    size: usize,
+}
+
+fn header(at: *mut c_void) -> *mut Header {
+    (at as usize - size_of::<Header>()) as *mut Header
+}
+
+fn is_here(at: *mut c_void) -> bool {
+    (AT..END).contains(&(at as usize))
+}
+
+fn is_large(at: *mut c_void) -> bool {
+    (LARGE_AT..END).contains(&(at as usize))
+}
+
+/// From here on this thread's blocks are from here, where the room for them is free.
+pub(crate) fn begin() {
+    let room = unsafe {
+        let kind = KIND | libc::MAP_FIXED_NOREPLACE;
+        libc::mmap(AT as *mut c_void, SMALL_ROOM, libc::PROT_NONE, kind, -1, 0)
+    };
+    if room as usize == AT {
+        IS_OWN.set(true);
+        IS_THERE.store(true, Ordering::Relaxed);
+    } else if room != libc::MAP_FAILED {
+        unsafe { libc::munmap(room, SMALL_ROOM) };
+    }
+}
+
+/// Whether this thread asks for itself, and not for MPI.
+fn is_program() -> bool {
+    IS_THERE.load(Ordering::Relaxed) && IS_OWN.get() && !real::is_inside()
+}
+
+fn no_memory() -> *mut c_void {
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+    null_mut()
+}
+
+/// A block, of zeros if it is a large one; the C library's where there is no room here.
+fn take_or_ask(size: usize, align: usize) -> *mut c_void {
+    let at = take(size, align);
+    if at.is_null() { unsafe { __libc_memalign(align, size) } } else { at }
+}
+
+fn take(size: usize, align: usize) -> *mut c_void {
+    if END - LARGE_AT < size || END - LARGE_AT < align {
+        return no_memory();
+    }
+    if !GIVEN.load(Ordering::Relaxed).is_null() {
+        take_back();
+    }
+    if LARGE_FROM.load(Ordering::Relaxed) <= size.max(align) {
+        return take_large(size, align.max(LINE));
+    }
+    let heap = unsafe { &mut *SMALL.0.get() };
+    let more = if align <= GRAIN { GRAIN } else { GRAIN + align };
+    let base = unsafe { heap.c_malloc(size + more) } as usize;
+    if base == 0 {
+        return no_memory();
+    }
+    let at = (base + GRAIN).next_multiple_of(align.max(GRAIN)) as *mut c_void;
+    unsafe { header(at).write(Header { offset: at as usize - base, size }) };
+    at
+}
+
+/// The length of a large block's mapping.
+fn mapped(it: Header) -> usize {
+    (it.offset + it.size).next_multiple_of(PAGE)
+}
+
+fn take_large(size: usize, align: usize) -> *mut c_void {
+    let from = LARGE_USED.load(Ordering::Relaxed);
+    let at = (from + GRAIN).next_multiple_of(align);
+    let base = (at - GRAIN) & !(PAGE - 1);
+    let made = Header { offset: at - base, size };
+    if END < base + mapped(made) {
+        return no_memory();
+    }
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let got = unsafe { libc::mmap(base as *mut c_void, mapped(made), RIGHTS, kind, -1, 0) };
+    if got as usize != base {
+        if got != libc::MAP_FAILED {
+            unsafe { libc::munmap(got, mapped(made)) };
+        }
+        return no_memory();
+    }
+    LARGE_USED.store(base + mapped(made), Ordering::Relaxed);
+    let at = at as *mut c_void;
+    unsafe { header(at).write(made) };
+    at
+}
+
+/// Gives a block back; who calls preserves `errno`.
+fn give(at: *mut c_void) {
+    let Header { offset, size } = unsafe { header(at).read() };
+    let base = (at as usize - offset) as *mut c_void;
+    if is_large(at) {
+        let length = mapped(Header { offset, size });
+        if length <= LARGE[1] {
+            LARGE_FROM.fetch_max(size + 1, Ordering::Relaxed);
+        }
+        unsafe { libc::munmap(base, length) };
+    } else if IS_OWN.get() {
+        unsafe { (*SMALL.0.get()).c_free(base.cast()) };
+    } else {
+        let at = at.cast::<u8>();
+        let mut first = GIVEN.load(Ordering::Relaxed);
+        loop {
+            unsafe { at.cast::<*mut u8>().write_unaligned(first) };
+            let put = GIVEN.compare_exchange_weak(first, at, Ordering::Release, Ordering::Relaxed);
+            match put {
+                Ok(_) => break,
+                Err(other) => first = other,
+            }
+        }
+    }
+}
+
+/// Takes what other threads have given back.
+fn take_back() {
+    let mut at = GIVEN.swap(null_mut(), Ordering::Acquire);
+    while !at.is_null() {
+        let after = unsafe { at.cast::<*mut u8>().read_unaligned() };
+        give(at.cast());
+        at = after;
+    }
+}
+
+/// Keeps `errno` as it is.
+fn quietly<R>(what: impl FnOnce() -> R) -> R {
+    let errno = unsafe { *libc::__errno_location() };
+    let answer = what();
+    unsafe { *libc::__errno_location() = errno };
+    answer
+}
+
+/// A block of another size with what is in it.
+fn moved(at: *mut c_void, old: usize, size: usize) -> *mut c_void {
+    let new = unsafe { malloc(size) };
+    if !new.is_null() {
+        unsafe {
+            std::ptr::copy_nonoverlapping(at.cast::<u8>(), new.cast::<u8>(), old.min(size));
+            free(at);
+        }
+    }
+    new
+}
+
+fn resize(at: *mut c_void, size: usize) -> *mut c_void {
+    let Header { offset, size: old } = unsafe { header(at).read() };
+    let wanted = Header { offset, size };
+    if END - LARGE_AT < size {
+        return no_memory();
+    }
+    if is_large(at) && mapped(wanted) == mapped(Header { offset, size: old }) {
+        unsafe { header(at).write(wanted) };
+        return at;
+    }
+    let is_plain = offset == GRAIN && size < LARGE_FROM.load(Ordering::Relaxed);
+    if is_large(at) || !is_plain || !IS_OWN.get() {
+        return moved(at, old, size);
+    }
+    let base = (at as usize - offset) as *mut u8;
+    let base = unsafe { (*SMALL.0.get()).c_realloc(base, size + GRAIN) } as usize;
+    if base == 0 {
+        return no_memory();
+    }
+    let at = (base + GRAIN) as *mut c_void;
+    unsafe { header(at).write(wanted) };
+    at
+}
+
+/// See malloc(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
+    if is_program() { take_or_ask(size, GRAIN) } else { unsafe { __libc_malloc(size) } }
+}
+
+/// See malloc(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn calloc(n: size_t, size: size_t) -> *mut c_void {
+    if !is_program() {
+        return unsafe { __libc_calloc(n, size) };
+    }
+    let Some(whole) = n.checked_mul(size) else { return no_memory() };
+    let at = take_or_ask(whole, GRAIN);
+    if !at.is_null() && !is_large(at) {
+        unsafe { at.cast::<u8>().write_bytes(0, whole) };
+    }
+    at
+}
+
+/// See malloc(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(at: *mut c_void) {
+    if is_here(at) {
+        quietly(|| give(at));
+    } else {
+        unsafe { __libc_free(at) };
+    }
+}
+
+/// See malloc(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(at: *mut c_void, size: size_t) -> *mut c_void {
+    if at.is_null() {
+        return unsafe { malloc(size) };
+    }
+    if !is_here(at) {
+        if !is_program() || size == 0 {
+            return unsafe { __libc_realloc(at, size) };
+        }
+        return moved(at, unsafe { malloc_usable_size(at) }, size);
+    }
+    if size == 0 {
+        unsafe { free(at) };
+        return null_mut();
+    }
+    resize(at, size)
+}
+
+/// See malloc(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(at: *mut c_void, n: size_t, size: size_t) -> *mut c_void {
+    match n.checked_mul(size) {
+        Some(whole) => unsafe { realloc(at, whole) },
+        None => no_memory(),
+    }
+}
+
+/// See posix_memalign(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
+    if is_program() && align.is_power_of_two() {
+        take_or_ask(size, align.max(GRAIN))
+    } else {
+        unsafe { __libc_memalign(align, size) }
+    }
+}
+
+/// See posix_memalign(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_void {
+    unsafe { memalign(align, size) }
+}
+
+/// See posix_memalign(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(
+    to: *mut *mut c_void,
+    align: size_t,
+    size: size_t,
+) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
+        return libc::EINVAL;
+    }
+    let at = quietly(|| unsafe { memalign(align, size) });
+    if at.is_null() {
+        return libc::ENOMEM;
+    }
+    unsafe { *to = at };
+    0
+}
+
+/// See posix_memalign(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn valloc(size: size_t) -> *mut c_void {
+    unsafe { memalign(PAGE, size) }
+}
+
+/// See posix_memalign(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pvalloc(size: size_t) -> *mut c_void {
+    match size.checked_next_multiple_of(PAGE) {
+        Some(whole) => unsafe { memalign(PAGE, whole) },
+        None => no_memory(),
+    }
+}
+
+/// The C library's own function, looked up once.
+fn own(name: &CStr, known: &AtomicUsize) -> usize {
+    let mut at = known.load(Ordering::Relaxed);
+    if at == 0 {
+        at = next(name);
+        known.store(at, Ordering::Relaxed);
+    }
+    at
+}
+
+/// See malloc_usable_size(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> size_t {
+    static OWN: AtomicUsize = AtomicUsize::new(0);
+    if is_here(at) {
+        return unsafe { header(at).read() }.size;
+    }
+    let own = own(c"malloc_usable_size", &OWN);
+    let own: unsafe extern "C" fn(*mut c_void) -> size_t = unsafe { std::mem::transmute(own) };
+    unsafe { own(at) }
+}
+
+type Mmap =
+    unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
+
+/// See mmap(2): what a program maps without a file and without saying where lies behind its large
+/// blocks.  Interpreters and collectors of garbage have heaps of their own there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap(
+    at: *mut c_void,
+    length: size_t,
+    rights: c_int,
+    kind: c_int,
+    file: c_int,
+    from: libc::off_t,
+) -> *mut c_void {
+    static OWN: AtomicUsize = AtomicUsize::new(0);
+    let own = own(c"mmap", &OWN);
+    let own: Mmap = unsafe { std::mem::transmute(own) };
+    let wanted = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let is_ours = kind & !libc::MAP_NORESERVE == wanted && at.is_null() && is_program();
+    if is_ours && let Some(room) = length.checked_next_multiple_of(PAGE).filter(|it| 0 < *it) {
+        let at = LARGE_USED.load(Ordering::Relaxed);
+        if room <= END - at {
+            let fixed = kind | libc::MAP_FIXED_NOREPLACE;
+            let got = unsafe { own(at as *mut c_void, length, rights, fixed, file, from) };
+            if got as usize == at {
+                LARGE_USED.store(at + room, Ordering::Relaxed);
+                return got;
+            }
+            if got != libc::MAP_FAILED {
+                unsafe { libc::munmap(got, length) };
+            }
+        }
+    }
+    unsafe { own(at, length, rights, kind, file, from) }
+}
+
+/// See mmap(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap64(
+    at: *mut c_void,
+    length: size_t,
+    rights: c_int,
+    kind: c_int,
+    file: c_int,
+    from: libc::off_t,
+) -> *mut c_void {
+    unsafe { mmap(at, length, rights, kind, file, from) }
+}
