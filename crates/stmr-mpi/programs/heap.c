@@ -108,7 +108,17 @@ int main(int argc, char **argv) {
         WANT(map != MAP_FAILED);
         tell(map);
         WANT(!munmap(map, 30000));
+        MPI_Alloc_mem(100 + round, MPI_INFO_NULL, &map);
+        memset(map, 1, 100 + round);
+        tell(map);
+        MPI_Free_mem(map);
     }
+    void *window;
+    MPI_Win win;
+    MPI_Win_allocate(5000, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+    WANT(is_all(window, 0, 5000));
+    tell(window);
+    MPI_Win_free(&win);
     /* Another thread gives back what this one asked for. */
     pthread_t thread;
     for (int i = 0; i < 20; i++) {

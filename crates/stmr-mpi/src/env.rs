@@ -123,6 +123,27 @@ pub(crate) fn query_thread(_state: &mut State, call: Call, args: &[usize]) -> us
     code
 }
 
+/// Memory that the program asks MPI for is its own, and lies alike in all replicas.
+pub(crate) fn alloc_mem(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (size, to) = (args[0] as isize, args[2] as *mut usize);
+    let at =
+        if size < 0 { 0 } else { program_heap::zeros(size as usize, program_heap::LINE) as usize };
+    if at == 0 {
+        return real::call(call, args);
+    }
+    unsafe { *to = at };
+    abi::SUCCESS as usize
+}
+
+pub(crate) fn free_mem(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    let at = args[0] as *mut std::ffi::c_void;
+    if !program_heap::is_here(at) {
+        return real::call(call, args);
+    }
+    unsafe { program_heap::free(at) };
+    abi::SUCCESS as usize
+}
+
 /// The meta's host: a program that names its hosts sees one program.
 pub(crate) fn get_processor_name(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (name, _) = state.event(EventKind::Decision, |_| {

@@ -44,7 +44,7 @@ const LARGE: [usize; 2] = [128 << 10, 32 << 20];
 const GRAIN: usize = 16;
 
 /// How large blocks are aligned.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 const RIGHTS: c_int = libc::PROT_READ | libc::PROT_WRITE;
 const KIND: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -148,7 +148,8 @@ fn header(at: *mut c_void) -> *mut Header {
     (at as usize - size_of::<Header>()) as *mut Header
 }
 
-fn is_here(at: *mut c_void) -> bool {
+/// Whether a block is from here.
+pub(crate) fn is_here(at: *mut c_void) -> bool {
     (AT..END).contains(&(at as usize))
 }
 
@@ -314,6 +315,18 @@ fn resize(at: *mut c_void, size: usize) -> *mut c_void {
     at
 }
 
+/// Zeros for the program, also from a call of MPI that gives it memory.
+pub(crate) fn zeros(size: usize, align: usize) -> *mut c_void {
+    if !IS_THERE.load(Ordering::Relaxed) || !IS_OWN.get() {
+        return unsafe { __libc_calloc(size, 1) };
+    }
+    let at = take_or_ask(size, align);
+    if !at.is_null() && !is_large(at) {
+        unsafe { at.cast::<u8>().write_bytes(0, size) };
+    }
+    at
+}
+
 /// See malloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
@@ -327,11 +340,7 @@ pub unsafe extern "C" fn calloc(n: size_t, size: size_t) -> *mut c_void {
         return unsafe { __libc_calloc(n, size) };
     }
     let Some(whole) = n.checked_mul(size) else { return no_memory() };
-    let at = take_or_ask(whole, GRAIN);
-    if !at.is_null() && !is_large(at) {
-        unsafe { at.cast::<u8>().write_bytes(0, whole) };
-    }
-    at
+    zeros(whole, GRAIN)
 }
 
 /// See malloc(3).

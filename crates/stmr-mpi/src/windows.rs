@@ -15,6 +15,7 @@ use crate::calls;
 use crate::collective;
 use crate::comm;
 use crate::pack::Part;
+use crate::program_heap;
 use crate::real::{self, Call};
 use crate::state::State;
 
@@ -146,7 +147,8 @@ pub(crate) fn create(state: &mut State, _call: Call, args: &[usize]) -> usize {
 pub(crate) fn allocate(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let (size, unit, to) = (args[0] as isize, args[1] as i32, args[4] as *mut usize);
     open(state, [args[3], args[5]], || {
-        let base = unsafe { libc::calloc(size.max(1) as usize, 1) } as usize;
+        let length = size.max(1) as usize;
+        let base = program_heap::zeros(length, program_heap::LINE) as usize;
         if base == 0 {
             real::fail(&format!("MPI_Win_allocate of {size} bytes, which are not there"));
         }
