@@ -17,9 +17,9 @@
 //! their programs are not the same any more.  So never more than one has it begun like that, nor
 //! any while one that strayed may have told a single sibling what it took.
 //!
-//! The program may cancel a receive.  Each replica takes it back, with what was begun behind it, and
-//! all compare whether a message had come for it: it is cancelled only if none had one, for what one
-//! has got comes to all.
+//! The program may cancel a receive.  Each replica takes it back, with what was begun behind it,
+//! and all compare whether a message had come for it: it is cancelled only if none had one, for
+//! what one has got comes to all.
 //!
 //! Of receives that might take each other's messages the first is told first: who goes on after
 //! one that is gone knows of none whose message an earlier one, begun again, might take.  What is
