@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::Pattern;
+use crate::receives::Pattern;
 
 /// How many replicas there are, and processes that send.
 pub(super) const N: usize = 3;
