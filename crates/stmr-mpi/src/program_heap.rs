@@ -181,12 +181,13 @@ fn no_memory() -> *mut c_void {
     null_mut()
 }
 
-/// A block, of zeros if it is a large one; the C library's where there is no room here.
+/// A block; the C library's where there is no room here.
 fn take_or_ask(size: usize, align: usize) -> *mut c_void {
     let at = take(size, align);
     if at.is_null() { unsafe { __libc_memalign(align, size) } } else { at }
 }
 
+/// A block, of zeros if it is a large one; null if there is no room.
 fn take(size: usize, align: usize) -> *mut c_void {
     if END - LARGE_AT < size || END - LARGE_AT < align {
         return no_memory();
