@@ -75,6 +75,35 @@ static void tell(const void *at) {
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+/* Blocks that grow by little, the last of all and another, while a third comes and goes. */
+static void grow(void) {
+    size_t n = (size_t)40 << 20, step = 100000;
+    char *last = malloc(n), *other = malloc(n);
+    WANT(last && other);
+    memset(other, 3, step);
+    char *wall = malloc(n);
+    for (int i = 0; i < 100; i++) {
+        if (i == 50) free(wall);
+        other = realloc(other, n + (size_t)(i + 1) * step);
+        WANT(other && is_all(other, 3, (size_t)(i + 1) * step));
+        memset(other + (size_t)(i + 1) * step, 3, step);
+        char *brief = malloc(n);
+        WANT(brief && brief[0] == 0 && brief[n - 1] == 0);
+        if (!(i % 10)) tell(brief);
+        brief[0] = brief[n - 1] = 1;
+        free(brief);
+        last = realloc(last, n - (size_t)i * step);
+        last[n - (size_t)i * step - 1] = 1;
+    }
+    tell(last);
+    tell(other);
+    other = realloc(other, 1000);
+    WANT(other && is_all(other, 3, 1000));
+    tell(other);
+    free(last);
+    free(other);
+}
+
 int main(int argc, char **argv) {
     int rounds = 1 < argc ? atoi(argv[1]) : 40;
     static char *all[BLOCKS];
@@ -113,6 +142,7 @@ int main(int argc, char **argv) {
         tell(map);
         MPI_Free_mem(map);
     }
+    grow();
     void *window;
     MPI_Win win;
     MPI_Win_allocate(5000, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);

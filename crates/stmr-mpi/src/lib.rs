@@ -175,9 +175,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     for (_, it) in row.iter_mut().enumerate().filter(|it| communicators & 1 << it.0 != 0) {
         *it = abi::cut(*it);
     }
-    state::await_turn(call);
-    let answer = state::with(|state| {
-        state::tell_called(call);
+    let answer = state::with_turn(call, |state| {
         if state.ending && !asks && !AFTER_THE_END.contains(&call) {
             state.refuse_as(call, "after MPI_Finalize");
         }

@@ -31,7 +31,7 @@ use crate::streams::next;
 const AT: usize = 1 << 44;
 const SMALL_ROOM: usize = 1 << 38;
 const LARGE_AT: usize = AT + SMALL_ROOM;
-const END: usize = LARGE_AT + (1 << 43);
+const END: usize = 1 << 46;
 
 /// What becomes usable at a time.
 const STEP: usize = 1 << 22;
@@ -57,14 +57,16 @@ unsafe extern "C" {
     fn __libc_memalign(align: size_t, size: size_t) -> *mut c_void;
 }
 
-/// Whether there is such a heap.
+/// Whether there is such a heap: what all others look at, who need not look at what is a thread's.
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 
 /// Blocks that other threads have given back, each with the next one in it.
 static GIVEN: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
-/// How far the room of small blocks is in use, and usable, and that of large ones in use.
+/// How far the room of small blocks is in use, perhaps in memory, and usable, and that of large ones
+/// in use.
 static USED: AtomicUsize = AtomicUsize::new(AT);
+static IN_MEMORY: AtomicUsize = AtomicUsize::new(AT);
 static USABLE: AtomicUsize = AtomicUsize::new(AT);
 static LARGE_USED: AtomicUsize = AtomicUsize::new(LARGE_AT);
 
@@ -94,6 +96,7 @@ unsafe impl Allocator for Pages {
             USABLE.store(usable + more, Ordering::Relaxed);
         }
         USED.store(to, Ordering::Relaxed);
+        IN_MEMORY.fetch_max(to, Ordering::Relaxed);
         (from as *mut u8, size, 0)
     }
 
@@ -101,12 +104,21 @@ unsafe impl Allocator for Pages {
         null_mut()
     }
 
+    /// As much as two of the largest blocks stays in memory, as in the C library: a program may
+    /// take and give back the same ones for ever.
     fn free_part(&self, at: *mut u8, old: usize, new: usize) -> bool {
         let rest = at as usize + new;
         let is_last = at as usize + old == USED.load(Ordering::Relaxed);
         if is_last {
-            unsafe { libc::madvise(rest as *mut c_void, old - new, libc::MADV_DONTNEED) };
             USED.store(rest, Ordering::Relaxed);
+            let kept = rest + 2 * LARGE_FROM.load(Ordering::Relaxed);
+            let kept = kept.next_multiple_of(PAGE);
+            let in_memory = IN_MEMORY.fetch_min(kept, Ordering::Relaxed);
+            if kept < in_memory {
+                unsafe {
+                    libc::madvise(kept as *mut c_void, in_memory - kept, libc::MADV_DONTNEED)
+                };
+            }
         }
         is_last
     }
@@ -120,7 +132,7 @@ unsafe impl Allocator for Pages {
     }
 
     fn allocates_zeros(&self) -> bool {
-        true
+        false
     }
 
     fn page_size(&self) -> usize {
@@ -159,15 +171,9 @@ fn is_large(at: *mut c_void) -> bool {
 
 /// From here on this thread's blocks are from here, where the room for them is free.
 pub(crate) fn begin() {
-    let room = unsafe {
-        let kind = KIND | libc::MAP_FIXED_NOREPLACE;
-        libc::mmap(AT as *mut c_void, SMALL_ROOM, libc::PROT_NONE, kind, -1, 0)
-    };
-    if room as usize == AT {
+    if map_at(AT, SMALL_ROOM, libc::PROT_NONE, KIND).is_some() {
         IS_OWN.set(true);
         IS_THERE.store(true, Ordering::Relaxed);
-    } else if room != libc::MAP_FAILED {
-        unsafe { libc::munmap(room, SMALL_ROOM) };
     }
 }
 
@@ -214,20 +220,28 @@ fn mapped(it: Header) -> usize {
     (it.offset + it.size).next_multiple_of(PAGE)
 }
 
+/// A mapping that lies there, where there is room.
+fn map_at(at: usize, length: usize, rights: c_int, kind: c_int) -> Option<*mut c_void> {
+    if END - at < length {
+        return None;
+    }
+    let fixed = kind | libc::MAP_FIXED_NOREPLACE;
+    let got = unsafe { libc::mmap(at as *mut c_void, length, rights, fixed, -1, 0) };
+    if got as usize == at {
+        return Some(got);
+    }
+    if got != libc::MAP_FAILED {
+        unsafe { libc::munmap(got, length) };
+    }
+    None
+}
+
 fn take_large(size: usize, align: usize) -> *mut c_void {
     let from = LARGE_USED.load(Ordering::Relaxed);
     let at = (from + GRAIN).next_multiple_of(align);
     let base = (at - GRAIN) & !(PAGE - 1);
     let made = Header { offset: at - base, size };
-    if END < base + mapped(made) {
-        return no_memory();
-    }
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-    let got = unsafe { libc::mmap(base as *mut c_void, mapped(made), RIGHTS, kind, -1, 0) };
-    if got as usize != base {
-        if got != libc::MAP_FAILED {
-            unsafe { libc::munmap(got, mapped(made)) };
-        }
+    if map_at(base, mapped(made), RIGHTS, KIND).is_none() {
         return no_memory();
     }
     LARGE_USED.store(base + mapped(made), Ordering::Relaxed);
@@ -242,10 +256,16 @@ fn give(at: *mut c_void) {
     let base = (at as usize - offset) as *mut c_void;
     if is_large(at) {
         let length = mapped(Header { offset, size });
+        unsafe { libc::munmap(base, length) };
+        if !IS_OWN.get() {
+            return;
+        }
         if length <= LARGE[1] {
             LARGE_FROM.fetch_max(size + 1, Ordering::Relaxed);
         }
-        unsafe { libc::munmap(base, length) };
+        if base as usize + length == LARGE_USED.load(Ordering::Relaxed) {
+            LARGE_USED.store(base as usize, Ordering::Relaxed);
+        }
     } else if IS_OWN.get() {
         unsafe { (*SMALL.0.get()).c_free(base.cast()) };
     } else {
@@ -293,32 +313,58 @@ fn moved(at: *mut c_void, old: usize, size: usize) -> *mut c_void {
 }
 
 fn resize(at: *mut c_void, size: usize) -> *mut c_void {
-    let Header { offset, size: old } = unsafe { header(at).read() };
-    let wanted = Header { offset, size };
+    let it = unsafe { header(at).read() };
+    let wanted = Header { size, ..it };
     if END - LARGE_AT < size {
         return no_memory();
     }
-    if is_large(at) && mapped(wanted) == mapped(Header { offset, size: old }) {
-        unsafe { header(at).write(wanted) };
-        return at;
-    }
-    let is_plain = offset == GRAIN && size < LARGE_FROM.load(Ordering::Relaxed);
-    if is_large(at) || !is_plain || !IS_OWN.get() {
-        return moved(at, old, size);
-    }
-    let base = (at as usize - offset) as *mut u8;
-    let base = unsafe { (*SMALL.0.get()).c_realloc(base, size + GRAIN) } as usize;
-    if base == 0 {
-        return no_memory();
-    }
-    let at = (base + GRAIN) as *mut c_void;
+    let stays_large = LARGE_FROM.load(Ordering::Relaxed) <= size;
+    let resized = match (IS_OWN.get(), is_large(at), stays_large) {
+        (true, true, true) => resize_large(at, it, wanted),
+        (true, false, false) if it.offset == GRAIN => {
+            let base = (at as usize - GRAIN) as *mut u8;
+            let base = unsafe { (*SMALL.0.get()).c_realloc(base, size + GRAIN) } as usize;
+            if base == 0 {
+                return no_memory();
+            }
+            Some((base + GRAIN) as *mut c_void)
+        }
+        _ => None,
+    };
+    let Some(at) = resized else { return moved(at, it.size, size) };
     unsafe { header(at).write(wanted) };
     at
 }
 
+/// A large block of another size, whose pages are mapped elsewhere where it has to move; `None` if
+/// the kernel does not do it, as where the program changed the rights of a part.
+fn resize_large(at: *mut c_void, it: Header, wanted: Header) -> Option<*mut c_void> {
+    let (base, old, new) = (at as usize - it.offset, mapped(it), mapped(wanted));
+    let end = LARGE_USED.load(Ordering::Relaxed);
+    let is_last = base + old == end;
+    if new <= old || is_last && new <= END - base {
+        let got = unsafe { libc::mremap(base as *mut c_void, old, new, 0) };
+        if got as usize != base {
+            return None;
+        }
+        if is_last {
+            LARGE_USED.store(base + new, Ordering::Relaxed);
+        }
+        return Some(at);
+    }
+    let place = map_at(end, new, libc::PROT_NONE, KIND)?;
+    let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    if unsafe { libc::mremap(base as *mut c_void, old, new, how, place) } != place {
+        unsafe { libc::munmap(place, new) };
+        return None;
+    }
+    LARGE_USED.store(end + new, Ordering::Relaxed);
+    Some((end + it.offset) as *mut c_void)
+}
+
 /// Zeros for the program, also from a call of MPI that gives it memory.
 pub(crate) fn zeros(size: usize, align: usize) -> *mut c_void {
-    if !IS_THERE.load(Ordering::Relaxed) || !IS_OWN.get() {
+    if !IS_OWN.get() {
         return unsafe { __libc_calloc(size, 1) };
     }
     let at = take_or_ask(size, align);
@@ -474,16 +520,9 @@ pub unsafe extern "C" fn mmap(
     let is_ours = kind & !libc::MAP_NORESERVE == wanted && at.is_null() && is_program();
     if is_ours && let Some(room) = length.checked_next_multiple_of(PAGE).filter(|it| 0 < *it) {
         let at = LARGE_USED.load(Ordering::Relaxed);
-        if room <= END - at {
-            let fixed = kind | libc::MAP_FIXED_NOREPLACE;
-            let got = unsafe { own(at as *mut c_void, length, rights, fixed, file, from) };
-            if got as usize == at {
-                LARGE_USED.store(at + room, Ordering::Relaxed);
-                return got;
-            }
-            if got != libc::MAP_FAILED {
-                unsafe { libc::munmap(got, length) };
-            }
+        if let Some(got) = map_at(at, room, rights, kind) {
+            LARGE_USED.store(at + room, Ordering::Relaxed);
+            return got;
         }
     }
     unsafe { own(at, length, rights, kind, file, from) }

@@ -6,7 +6,7 @@ use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
@@ -158,28 +158,40 @@ const OVERLAP_MS: u64 = 30_000;
 /// What the thread that has the state calls.
 static CALLED: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits for a call of another thread, but not for ever: it may wait for what this thread is about
-/// to do.
-pub(crate) fn await_turn(call: Call) {
+/// Does a call's work with the state.  A call of another thread is waited for, but not for ever: it
+/// may wait for what this thread is about to do.
+pub(crate) fn with_turn<R>(call: Call, what: impl FnOnce(&mut State) -> R) -> R {
     let since_ms = clock::coarse_ms();
-    while let Err(TryLockError::WouldBlock) = STATE.try_lock() {
-        if since_ms + OVERLAP_MS < clock::coarse_ms() {
-            let (one, other) = (call.name(), Call(CALLED.load(Ordering::Relaxed)).name());
-            tell_launcher(&format!("refuse {one} of a thread while another is in {other}\n"));
-            break;
+    let guard = loop {
+        match STATE.try_lock() {
+            Ok(it) => break it,
+            Err(TryLockError::Poisoned(it)) => break it.into_inner(),
+            Err(TryLockError::WouldBlock) if clock::coarse_ms() <= since_ms + OVERLAP_MS => {
+                unsafe { libc::usleep(200) };
+            }
+            Err(TryLockError::WouldBlock) => {
+                let other = Call(CALLED.load(Ordering::Relaxed)).name();
+                let call = call.name();
+                tell_launcher(&format!("refuse {call} of a thread while another is in {other}\n"));
+                break lock();
+            }
         }
-        unsafe { libc::usleep(200) };
-    }
+    };
+    CALLED.store(call.0, Ordering::Relaxed);
+    within(guard, what)
 }
 
-/// This thread has the state, for this call.
-pub(crate) fn tell_called(call: Call) {
-    CALLED.store(call.0, Ordering::Relaxed);
+/// Does something with the state.
+pub(crate) fn with<R>(what: impl FnOnce(&mut State) -> R) -> R {
+    within(lock(), what)
+}
+
+fn lock() -> MutexGuard<'static, Option<State>> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does something with the state, which the first call makes.
-pub(crate) fn with<R>(what: impl FnOnce(&mut State) -> R) -> R {
-    let mut guard = STATE.lock().unwrap_or_else(|it| it.into_inner());
+fn within<R>(mut guard: MutexGuard<'_, Option<State>>, what: impl FnOnce(&mut State) -> R) -> R {
     let state = guard.get_or_insert_with(State::connect);
     HELD.with(|it| it.set(true));
     let answer = what(state);
