@@ -458,6 +458,10 @@ impl Attempt<'_> {
                 if self.process(rank, set).is_parted => {}
             Event::Said(rank, set, line) => {
                 if let Some(code) = line.strip_prefix("never ") {
+                    // A script ends behind the program that it started.
+                    if self.process(rank, set).running {
+                        return Ok(None);
+                    }
                     return Err(MpirunError::NoInit { code: code.parse().unwrap_or(1) });
                 }
                 return Ok(self.hear(rank, set, &line));

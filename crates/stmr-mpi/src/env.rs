@@ -44,7 +44,9 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     }
     state.world = world;
     virtual_variables(told);
-    program_heap::begin();
+    if !program_heap::begin() {
+        state.say("note addresses of the program's memory may differ: its heap has no room");
+    }
     state.say("running");
     code
 }

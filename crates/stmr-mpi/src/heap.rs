@@ -12,14 +12,15 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::memory::PAGE;
 
-/// The addresses that are set aside at the first use, so that what the program maps lies alike in
+/// The addresses that it has, below the program's heap, so that what the program maps lies alike in
 /// all replicas; more is mapped where the kernel likes.
-const ROOM: usize = 16 << 30;
+const ROOM: Range<usize> = 1 << 43..1 << 44;
 
 /// What a thread takes of them at a time, for blocks up to [`SMALL_MAX`].
 const CHUNK: usize = 1 << 20;
@@ -152,41 +153,23 @@ impl Lists {
     }
 }
 
-/// Maps pages by the system call itself; null if there are none.
-fn map(size: usize, rights: i32) -> usize {
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let at = unsafe { libc::syscall(libc::SYS_mmap, 0, size, rights, kind, -1, 0) };
-    if at == -1 { 0 } else { at as usize }
+/// Maps pages by the system call itself, there if nothing else is; null if there are none.
+fn map(at: usize, size: usize) -> *mut u8 {
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let mut kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    if at != 0 {
+        kind |= libc::MAP_FIXED_NOREPLACE;
+    }
+    let got = unsafe { libc::syscall(libc::SYS_mmap, at, size, rights, kind, -1, 0_usize) };
+    if got == -1 { null_mut() } else { got as *mut u8 }
 }
 
 /// Pages that nobody has had; null if there are none.
 fn reserve(size: usize) -> *mut u8 {
-    /// Where the room is: 0 before it was asked for, 1 if there is none.
-    static ROOM_AT: AtomicUsize = AtomicUsize::new(0);
-    static USED: AtomicUsize = AtomicUsize::new(0);
-    const RIGHTS: i32 = libc::PROT_READ | libc::PROT_WRITE;
-    let mut room = ROOM_AT.load(Ordering::Acquire);
-    if room == 0 {
-        let own = map(ROOM, libc::PROT_NONE).max(1);
-        room = match ROOM_AT.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => own,
-            Err(others) => {
-                // What nobody may read costs nothing but its addresses.
-                unsafe { libc::syscall(libc::SYS_munmap, own, ROOM) };
-                others
-            }
-        };
-    }
-    if 1 < room {
-        let from = USED.fetch_add(size, Ordering::Relaxed);
-        if from + size <= ROOM {
-            let at = room + from;
-            if unsafe { libc::syscall(libc::SYS_mprotect, at, size, RIGHTS) } == 0 {
-                return at as *mut u8;
-            }
-        }
-    }
-    map(size, RIGHTS) as *mut u8
+    static USED: AtomicUsize = AtomicUsize::new(ROOM.start);
+    let at = USED.fetch_add(size, Ordering::Relaxed);
+    let got = if at + size <= ROOM.end { map(at, size) } else { null_mut() };
+    if got.is_null() { map(0, size) } else { got }
 }
 
 /// The class of a block; what is not as others is of whole pages.
@@ -203,7 +186,7 @@ unsafe impl GlobalAlloc for Heap {
         }
         match class_of(layout) {
             Some(class) => LISTS.with(|it| it.take(class)).0,
-            None => map(layout.size(), libc::PROT_READ | libc::PROT_WRITE) as *mut u8,
+            None => map(0, layout.size()),
         }
     }
 

@@ -134,8 +134,12 @@ const ARGS_MAX: usize = 13;
 /// What may be called when MPI_Finalize is over.
 const AFTER_THE_END: [Call; 3] = [calls::INITIALIZED, calls::FINALIZED, calls::ABORT];
 
+/// Calls of this crate's that only ask.
+const ASKING: [Call; 4] =
+    [calls::INITIALIZED, calls::FINALIZED, calls::COMM_RANK, calls::COMM_SIZE];
+
 /// Calls of this crate's that are over at once, and that programs make often.
-const SHORT: [Call; 4] = [calls::TYPE_FREE, calls::OP_FREE, calls::COMM_RANK, calls::COMM_SIZE];
+const SHORT: [Call; 2] = [calls::TYPE_FREE, calls::OP_FREE];
 
 /// What is done with a call.
 #[derive(Clone, Copy)]
@@ -164,8 +168,10 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     if !state::is_replica() || real::is_inside() {
         return real::call(call, args);
     }
+    program_heap::take_back();
     // What only asks is no part of the way that a program takes, and threads may ask at any time.
-    let asks = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);
+    let class = calls::CLASSES[call.0];
+    let asks = matches!(class, Class::Pass | Class::Value) || ASKING.contains(&call);
     let is_short = asks || SHORT.contains(&call);
     let inside = if is_short { real::Inside::enter_shortly() } else { real::Inside::enter() };
     let mut row = [0; ARGS_MAX];

@@ -60,8 +60,12 @@ unsafe extern "C" {
 /// Whether there is such a heap: what all others look at, who need not look at what is a thread's.
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 
-/// Blocks that other threads have given back, each with the next one in it.
+/// Blocks that other threads have given back, each with the next one in it, and how many bytes.
 static GIVEN: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+static GIVEN_SIZE: AtomicUsize = AtomicUsize::new(0);
+
+/// So many bytes are not put aside until the next call of MPI.
+const GIVEN_MAX: usize = 64 << 20;
 
 /// How far the room of small blocks is in use, perhaps in memory, and usable, and that of large ones
 /// in use.
@@ -90,7 +94,7 @@ unsafe impl Allocator for Pages {
         let usable = USABLE.load(Ordering::Relaxed);
         if usable < to {
             let more = (to - usable).next_multiple_of(STEP).min(AT + SMALL_ROOM - usable);
-            if unsafe { libc::mprotect(usable as *mut c_void, more, RIGHTS) } != 0 {
+            if map_at(usable, more, RIGHTS, KIND).is_none() {
                 return (null_mut(), 0, 0);
             }
             USABLE.store(usable + more, Ordering::Relaxed);
@@ -169,12 +173,15 @@ fn is_large(at: *mut c_void) -> bool {
     (LARGE_AT..END).contains(&(at as usize))
 }
 
-/// From here on this thread's blocks are from here, where the room for them is free.
-pub(crate) fn begin() {
-    if map_at(AT, SMALL_ROOM, libc::PROT_NONE, KIND).is_some() {
+/// From here on this thread's blocks are from here; false if something else is here already.
+pub(crate) fn begin() -> bool {
+    let is_there = map_at(AT, STEP, RIGHTS, KIND).is_some();
+    if is_there {
+        USABLE.store(AT + STEP, Ordering::Relaxed);
         IS_OWN.set(true);
         IS_THERE.store(true, Ordering::Relaxed);
     }
+    is_there
 }
 
 /// Whether this thread asks for itself, and not for MPI.
@@ -198,7 +205,7 @@ fn take(size: usize, align: usize) -> *mut c_void {
     if END - LARGE_AT < size || END - LARGE_AT < align {
         return no_memory();
     }
-    if !GIVEN.load(Ordering::Relaxed).is_null() {
+    if GIVEN_MAX < GIVEN_SIZE.load(Ordering::Relaxed) {
         take_back();
     }
     if LARGE_FROM.load(Ordering::Relaxed) <= size.max(align) {
@@ -270,6 +277,7 @@ fn give(at: *mut c_void) {
         unsafe { (*SMALL.0.get()).c_free(base.cast()) };
     } else {
         let at = at.cast::<u8>();
+        GIVEN_SIZE.fetch_add(size, Ordering::Relaxed);
         let mut first = GIVEN.load(Ordering::Relaxed);
         loop {
             unsafe { at.cast::<*mut u8>().write_unaligned(first) };
@@ -282,14 +290,20 @@ fn give(at: *mut c_void) {
     }
 }
 
-/// Takes what other threads have given back.
-fn take_back() {
-    let mut at = GIVEN.swap(null_mut(), Ordering::Acquire);
-    while !at.is_null() {
-        let after = unsafe { at.cast::<*mut u8>().read_unaligned() };
-        give(at.cast());
-        at = after;
+/// Takes what other threads have given back.  A program's threads wait for each other before it
+/// calls MPI, or most do: what they have given back by then is the same in all replicas, in
+/// whichever order.
+pub(crate) fn take_back() {
+    if GIVEN.load(Ordering::Relaxed).is_null() || !IS_OWN.get() {
+        return;
     }
+    GIVEN_SIZE.store(0, Ordering::Relaxed);
+    let first = GIVEN.swap(null_mut(), Ordering::Acquire);
+    let after = |at: &*mut u8| Some(unsafe { at.cast::<*mut u8>().read_unaligned() });
+    let mut all: Vec<*mut u8> =
+        std::iter::successors(Some(first), after).take_while(|it| !it.is_null()).collect();
+    all.sort_unstable();
+    all.iter().for_each(|it| give(it.cast()));
 }
 
 /// Keeps `errno` as it is.
@@ -410,7 +424,10 @@ pub unsafe extern "C" fn realloc(at: *mut c_void, size: size_t) -> *mut c_void {
         if !is_program() || size == 0 {
             return unsafe { __libc_realloc(at, size) };
         }
-        return moved(at, unsafe { malloc_usable_size(at) }, size);
+        // How long it was is known to its own allocator alone.
+        let longer = unsafe { __libc_realloc(at, size) };
+        let new = if longer.is_null() { longer } else { moved(longer, size, size) };
+        return if new.is_null() { longer } else { new };
     }
     if size == 0 {
         unsafe { free(at) };
@@ -477,14 +494,26 @@ pub unsafe extern "C" fn pvalloc(size: size_t) -> *mut c_void {
     }
 }
 
-/// The C library's own function, looked up once.
-fn own(name: &CStr, known: &AtomicUsize) -> usize {
+/// A function that is looked up once.
+fn own(known: &AtomicUsize, look_up: impl FnOnce() -> usize) -> usize {
     let mut at = known.load(Ordering::Relaxed);
     if at == 0 {
-        at = next(name);
+        at = look_up();
         known.store(at, Ordering::Relaxed);
     }
     at
+}
+
+/// What the library has that other blocks are from: a program that is linked with an allocator may
+/// have some functions of its and the others of the C library's.
+fn beside_allocator(name: &CStr) -> usize {
+    let allocator: unsafe extern "C" fn(size_t) -> *mut c_void = __libc_malloc;
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    unsafe {
+        libc::dladdr(allocator as *const c_void, &raw mut info);
+        let library = libc::dlopen(info.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        libc::dlsym(library, name.as_ptr()) as usize
+    }
 }
 
 /// See malloc_usable_size(3).
@@ -494,9 +523,21 @@ pub unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> size_t {
     if is_here(at) {
         return unsafe { header(at).read() }.size;
     }
-    let own = own(c"malloc_usable_size", &OWN);
+    let own = own(&OWN, || beside_allocator(c"malloc_usable_size"));
     let own: unsafe extern "C" fn(*mut c_void) -> size_t = unsafe { std::mem::transmute(own) };
     unsafe { own(at) }
+}
+
+/// See free_sized(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_sized(at: *mut c_void, _size: size_t) {
+    unsafe { free(at) };
+}
+
+/// See free_sized(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_aligned_sized(at: *mut c_void, _align: size_t, _size: size_t) {
+    unsafe { free(at) };
 }
 
 type Mmap =
@@ -514,7 +555,7 @@ pub unsafe extern "C" fn mmap(
     from: libc::off_t,
 ) -> *mut c_void {
     static OWN: AtomicUsize = AtomicUsize::new(0);
-    let own = own(c"mmap", &OWN);
+    let own = own(&OWN, || next(c"mmap"));
     let own: Mmap = unsafe { std::mem::transmute(own) };
     let wanted = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let is_ours = kind & !libc::MAP_NORESERVE == wanted && at.is_null() && is_program();

@@ -13,6 +13,24 @@ const FRAMES_MAX: usize = 8;
 
 type Check = unsafe extern "C" fn() -> c_int;
 
+// What the linker finds when it loads this library, if it is there.  To ask for it later takes
+// memory, and an allocator of the program's may look at a clock to give it.
+std::arch::global_asm!(
+    ".weak PyGILState_Check",
+    ".weak PyThread_acquire_lock_timed",
+    ".pushsection .data.rel, \"aw\"",
+    ".balign 8",
+    ".globl selvedge_python",
+    ".hidden selvedge_python",
+    "selvedge_python:",
+    ".quad PyGILState_Check, PyThread_acquire_lock_timed",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    static selvedge_python: [Option<Check>; 2];
+}
+
 /// What of the interpreter is in this process.
 struct Python {
     /// Whether this thread is the one that runs Python.
@@ -23,19 +41,14 @@ struct Python {
 
 impl Python {
     fn find() -> Option<Self> {
-        let at = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"PyGILState_Check".as_ptr()) };
-        if at.is_null() {
-            return None;
-        }
-        let runs = unsafe { std::mem::transmute::<*mut c_void, Check>(at) };
-        let name = c"PyThread_acquire_lock_timed".as_ptr();
-        let locks = code_of(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name) });
-        Some(Self { runs, locks })
+        let [runs, locks] = unsafe { selvedge_python };
+        let runs = runs?;
+        Some(Self { runs, locks: locks.and_then(|it| code_of(it as *const c_void)) })
     }
 }
 
 /// The addresses of a function of the C language, if its library says how long it is.
-fn code_of(function: *mut c_void) -> Option<Range<usize>> {
+fn code_of(function: *const c_void) -> Option<Range<usize>> {
     /// `RTLD_DL_SYMENT` of dlfcn.h.
     const SYMBOL: c_int = 1;
     unsafe extern "C" {
@@ -45,9 +58,6 @@ fn code_of(function: *mut c_void) -> Option<Range<usize>> {
             extra: *mut *mut c_void,
             flags: c_int,
         ) -> c_int;
-    }
-    if function.is_null() {
-        return None;
     }
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     let mut symbol: *mut c_void = std::ptr::null_mut();

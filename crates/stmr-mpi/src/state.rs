@@ -1,7 +1,7 @@
 //! The one state of a replica, and how it waits.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -71,8 +71,9 @@ pub(crate) struct Told {
     pub(crate) epoch: [u64; 2],
 }
 
-/// Who has taken the place of this replica, for the processes that it starts.
-const TAKEN: &str = "SELVEDGE_TAKEN";
+/// Who has taken the place of this replica, for the processes that it starts: a process's number, or
+/// 0 with room for one.
+const TAKEN: &CStr = c"SELVEDGE_TAKEN";
 
 /// What this process was told, if it is a replica.
 fn told() -> Option<&'static Told> {
@@ -96,10 +97,24 @@ fn told() -> Option<&'static Told> {
             epoch: [number("SELVEDGE_EPOCH")? as u64, number("SELVEDGE_UPTIME")? as u64],
         };
         // A process that a replica starts is none, though it inherits the variables.
-        let taken: Option<usize> = number(TAKEN);
-        taken.is_none_or(|it| it == native_pid()).then_some(told)
+        let taken: Option<usize> = TAKEN.to_str().ok().and_then(number);
+        taken.is_none_or(|it| [0, native_pid()].contains(&it)).then_some(told)
     })
     .as_ref()
+}
+
+/// Takes the place of the replica.
+fn take_place() {
+    let at = unsafe { libc::getenv(TAKEN.as_ptr()) };
+    if at.is_null() {
+        return;
+    }
+    // To add to the environment takes memory of the program's allocator, which may be what asks.
+    let length = unsafe { CStr::from_ptr(at) }.count_bytes();
+    let text = format!("{:0length$}", native_pid());
+    if text.len() == length {
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), at.cast(), length) };
+    }
 }
 
 /// This process's true number.
@@ -121,8 +136,12 @@ static OVER: AtomicBool = AtomicBool::new(false);
 static CONNECTED: AtomicBool = AtomicBool::new(false);
 
 /// The program ends with `code` and has not called MPI: its launcher would wait for it.
+///
+/// Only of the process that was started as the replica: one that it starts itself, or that a script
+/// starts before the program, ends as it likes.
 pub(crate) fn tell_never(code: i32) {
-    if is_replica() && !CONNECTED.load(Ordering::Relaxed) {
+    let first = std::env::var("SELVEDGE_FIRST").ok().and_then(|it| it.parse().ok());
+    if is_replica() && !CONNECTED.load(Ordering::Relaxed) && first == Some(native_pid()) {
         tell_launcher(&format!("never {code}\n"));
     }
 }
@@ -301,7 +320,7 @@ impl State {
             .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
         let memory = Memory::open(told);
         let (siblings, pids) = link::connect_siblings(told, memory, &mut launcher);
-        unsafe { std::env::set_var(TAKEN, std::process::id().to_string()) };
+        take_place();
         THREAD.store(thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
             own: SetId::new(told.set),

@@ -96,6 +96,8 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         .args(&program[1..])
         .env("SELVEDGE_SET", set.idx().to_string())
         .env("SELVEDGE_RANK", rank.0.to_string())
+        .env("SELVEDGE_FIRST", process::id().to_string())
+        .env("SELVEDGE_TAKEN", "0000000000")
         .env("SELVEDGE_LINK", link.as_raw_fd().to_string())
         .env("SELVEDGE_FOLDER", &folder)
         .env("SELVEDGE_MEMORY", memory)
