@@ -57,7 +57,7 @@ unsafe extern "C" {
     fn __libc_memalign(align: size_t, size: size_t) -> *mut c_void;
 }
 
-/// Whether there is such a heap: what all others look at, who need not look at what is a thread's.
+/// Whether there is such a heap: all others look at this, and not at what is a thread's.
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 
 /// Blocks that other threads have given back, each with the next one in it, and how many bytes.
@@ -67,8 +67,8 @@ static GIVEN_SIZE: AtomicUsize = AtomicUsize::new(0);
 /// So many bytes are not put aside until the next call of MPI.
 const GIVEN_MAX: usize = 64 << 20;
 
-/// How far the room of small blocks is in use, perhaps in memory, and usable, and that of large ones
-/// in use.
+/// How far the room of small blocks is in use, perhaps in memory, and usable, and that of large
+/// ones in use.
 static USED: AtomicUsize = AtomicUsize::new(AT);
 static IN_MEMORY: AtomicUsize = AtomicUsize::new(AT);
 static USABLE: AtomicUsize = AtomicUsize::new(AT);

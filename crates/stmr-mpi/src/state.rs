@@ -71,8 +71,8 @@ pub(crate) struct Told {
     pub(crate) epoch: [u64; 2],
 }
 
-/// Who has taken the place of this replica, for the processes that it starts: a process's number, or
-/// 0 with room for one.
+/// Who has taken the place of this replica, for the processes that it starts: a process's number,
+/// or 0 with room for one.
 const TAKEN: &CStr = c"SELVEDGE_TAKEN";
 
 /// What this process was told, if it is a replica.
