@@ -298,10 +298,12 @@ pub(crate) fn take_back() {
         return;
     }
     GIVEN_SIZE.store(0, Ordering::Relaxed);
-    let first = GIVEN.swap(null_mut(), Ordering::Acquire);
-    let after = |at: &*mut u8| Some(unsafe { at.cast::<*mut u8>().read_unaligned() });
-    let mut all: Vec<*mut u8> =
-        std::iter::successors(Some(first), after).take_while(|it| !it.is_null()).collect();
+    let mut at = GIVEN.swap(null_mut(), Ordering::Acquire);
+    let mut all = Vec::new();
+    while !at.is_null() {
+        all.push(at);
+        at = unsafe { at.cast::<*mut u8>().read_unaligned() };
+    }
     all.sort_unstable();
     all.iter().for_each(|it| give(it.cast()));
 }
