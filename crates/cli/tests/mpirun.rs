@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 12] = [
+    let programs: [(&str, &[&str]); 14] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -38,6 +38,8 @@ fn print_alike(mpi: &Mpi) {
         ("freed", &[]),
         ("cancelled", &[]),
         ("heap", &["12"]),
+        ("allocator", &[]),
+        ("beside", &[]),
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());

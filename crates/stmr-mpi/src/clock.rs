@@ -16,6 +16,7 @@ use selvedge_stmr::message::EventKind;
 use crate::python;
 use crate::real::{self, Inside};
 use crate::state::{self, Source};
+use crate::told::Told;
 
 /// The question for the host's name.
 const HOST: u64 = 151;
@@ -100,7 +101,7 @@ pub(crate) fn now_ms(clock: clockid_t) -> u64 {
 
 /// What a replica reads of a clock before it can ask the others: the launcher's start, and a
 /// microsecond more each time.
-fn early_clock(told: &state::Told, clock: clockid_t) -> timespec {
+fn early_clock(told: &Told, clock: clockid_t) -> timespec {
     static TICKS: AtomicU64 = AtomicU64::new(0);
     let since = 1000 * (1 + TICKS.fetch_add(1, Ordering::Relaxed));
     let ns = match clock {
@@ -114,7 +115,7 @@ fn early_clock(told: &state::Told, clock: clockid_t) -> timespec {
 }
 
 /// What a replica was told, if it asks before it can ask the others.
-fn early() -> Option<&'static state::Told> {
+fn early() -> Option<&'static Told> {
     if real::is_mpi_asking() { None } else { state::early() }
 }
 
@@ -218,7 +219,7 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
 }
 
 /// Random bytes before a replica can ask the others.
-fn early_random(told: &state::Told, length: usize) -> Vec<u8> {
+fn early_random(told: &Told, length: usize) -> Vec<u8> {
     static WORDS: AtomicU64 = AtomicU64::new(0);
     let word = |_| {
         let n = WORDS.fetch_add(1, Ordering::Relaxed);

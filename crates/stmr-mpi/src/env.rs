@@ -7,7 +7,8 @@ use crate::calls;
 use crate::origin;
 use crate::program_heap;
 use crate::real::{self, Call};
-use crate::state::{self, State};
+use crate::state::State;
+use crate::told::Told;
 
 pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
     start(state, || real::code(call, args)) as usize
@@ -52,7 +53,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
 }
 
 /// Begins MPI and makes the communicator of this replica's set: calls that wait for all processes.
-fn enter_mpi(told: &state::Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, usize)>) {
+fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, usize)>) {
     let code = init();
     if code != abi::SUCCESS {
         return (code, None);
@@ -73,7 +74,7 @@ fn enter_mpi(told: &state::Told, init: impl FnOnce() -> i32) -> (i32, Option<(Ha
 }
 
 /// What the launcher told the program of itself, as it would without replicas.
-fn virtual_variables(told: &state::Told) {
+fn virtual_variables(told: &Told) {
     let (rank, ranks) = (told.rank.to_string(), told.ranks.to_string());
     let rows = [
         ("OMPI_COMM_WORLD_RANK", &rank),

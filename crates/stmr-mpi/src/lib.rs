@@ -8,22 +8,22 @@
 //! In reading order: its own heap (`heap`), processes that others started (`joined`), the program's
 //! MPI library and how it is called (`real`), what is loaded for its sake (`origin`), its handles
 //! and statuses (`abi`), memory that all processes share (`memory`), links to siblings on other
-//! hosts (`network`), those to all siblings and to the launcher (`link`), the one state of a
-//! replica (`state`), its spare buffers (`spare`) and how it waits (`wait`), comparing in full
-//! (`full`), calls that only the environment answers (`env`), communicators (`comm`), what the
-//! program does wrong (`errors`), communicators that MPI does not know (`made`), contents in the
-//! order of their types (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`),
-//! those that come in (`receives`) and that are compared together (`batch`), that a probe found
-//! (`matched`), requests (`request`), messages in parts (`partitioned`),
-//! requests that the program completes (`generalized`), what a process frees while requests need it
-//! (`held`), what it gives to a collective and gets (`parts`), where MPI makes one (`room`),
-//! collectives (`collective`), calls with counts of 64 bits (`large`), questions about failures
-//! (`failures`), looks at clocks that are CPython's own (`python`), what the C library is asked for
-//! that differs between replicas (`clock`), the cycle counter (`cycles`), signals (`signals`), and
-//! what it is asked to change in the world: files (`files`) and their descriptors (`descriptors`),
-//! those that are none (`devices`), their names (`names`), the C library's own ways of writing them
-//! (`streams`, `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`);
-//! last, memory that other processes put to and get from (`windows`, in Fortran
+//! hosts (`network`), those to all siblings and to the launcher (`link`), what the launcher says at
+//! the start (`told`), the one state of a replica (`state`), its spare buffers (`spare`) and how it
+//! waits (`wait`), comparing in full (`full`), calls that only the environment answers (`env`),
+//! communicators (`comm`), what the program does wrong (`errors`), communicators that MPI does not
+//! know (`made`), contents in the order of their types (`pack`), bytes of them that are no value's
+//! (`padding`), messages (`p2p`), those that come in (`receives`) and that are compared together
+//! (`batch`), that a probe found (`matched`), requests (`request`), messages in parts
+//! (`partitioned`), requests that the program completes (`generalized`), what a process frees while
+//! requests need it (`held`), what it gives to a collective and gets (`parts`), where MPI makes one
+//! (`room`), collectives (`collective`), calls with counts of 64 bits (`large`), questions about
+//! failures (`failures`), looks at clocks that are CPython's own (`python`), what the C library is
+//! asked for that differs between replicas (`clock`), the cycle counter (`cycles`), signals
+//! (`signals`), and what it is asked to change in the world: files (`files`) and their descriptors
+//! (`descriptors`), those that are none (`devices`), their names (`names`), the C library's own
+//! ways of writing them (`streams`, `prints`), and MPI's (`mpi_files`), whose processes may share a
+//! place (`pointers`); last, memory that other processes put to and get from (`windows`, in Fortran
 //! `windows_fortran`), and when (`epochs`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
@@ -48,6 +48,8 @@ mod memory;
 mod network;
 
 mod link;
+
+mod told;
 
 mod state;
 
@@ -170,8 +172,8 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     }
     program_heap::take_back();
     // What only asks is no part of the way that a program takes, and threads may ask at any time.
-    let class = calls::CLASSES[call.0];
-    let asks = matches!(class, Class::Pass | Class::Value) || ASKING.contains(&call);
+    let passes = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);
+    let asks = passes || ASKING.contains(&call);
     let is_short = asks || SHORT.contains(&call);
     let inside = if is_short { real::Inside::enter_shortly() } else { real::Inside::enter() };
     let mut row = [0; ARGS_MAX];
@@ -182,7 +184,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         *it = abi::cut(*it);
     }
     let answer = state::with_turn(call, |state| {
-        if state.ending && !asks && !AFTER_THE_END.contains(&call) {
+        if state.ending && !passes && !AFTER_THE_END.contains(&call) {
             state.refuse_as(call, "after MPI_Finalize");
         }
         if !is_short {

@@ -18,7 +18,7 @@ use selvedge_stmr::usage::Usage;
 use crate::memory::{For, Memory};
 use crate::network::{Gate, Met, Network};
 use crate::real;
-use crate::state::Told;
+use crate::told::Told;
 
 /// How long siblings have to start, in milliseconds.
 const START_MAX_MS: u32 = 60_000;

@@ -11,7 +11,7 @@ use selvedge_stmr::job::BROKEN_AT;
 use selvedge_stmr::pipe::PIPE_WORDS;
 
 use crate::real;
-use crate::state::Told;
+use crate::told::Told;
 
 /// What a process waits for that sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

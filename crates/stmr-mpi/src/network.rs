@@ -23,7 +23,7 @@ use selvedge_stmr::limits::{
 use crate::clock;
 use crate::link::Link;
 use crate::real;
-use crate::state::Told;
+use crate::told::Told;
 
 /// How often a link on which something is under way is looked at, in milliseconds.
 const LOOK_MS: u64 = 250;

@@ -291,7 +291,7 @@ impl Blocking {
 
 /// Says why the program cannot begin, which is no fault of this replica alone, and ends it.
 pub(crate) fn stop(why: &str) -> ! {
-    crate::state::tell_launcher(&format!("stop {why}\n"));
+    crate::told::tell_launcher(&format!("stop {why}\n"));
     unsafe { libc::_exit(1) }
 }
 

@@ -1,16 +1,14 @@
 //! The one state of a replica, and how it waits.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
-use selvedge_stmr::greet::Secret;
 use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::receives::Receives;
 use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
@@ -31,6 +29,7 @@ use crate::real::{self, Blocking, Call};
 use crate::receives::Buffer;
 use crate::request::Request;
 use crate::spare::Spare;
+use crate::told::{self, Told, native_pid, tell_launcher, told};
 use crate::wait::Wait;
 use crate::windows::Windows;
 
@@ -43,84 +42,6 @@ const LOG_MAX: usize = 32 << 20;
 /// How long who tells siblings something beside a call of MPI's waits for them to read, in
 /// microseconds.
 const TELL_US: u32 = 500;
-
-/// What the launcher told this process in its environment.
-pub(crate) struct Told {
-    pub(crate) set: usize,
-    pub(crate) rank: usize,
-    pub(crate) ranks: usize,
-    pub(crate) replicas: usize,
-    pub(crate) folder: PathBuf,
-    /// Where the memory is that all processes of the job share.
-    pub(crate) memory: CString,
-    /// The socket to the launcher, which this process inherited.
-    pub(crate) link: i32,
-    /// What all processes of the job know, if some may be on other hosts.
-    pub(crate) secret: Option<Secret>,
-    /// Drawn by the launcher, the same for all replicas of a process.
-    pub(crate) dice: u64,
-    /// Contents are compared in full, beside their digests.
-    pub(crate) compares_full: bool,
-    /// What is sent is compared where it comes in.
-    pub(crate) compares_at_receiver: bool,
-    /// So many sends are compared at a time.
-    window: u64,
-    /// MPI's own communicator of all processes is this replica's set.
-    pub(crate) is_whole_job: bool,
-    /// When the launcher started: since 1970, and of the clock that is never set, in nanoseconds.
-    pub(crate) epoch: [u64; 2],
-}
-
-/// Who has taken the place of this replica, for the processes that it starts: a process's number,
-/// or 0 with room for one.
-const TAKEN: &CStr = c"SELVEDGE_TAKEN";
-
-/// What this process was told, if it is a replica.
-fn told() -> Option<&'static Told> {
-    static TOLD: OnceLock<Option<Told>> = OnceLock::new();
-    TOLD.get_or_init(|| {
-        let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-        let told = Told {
-            set: number("SELVEDGE_SET")?,
-            rank: number("SELVEDGE_RANK")?,
-            ranks: number("SELVEDGE_RANKS")?,
-            replicas: number("SELVEDGE_REPLICAS")?,
-            folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
-            memory: CString::new(std::env::var("SELVEDGE_MEMORY").ok()?).ok()?,
-            link: number("SELVEDGE_LINK")? as i32,
-            secret: std::env::var("SELVEDGE_SECRET").ok().and_then(|it| Secret::from_text(&it)),
-            dice: number("SELVEDGE_DICE")? as u64,
-            is_whole_job: std::env::var_os("SELVEDGE_JOB_OF_SET").is_some(),
-            compares_full: std::env::var("SELVEDGE_COMPARE").is_ok_and(|it| it == "full"),
-            compares_at_receiver: std::env::var_os("SELVEDGE_COMPARE_AT").is_some(),
-            window: number("SELVEDGE_WINDOW").unwrap_or(1) as u64,
-            epoch: [number("SELVEDGE_EPOCH")? as u64, number("SELVEDGE_UPTIME")? as u64],
-        };
-        // A process that a replica starts is none, though it inherits the variables.
-        let taken: Option<usize> = TAKEN.to_str().ok().and_then(number);
-        taken.is_none_or(|it| [0, native_pid()].contains(&it)).then_some(told)
-    })
-    .as_ref()
-}
-
-/// Takes the place of the replica.
-fn take_place() {
-    let at = unsafe { libc::getenv(TAKEN.as_ptr()) };
-    if at.is_null() {
-        return;
-    }
-    // To add to the environment takes memory of the program's allocator, which may be what asks.
-    let length = unsafe { CStr::from_ptr(at) }.count_bytes();
-    let text = format!("{:0length$}", native_pid());
-    if text.len() == length {
-        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), at.cast(), length) };
-    }
-}
-
-/// This process's true number.
-fn native_pid() -> usize {
-    unsafe { libc::syscall(libc::SYS_getpid) as usize }
-}
 
 /// Whether this process is a replica.
 pub(crate) fn is_replica() -> bool {
@@ -140,16 +61,10 @@ static CONNECTED: AtomicBool = AtomicBool::new(false);
 /// Only of the process that was started as the replica: one that it starts itself, or that a script
 /// starts before the program, ends as it likes.
 pub(crate) fn tell_never(code: i32) {
-    let first = std::env::var("SELVEDGE_FIRST").ok().and_then(|it| it.parse().ok());
-    if is_replica() && !CONNECTED.load(Ordering::Relaxed) && first == Some(native_pid()) {
+    let is_early = is_replica() && !CONNECTED.load(Ordering::Relaxed);
+    if is_early && told().is_some_and(|it| it.first == Some(native_pid())) {
         tell_launcher(&format!("never {code}\n"));
     }
-}
-
-/// Tells the launcher a line, whatever is under way.
-pub(crate) fn tell_launcher(line: &str) {
-    let link = told().map_or(-1, |it| it.link);
-    unsafe { libc::send(link, line.as_ptr().cast(), line.len(), libc::MSG_NOSIGNAL) };
 }
 
 /// The thread whose calls have an order among replicas.
@@ -320,7 +235,7 @@ impl State {
             .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
         let memory = Memory::open(told);
         let (siblings, pids) = link::connect_siblings(told, memory, &mut launcher);
-        take_place();
+        told::take_place();
         THREAD.store(thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
             own: SetId::new(told.set),
