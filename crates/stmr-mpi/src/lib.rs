@@ -5,26 +5,27 @@
 //! decided by `selvedge-stmr`; this crate carries it out over memory that the replicas share and
 //! the program's own MPI.
 //!
-//! In reading order: its own heap (`heap`), processes that others started (`joined`), the program's
-//! MPI library and how it is called (`real`), what is loaded for its sake (`origin`), its handles
-//! and statuses (`abi`), memory that all processes share (`memory`), links to siblings on other
-//! hosts (`network`), those to all siblings and to the launcher (`link`), what the launcher says at
-//! the start (`told`), the one state of a replica (`state`), its spare buffers (`spare`) and how it
-//! waits (`wait`), comparing in full (`full`), calls that only the environment answers (`env`),
-//! communicators (`comm`), what the program does wrong (`errors`), communicators that MPI does not
-//! know (`made`), contents in the order of their types (`pack`), bytes of them that are no value's
-//! (`padding`), messages (`p2p`), those that come in (`receives`) and that are compared together
-//! (`batch`), that a probe found (`matched`), requests (`request`), messages in parts
-//! (`partitioned`), requests that the program completes (`generalized`), what a process frees while
-//! requests need it (`held`), what it gives to a collective and gets (`parts`), where MPI makes one
-//! (`room`), collectives (`collective`), calls with counts of 64 bits (`large`), questions about
-//! failures (`failures`), looks at clocks that are CPython's own (`python`), what the C library is
-//! asked for that differs between replicas (`clock`), the cycle counter (`cycles`), signals
-//! (`signals`), and what it is asked to change in the world: files (`files`) and their descriptors
-//! (`descriptors`), those that are none (`devices`), their names (`names`), the C library's own
-//! ways of writing them (`streams`, `prints`), and MPI's (`mpi_files`), whose processes may share a
-//! place (`pointers`); last, memory that other processes put to and get from (`windows`, in Fortran
-//! `windows_fortran`), and when (`epochs`).
+//! In reading order: its own heap (`heap`), the program's (`program_heap`), processes that others
+//! started (`joined`), the program's MPI library and how it is called (`real`), what is loaded for
+//! its sake (`origin`), its handles and statuses (`abi`), memory that all processes share
+//! (`memory`), links to siblings on other hosts (`network`), those to all siblings and to the
+//! launcher (`link`), what the launcher says at the start (`told`), the one state of a replica
+//! (`state`), its spare buffers (`spare`) and how it waits (`wait`), comparing in full (`full`),
+//! calls that only the environment answers (`env`), communicators (`comm`), what the program does
+//! wrong (`errors`), communicators that MPI does not know (`made`), contents in the order of their
+//! types (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`), those that come
+//! in (`receives`) and that are compared together (`batch`), that a probe found (`matched`),
+//! requests (`request`), messages in parts (`partitioned`), requests that the program completes
+//! (`generalized`), what a process frees while requests need it (`held`), what it gives to a
+//! collective and gets (`parts`), where MPI makes one (`room`), collectives (`collective`), calls
+//! with counts of 64 bits (`large`), questions about failures (`failures`), looks at clocks that
+//! are CPython's own (`python`), what the C library is asked for that differs between replicas
+//! (`clock`), the cycle counter (`cycles`), signals (`signals`), and what it is asked to change in
+//! the world: files (`files`) and their descriptors (`descriptors`), those that are none
+//! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
+//! `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last, memory
+//! that other processes put to and get from (`windows`, in Fortran `windows_fortran`), and when
+//! (`epochs`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
