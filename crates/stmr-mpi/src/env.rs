@@ -7,7 +7,7 @@ use crate::calls;
 use crate::origin;
 use crate::program_heap;
 use crate::real::{self, Call};
-use crate::state::State;
+use crate::state::{self, State};
 use crate::told::Told;
 
 pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -98,11 +98,19 @@ fn virtual_variables(told: &Told) {
 }
 
 pub(crate) fn initialized(_state: &mut State, call: Call, args: &[usize]) -> usize {
-    real::call(call, args)
+    stage(call, args)
 }
 
-pub(crate) fn finalized(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    unsafe { *(args[0] as *mut i32) = i32::from(state.ending) };
+pub(crate) fn finalized(_state: &mut State, call: Call, args: &[usize]) -> usize {
+    stage(call, args)
+}
+
+/// Whether the program has begun MPI, or ended it.
+pub(crate) fn stage(call: Call, args: &[usize]) -> usize {
+    if call == calls::INITIALIZED {
+        return real::call(call, args);
+    }
+    unsafe { *(args[0] as *mut i32) = i32::from(state::is_ending()) };
     abi::SUCCESS as usize
 }
 

@@ -137,6 +137,9 @@ const ARGS_MAX: usize = 13;
 /// What may be called when MPI_Finalize is over.
 const AFTER_THE_END: [Call; 3] = [calls::INITIALIZED, calls::FINALIZED, calls::ABORT];
 
+/// What any thread may ask, also while another is in MPI.
+const STAGE: [Call; 2] = [calls::INITIALIZED, calls::FINALIZED];
+
 /// Calls of this crate's that only ask.
 const ASKING: [Call; 4] =
     [calls::INITIALIZED, calls::FINALIZED, calls::COMM_RANK, calls::COMM_SIZE];
@@ -171,6 +174,9 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     if !state::is_replica() || real::is_inside() {
         return real::call(call, args);
     }
+    if STAGE.contains(&call) && state::is_beside() {
+        return env::stage(call, args);
+    }
     program_heap::take_back();
     // What only asks is no part of the way that a program takes, and threads may ask at any time.
     let passes = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);
@@ -185,7 +191,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         *it = abi::cut(*it);
     }
     let answer = state::with_turn(call, |state| {
-        if state.ending && !passes && !AFTER_THE_END.contains(&call) {
+        if state::is_ending() && !passes && !AFTER_THE_END.contains(&call) {
             state.refuse_as(call, "after MPI_Finalize");
         }
         if !is_short {

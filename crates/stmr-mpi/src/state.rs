@@ -50,6 +50,14 @@ pub(crate) fn is_replica() -> bool {
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
+/// The program has called MPI_Finalize.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program has called MPI_Finalize.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
 /// The process has ended for its siblings: what it still calls is passed on.
 static OVER: AtomicBool = AtomicBool::new(false);
 
@@ -77,6 +85,11 @@ fn thread_id() -> u32 {
 /// Whether links are up and this is the thread that all replicas' order is about.
 pub(crate) fn is_ordered() -> bool {
     THREAD.load(Ordering::Relaxed) == thread_id() && is_replica()
+}
+
+/// Whether this is another thread than the one that all replicas' order is about.
+pub(crate) fn is_beside() -> bool {
+    CONNECTED.load(Ordering::Relaxed) && !is_ordered()
 }
 
 /// What a replica was told, if this is its program's first thread before it calls MPI.
@@ -200,7 +213,6 @@ pub(crate) struct State {
     pub(crate) blocking: Option<Blocking>,
     /// Another thread is in MPI, which is told of one thread at a time.
     pub(crate) in_block: bool,
-    pub(crate) ending: bool,
     pub(crate) gone_on: bool,
     /// It has told its siblings that its end is no death.
     pub(crate) has_said_bye: bool,
@@ -270,7 +282,6 @@ impl State {
             matched: Vec::new(),
             blocking: None,
             in_block: false,
-            ending: false,
             gone_on: false,
             has_said_bye: false,
             wait: Wait::new(told.replicas),
@@ -607,7 +618,7 @@ impl State {
 
     /// All processes are at the end of the program.
     pub(crate) fn end_together(&mut self) {
-        self.ending = true;
+        ENDING.store(true, Ordering::Relaxed);
         self.tell_counts();
         self.say("ending");
         while !self.gone_on {
