@@ -61,6 +61,8 @@ pub(crate) struct Table {
     pub(crate) comparisons: [i32; 4],
     /// The number of processes that the launcher could start, among attributes.
     pub(crate) universe_size: i32,
+    /// What is no key of attributes.
+    pub(crate) keyval_invalid: i32,
     /// Attributes of windows: base, size, unit, how it was made, which model it has.
     pub(crate) win_keyvals: [i32; 5],
     /// A window of the program's memory, and one of memory that MPI gave.
@@ -92,6 +94,7 @@ static OPEN_MPI: Table = Table {
     graph: 2,
     comparisons: [0, 1, 2, 3],
     universe_size: 6,
+    keyval_invalid: -1,
     win_keyvals: [7, 8, 9, 10, 11],
     flavors: [1, 2],
     unified: 0,
@@ -119,6 +122,7 @@ static MPICH: Table = Table {
     graph: 1,
     comparisons: [0, 1, 2, 3],
     universe_size: 0x6440_0009,
+    keyval_invalid: 0x2400_0000,
     win_keyvals: [0x6600_0001, 0x6600_0003, 0x6600_0005, 0x6600_0007, 0x6600_0009],
     flavors: [1, 2],
     unified: 2,
@@ -146,6 +150,7 @@ static STANDARD: Table = Table {
     graph: 212,
     comparisons: [201, 202, 203, 204],
     universe_size: 507,
+    keyval_invalid: 0,
     win_keyvals: [601, 603, 602, 604, 605],
     flavors: [311, 312],
     unified: 321,

@@ -338,6 +338,10 @@ pub(crate) fn comm_free(state: &mut State, call: Call, args: &[usize]) -> usize 
             false => state.error_of_none(code, call),
         };
     }
+    let code = state.drop_all_kept(shown);
+    if code != abi::SUCCESS {
+        return state.error(shown, code, call);
+    }
     // MPI does not know of receives that begin later, and keeps it for those alone that it knows.
     let is_needed = state.receives.are_held_on(comm);
     state.comms.remove(&comm);
@@ -354,6 +358,7 @@ pub(crate) fn comm_disconnect(state: &mut State, call: Call, args: &[usize]) -> 
     comm_free(state, call, args)
 }
 
+/// MPI's own attributes, and those that Fortran keeps.
 pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> usize {
     let keyval = args[1] as i32;
     if keyval == abi::table().universe_size && args[0] == state.handles().world {
@@ -365,33 +370,14 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
         }
         return 0;
     }
-    if abi::table().is_own_keyval(keyval) {
+    let comm = state.behind(args[0]);
+    let is_made = state.comms.get(&comm).is_some_and(|it| it.made.is_some());
+    if is_made || abi::table().is_own_keyval(keyval) {
         let world = state.handles().world;
         return real::call(call, &[&[world], &args[1..]].concat());
     }
     let code = pass(state, call, args) as i32;
     told_of(state, call, args, code)
-}
-
-/// MPI_Comm_set_attr.  What is said of MPI_COMM_SELF is taken back at the end, the last first, so
-/// that its delete functions are called then (MPI 4.1 §11.2.4).
-pub(crate) fn set_attribute(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let code = pass(state, call, args) as i32;
-    if args[0] == state.handles().own && code == abi::SUCCESS {
-        let keyval = args[1] as i32;
-        state.own_attributes.retain(|it| *it != keyval);
-        state.own_attributes.push(keyval);
-    }
-    told_of(state, call, args, code)
-}
-
-/// Takes back all that the program said of MPI_COMM_SELF.
-pub(crate) fn delete_own_attributes(state: &mut State) {
-    let own = state.handles().own;
-    while let Some(keyval) = state.own_attributes.pop() {
-        // One that the program has taken back is none any more.
-        real::call(calls::COMM_DELETE_ATTR, &[own, keyval as usize]);
-    }
 }
 
 pub(crate) fn comm_set_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {

@@ -116,7 +116,7 @@ pub(crate) fn stage(call: Call, args: &[usize]) -> usize {
 
 /// The program's end, without MPI's own: that blocks, and hangs when a process dies in it.
 pub(crate) fn finalize(state: &mut State, _call: Call, _args: &[usize]) -> usize {
-    crate::comm::delete_own_attributes(state);
+    state.drop_kept_at_end();
     state.finish_sends();
     state.compare(Vec::new());
     state.end_together();

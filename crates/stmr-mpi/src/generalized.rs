@@ -4,6 +4,7 @@
 use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, RawStatus, Status};
+use crate::attributes::Kept;
 use crate::comm;
 use crate::memory::For;
 use crate::p2p::tested;
@@ -119,6 +120,8 @@ pub(crate) struct Making {
     /// Where the program wants it.
     at: usize,
     parent: usize,
+    /// What is kept with it from the beginning.
+    kept: Vec<Kept>,
     done: bool,
     code: i32,
 }
@@ -143,6 +146,10 @@ pub(crate) fn idup(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (at, request) = (args[args.len() - 2], args[args.len() - 1]);
     let parent = state.behind(args[0]);
     let known = state.comm(args[0]);
+    let kept = match state.copy_kept(args[0]) {
+        Ok(it) => it,
+        Err(code) => return state.error(args[0], code, call),
+    };
     state.mix(&[known.number, known.rank as u64]);
     state.compare(Vec::new());
     // It is leaked if MPI may still write there.
@@ -156,7 +163,7 @@ pub(crate) fn idup(state: &mut State, call: Call, args: &[usize]) -> usize {
         real = Some(made);
     }
     let done = code != abi::SUCCESS;
-    state.keep_request(Request::Making(Making { real, room, at, parent, done, code }), request);
+    state.keep_request(Request::Making(Making { real, room, at, parent, kept, done, code }), request);
     abi::SUCCESS as usize
 }
 
@@ -184,6 +191,7 @@ impl State {
         } else {
             self.keep_told(rest, making.parent)
         };
+        self.keep_all(new, making.kept);
         unsafe { abi::put_handle(making.at, 0, new) };
         Status { error, ..Status::empty() }
     }

@@ -68,6 +68,8 @@ mod errors;
 
 mod made;
 
+mod attributes;
+
 mod pack;
 
 mod padding;

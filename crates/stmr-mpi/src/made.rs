@@ -3,8 +3,6 @@
 //!
 //! Their handles are none of MPI's, since MPI may be stuck in making another.
 
-use std::collections::BTreeMap;
-
 use crate::abi::{self, Own};
 use crate::calls;
 use crate::real::{self, Call};
@@ -24,7 +22,6 @@ pub(crate) struct Made {
     grid: Vec<(i32, i32)>,
     is_grid: bool,
     name: Vec<u8>,
-    attributes: BTreeMap<i32, usize>,
 }
 
 /// The handle of the communicator of this number.
@@ -143,26 +140,13 @@ pub(crate) fn answer(
         calls::COMM_TEST_INTER => unsafe {
             put(args[1], &[i32::from(made.remote.is_some())]);
         },
-        calls::COMM_SET_NAME
-        | calls::COMM_SET_ATTR
-        | calls::ATTR_PUT
-        | calls::COMM_DELETE_ATTR
-        | calls::ATTR_DELETE => change(state, call, args),
+        calls::COMM_SET_NAME => set_name(state, args),
         calls::COMM_GET_NAME => unsafe {
             let to = args[1] as *mut u8;
             std::ptr::copy_nonoverlapping(made.name.as_ptr(), to, made.name.len());
             *to.add(made.name.len()) = 0;
             put(args[2], &[made.name.len() as i32]);
         },
-        calls::COMM_GET_ATTR | calls::ATTR_GET => {
-            let found = made.attributes.get(&(args[1] as i32));
-            unsafe {
-                put(args[3], &[i32::from(found.is_some())]);
-                if let Some(found) = found {
-                    *(args[2] as *mut usize) = *found;
-                }
-            }
-        }
         calls::COMM_C2F | calls::COMM_TOINT => {
             let idx = Own::Communicator.idx(abi::cut(args[0]));
             return Some(Own::Communicator.to_fortran(idx) as usize);
@@ -211,19 +195,10 @@ fn answer_grid(call: Call, args: &[usize], made: &Made, rank: i32) -> bool {
     true
 }
 
-fn change(state: &mut State, call: Call, args: &[usize]) {
-    let Some(made) = state.comms.get_mut(&args[0]).and_then(|it| it.made.as_mut()) else { return };
-    match call {
-        calls::COMM_SET_NAME => {
-            let name = unsafe { std::ffi::CStr::from_ptr(args[1] as *const std::ffi::c_char) };
-            made.name = name.to_bytes().iter().copied().take(NAME_MAX - 1).collect();
-        }
-        calls::COMM_SET_ATTR | calls::ATTR_PUT => {
-            made.attributes.insert(args[1] as i32, args[2]);
-        }
-        _ => {
-            made.attributes.remove(&(args[1] as i32));
-        }
+fn set_name(state: &mut State, args: &[usize]) {
+    if let Some(made) = state.comms.get_mut(&args[0]).and_then(|it| it.made.as_mut()) {
+        let name = unsafe { std::ffi::CStr::from_ptr(args[1] as *const std::ffi::c_char) };
+        made.name = name.to_bytes().iter().copied().take(NAME_MAX - 1).collect();
     }
 }
 

@@ -65,6 +65,16 @@ impl Drop for Inside {
     }
 }
 
+/// Has something of the program's called, whose calls are the program's, from within a call.
+pub(crate) fn outside<R>(what: impl FnOnce() -> R) -> R {
+    let depth = INSIDE.replace(0);
+    crate::cycles::cross(false);
+    let answer = what();
+    crate::cycles::cross(true);
+    INSIDE.set(depth);
+    answer
+}
+
 /// The library as dlopen knows it, without loading one: packages of Python open theirs so that no
 /// ordinary look-up finds it.
 fn library() -> *mut c_void {
@@ -131,12 +141,20 @@ pub(crate) fn check_launcher() {
 /// MPI 5.0.11 and MPICH 4.0.2 do neither.
 pub(crate) fn is_mpich_5() -> bool {
     static IS_MPICH_5: OnceLock<bool> = OnceLock::new();
-    *IS_MPICH_5.get_or_init(|| {
-        let version = library_version();
-        let number = version.strip_prefix("MPICH Version:").unwrap_or_default().trim_start();
-        let major = number.split('.').next().and_then(|it| it.parse().ok());
-        major.is_some_and(|it: u32| 5 <= it)
-    })
+    *IS_MPICH_5.get_or_init(|| is_from_5("MPICH Version:"))
+}
+
+/// Whether it is Open MPI 5 or later.
+pub(crate) fn is_open_mpi_5() -> bool {
+    is_from_5("Open MPI v")
+}
+
+/// Whether the library calls itself that, and 5 or more.
+fn is_from_5(name: &str) -> bool {
+    let version = library_version();
+    let number = version.strip_prefix(name).unwrap_or_default().trim_start();
+    let major = number.split('.').next().and_then(|it| it.parse().ok());
+    major.is_some_and(|it: u32| 5 <= it)
 }
 
 /// What the library says of itself, which it does before MPI_Init as well.
@@ -183,6 +201,18 @@ pub(crate) fn symbol(name: &CStr) -> Option<usize> {
     let there = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     let found =
         if there.is_null() { unsafe { libc::dlsym(library(), name.as_ptr()) } } else { there };
+    (!found.is_null()).then_some(found as usize)
+}
+
+/// The library's own function of a name that this library has too.
+pub(crate) fn theirs(name: &CStr) -> Option<usize> {
+    let library = library();
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    let found = if next.is_null() && !library.is_null() {
+        unsafe { libc::dlsym(library, name.as_ptr()) }
+    } else {
+        next
+    };
     (!found.is_null()).then_some(found as usize)
 }
 

@@ -1,5 +1,6 @@
 //! The one state of a replica, and how it waits.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
@@ -15,6 +16,7 @@ use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
+use crate::attributes::Attributes;
 use crate::batch::Batch;
 use crate::clock;
 use crate::comm::Comm;
@@ -108,6 +110,9 @@ static CALLED: AtomicUsize = AtomicUsize::new(0);
 /// Does a call's work with the state.  A call of another thread is waited for, but not for ever: it
 /// may wait for what this thread is about to do.
 pub(crate) fn with_turn<R>(call: Call, what: impl FnOnce(&mut State) -> R) -> R {
+    if let Some(lent) = Lent::take() {
+        return lent.within(what);
+    }
     let since_ms = clock::coarse_ms();
     let guard = loop {
         match STATE.try_lock() {
@@ -130,7 +135,10 @@ pub(crate) fn with_turn<R>(call: Call, what: impl FnOnce(&mut State) -> R) -> R 
 
 /// Does something with the state.
 pub(crate) fn with<R>(what: impl FnOnce(&mut State) -> R) -> R {
-    within(lock(), what)
+    match Lent::take() {
+        Some(lent) => lent.within(what),
+        None => within(lock(), what),
+    }
 }
 
 fn lock() -> MutexGuard<'static, Option<State>> {
@@ -147,7 +155,40 @@ fn within<R>(mut guard: MutexGuard<'_, Option<State>>, what: impl FnOnce(&mut St
 }
 
 thread_local! {
-    static HELD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static HELD: Cell<bool> = const { Cell::new(false) };
+    /// The state while a call of this thread calls something of the program's.
+    static LENT: Cell<*mut State> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// The state in hand of what the program does while a call of its own calls it.
+struct Lent(*mut State);
+
+impl Lent {
+    /// What [`State::in_program`] has lent this thread, and nobody uses yet.
+    fn take() -> Option<Self> {
+        Some(LENT.replace(std::ptr::null_mut())).filter(|it| !it.is_null()).map(Self)
+    }
+
+    fn within<R>(self, what: impl FnOnce(&mut State) -> R) -> R {
+        HELD.set(true);
+        // Who lent it looks at it no more until the program's function is over.
+        let answer = what(unsafe { &mut *self.0 });
+        HELD.set(false);
+        LENT.set(self.0);
+        answer
+    }
+}
+
+impl State {
+    /// Has something of the program's called from within a call: what it calls is served.
+    pub(crate) fn in_program<R>(&mut self, what: impl FnOnce() -> R) -> R {
+        let before = LENT.replace(self);
+        HELD.set(false);
+        let answer = real::outside(what);
+        HELD.set(true);
+        LENT.set(before);
+        answer
+    }
 }
 
 /// Whether this thread does something with the state already, and so cannot begin to.
@@ -206,8 +247,7 @@ pub(crate) struct State {
     pub(crate) batch: Batch,
     pub(crate) outgoing: Vec<Outgoing>,
     pub(crate) receives: Receives<Buffer>,
-    /// Keys of what the program said of MPI_COMM_SELF, the last at the end.
-    pub(crate) own_attributes: Vec<i32>,
+    pub(crate) attributes: Attributes,
     /// Messages that probes found and that are not received.
     pub(crate) matched: Vec<Option<Matched>>,
     pub(crate) blocking: Option<Blocking>,
@@ -278,7 +318,7 @@ impl State {
             batch: Batch::default(),
             outgoing: Vec::new(),
             receives: Receives::default(),
-            own_attributes: Vec::new(),
+            attributes: Attributes::default(),
             matched: Vec::new(),
             blocking: None,
             in_block: false,

@@ -30,6 +30,11 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
+    /// A key is Fortran's, whose functions are not called as C's are.
+    pub(crate) fn leave_to_mpi(&mut self, key: i32) {
+        self.keyvals.remove(&key);
+    }
+
     /// Whether something that waits is brought into this type.
     pub(crate) fn use_type(&self, datatype: usize) -> bool {
         let results = self.open.iter().flatten().flat_map(|it| &it.results);
@@ -301,10 +306,11 @@ pub(crate) fn set_attribute(state: &mut State, call: Call, args: &[usize]) -> us
 fn forget_attribute(state: &mut State, handle: usize, keyval: i32) -> i32 {
     type Forget = unsafe extern "C" fn(usize, i32, usize, usize) -> i32;
     let value = state.window(handle).and_then(|it| it.attributes.remove(&keyval));
-    match (value, state.windows.keyvals.get(&keyval)) {
-        (Some(value), Some([function, extra])) if *function != 0 => unsafe {
-            std::mem::transmute::<usize, Forget>(*function)(handle, keyval, value, *extra)
-        },
+    match (value, state.windows.keyvals.get(&keyval).copied()) {
+        (Some(value), Some([function, extra])) if function != 0 => {
+            let forget = unsafe { std::mem::transmute::<usize, Forget>(function) };
+            state.in_program(|| unsafe { forget(handle, keyval, value, extra) })
+        }
         _ => abi::SUCCESS,
     }
 }
