@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 14] = [
+    let programs: [(&str, &[&str]); 15] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -36,6 +36,7 @@ fn print_alike(mpi: &Mpi) {
         ("anybody", &["3"]),
         ("many", &["8"]),
         ("freed", &[]),
+        ("attributes", &[]),
         ("cancelled", &[]),
         ("heap", &["12"]),
         ("allocator", &[]),
@@ -153,6 +154,24 @@ fn receives_from_anybody_are_handed_over_when_another_leads() {
         // In rounds 3, 21, 39 and 57 it errs, and leads again when it has been right often enough.
         let counts = [("marks", 4), ("deaths", 0), ("restarts", 0)];
         mpi::check_counts(&summary, &counts, &said);
+    }
+}
+
+/// Goal: what is kept with communicators outlives a death.  Method: a replica ends with things kept
+/// that its set has copied and let go since, and that it copies and lets go without MPI from there
+/// on; see attributes.c.
+#[test]
+fn a_set_that_has_left_mpi_keeps_what_it_kept_with_communicators() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("attributes", folder.path());
+        let words = [program.to_str().unwrap(), "dies"];
+        let wanted = mpi.plain(&program, &words[1..]);
+        let out = mpi.tripled(&summary, &words).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 1), ("restarts", 0)], &said);
     }
 }
 

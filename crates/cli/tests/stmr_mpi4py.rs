@@ -208,6 +208,7 @@ impl Suite<'_> {
                 let Some(asks) =
                     ASKS.iter().find(|it| refused.is_some_and(|call| call.starts_with(it.0)))
                 else {
+                    of_module = refused.map(kind_of).or(of_module);
                     break;
                 };
                 if left_out.iter().any(|it| it == asks.1) {

@@ -1,5 +1,7 @@
 //! Calls that the surroundings answer: start, end, time.
 
+use std::sync::OnceLock;
+
 use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Handles};
@@ -44,12 +46,29 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         ));
     }
     state.world = world;
+    let _ = WORLD.set((abi::cut(handles.world), [rank, size]));
     virtual_variables(told);
     if !program_heap::begin() {
         state.say("note addresses of the program's memory may differ: its heap has no room");
     }
     state.say("running");
     code
+}
+
+/// The program's handle of the communicator of all its processes, its own rank in it and how many
+/// there are.
+static WORLD: OnceLock<(usize, [i32; 2])> = OnceLock::new();
+
+/// What a function of the program's that MPI calls, as that of an operation, is answered about the
+/// communicator of all processes: MPI's has those of all replicas.
+pub(crate) fn asked_within(call: Call, args: &[usize]) -> Option<usize> {
+    let idx = [calls::COMM_RANK, calls::COMM_SIZE].iter().position(|it| *it == call)?;
+    let (world, answers) = WORLD.get()?;
+    if abi::cut(args[0]) != *world {
+        return None;
+    }
+    unsafe { *(args[1] as *mut i32) = answers[idx] };
+    Some(abi::SUCCESS as usize)
 }
 
 /// Begins MPI and makes the communicator of this replica's set: calls that wait for all processes.
