@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
     int rank = -1, size, status, sum = 0;
     if (system("exit 3") != 3 << 8) return 4;
     pid_t child = fork();
-    if (!child) exit(5);
+    if (!child) exit(getpid() == getppid() ? 7 : 5);
     if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 5) return 6;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &status);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

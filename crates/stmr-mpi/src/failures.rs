@@ -52,15 +52,6 @@ fn all_of(state: &State, from: usize, to: usize, comm: usize) -> [usize; 6] {
     [from, to, 1, state.handles().int, state.handles().bits_and, comm]
 }
 
-pub(crate) fn iagree(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let [comm, at, request] = [args[0], args[1], args[2]];
-    if state.comm(comm).remote.is_some() {
-        state.refuse_as(call, "between two sides");
-    }
-    let all = all_of(state, abi::table().in_place, at, comm);
-    collective::nonblocking(state, calls::IALLREDUCE, &[&all[..], &[request]].concat())
-}
-
 pub(crate) fn shrink(state: &mut State, _call: Call, args: &[usize]) -> usize {
     comm::create(state, calls::COMM_DUP, args)
 }

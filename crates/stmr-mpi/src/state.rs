@@ -96,9 +96,8 @@ pub(crate) fn is_beside() -> bool {
 
 /// What a replica was told, if this is its program's first thread before it calls MPI.
 pub(crate) fn early() -> Option<&'static Told> {
-    let is_first = || thread_id() as i64 == unsafe { libc::syscall(libc::SYS_getpid) };
-    let early = !CONNECTED.load(Ordering::Relaxed) && is_replica() && is_first();
-    told().filter(|_| early)
+    let is_early = !CONNECTED.load(Ordering::Relaxed) && is_replica();
+    told().filter(|it| is_early && it.pid == thread_id() as usize)
 }
 
 /// Two threads call MPI at a time, which nobody was told that they may; in milliseconds.

@@ -19,6 +19,8 @@ pub(crate) struct Told {
     pub(crate) link: i32,
     /// What all processes of the job know, if some may be on other hosts.
     pub(crate) secret: Option<Secret>,
+    /// This process when it was loaded: one that it forks is another.
+    pub(crate) pid: usize,
     /// The process that was started as the replica: this one, or it has started this one.
     pub(crate) first: Option<usize>,
     /// Drawn by the launcher, the same for all replicas of a process.
@@ -53,6 +55,7 @@ pub(crate) fn told() -> Option<&'static Told> {
             memory: CString::new(std::env::var("SELVEDGE_MEMORY").ok()?).ok()?,
             link: number("SELVEDGE_LINK")? as i32,
             secret: std::env::var("SELVEDGE_SECRET").ok().and_then(|it| Secret::from_text(&it)),
+            pid: native_pid(),
             first: number("SELVEDGE_FIRST"),
             dice: number("SELVEDGE_DICE")? as u64,
             is_whole_job: std::env::var_os("SELVEDGE_JOB_OF_SET").is_some(),
