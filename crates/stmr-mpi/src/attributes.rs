@@ -169,7 +169,11 @@ impl State {
         let mut row = self.attributes.kept.get(&comm).cloned().unwrap_or_default();
         // Open MPI goes by the keys, and MPICH begins with what was set last.
         let is_open_mpi = abi::table().family == Family::OpenMpi;
-        if is_open_mpi { row.sort_by_key(|it| it.key) } else { row.reverse() }
+        if is_open_mpi {
+            row.sort_by_key(|it| it.key)
+        } else {
+            row.reverse()
+        }
         let mut copies = Vec::new();
         for Kept { key, value } in row {
             let Some(Key { copy, extra, .. }) = self.attributes.keys.get(&key).copied() else {

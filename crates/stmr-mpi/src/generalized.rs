@@ -163,7 +163,10 @@ pub(crate) fn idup(state: &mut State, call: Call, args: &[usize]) -> usize {
         real = Some(made);
     }
     let done = code != abi::SUCCESS;
-    state.keep_request(Request::Making(Making { real, room, at, parent, kept, done, code }), request);
+    state.keep_request(
+        Request::Making(Making { real, room, at, parent, kept, done, code }),
+        request,
+    );
     abi::SUCCESS as usize
 }
 
