@@ -1,7 +1,13 @@
 ! Calls that differ between the three ways in which Fortran reaches MPI: -DHEADER (mpif.h), -DMODULE
 ! (use mpi), or neither (use mpi_f08).  -DNO_INDEX leaves out MPI_Waitany, whose index MPICH 4.0.2
 ! counts from 0 in mpi_f08.
-program fortran
+#if defined(HEADER) || defined(MODULE)
+#define HANDLE(kind) integer
+#else
+#define HANDLE(kind) type(kind)
+#endif
+module kept
+  ! What is called when something goes that is kept with a communicator, or is copied.
 #if defined(HEADER)
   implicit none
   include 'mpif.h'
@@ -12,12 +18,39 @@ program fortran
   use mpi_f08
   implicit none
 #endif
+  integer(MPI_ADDRESS_KIND) :: gone = 0
+contains
+  subroutine copy(comm, key, extra, value, to, flag, code)
+    HANDLE(MPI_Comm) :: comm
+    integer :: key, code
+    integer(MPI_ADDRESS_KIND) :: extra, value, to
+    logical :: flag
+    to = value + extra
+    flag = .true.
+    code = MPI_SUCCESS
+  end subroutine
+  subroutine forget(comm, key, value, extra, code)
+    HANDLE(MPI_Comm) :: comm
+    integer :: key, code, rank
+    integer(MPI_ADDRESS_KIND) :: value, extra
+    double precision :: own(1), all(1)
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank, code)
+    own = rank
+    call MPI_Scan(own, all, 1, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, code)
+    gone = gone + value * (1 + int(all(1)))
+    code = MPI_SUCCESS
+  end subroutine
+end module
+program fortran
+  use kept
+#if !defined(HEADER) && !defined(MODULE)
+  use mpi_f08
+#endif
+  implicit none
 #if defined(HEADER) || defined(MODULE)
-#define HANDLE(kind) integer
 #define SOURCE_OF(row) row(MPI_SOURCE)
   integer :: state(MPI_STATUS_SIZE), states(MPI_STATUS_SIZE, 2)
 #else
-#define HANDLE(kind) type(kind)
 #define SOURCE_OF(row) row%MPI_SOURCE
   type(MPI_Status) :: state, states(2)
 #endif
@@ -25,7 +58,7 @@ program fortran
   HANDLE(MPI_Comm) :: half, ring
   HANDLE(MPI_Datatype) :: column
   HANDLE(MPI_Win) :: window
-  integer(MPI_ADDRESS_KIND) :: bytes, place, told
+  integer(MPI_ADDRESS_KIND) :: bytes, place, told, extra
   integer :: rank, n, left, right, i, at, code, key, low, high, dims(1)
   logical :: flag, closed(1)
   double precision :: own(50), got(50), matrix(6, 6), total, sums(3), times
@@ -107,6 +140,23 @@ program fortran
   if (.not. flag .or. told /= 8) call MPI_Abort(MPI_COMM_WORLD, 5, code)
   total = total + sum(matrix) + got(1)
   call MPI_Win_free(window, code)
+  ! What is kept with communicators.
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, told, flag, code)
+  if (.not. flag .or. told < 32767) call MPI_Abort(MPI_COMM_WORLD, 6, code)
+  extra = 10
+  call MPI_Comm_create_keyval(copy, forget, key, extra, code)
+  place = rank + 1
+  call MPI_Comm_set_attr(MPI_COMM_WORLD, key, place, code)
+  call MPI_Comm_dup(MPI_COMM_WORLD, ring, code)
+  call MPI_Comm_get_attr(ring, key, told, flag, code)
+  if (.not. flag .or. told /= rank + 11) call MPI_Abort(MPI_COMM_WORLD, 7, code)
+  call MPI_Comm_delete_attr(MPI_COMM_WORLD, key, code)
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, key, told, flag, code)
+  if (flag) call MPI_Abort(MPI_COMM_WORLD, 8, code)
+  call MPI_Comm_free(ring, code)
+  call MPI_Comm_free_keyval(key, code)
+  if (gone /= (2 * rank + 12) * (1 + rank * (rank + 1) / 2)) call MPI_Abort(MPI_COMM_WORLD, 9, code)
+  total = total + gone
   call MPI_Gather(total, 1, MPI_DOUBLE_PRECISION, got, 1, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, code)
   if (rank == 0) print '(a, 8f20.8)', 'fortran:', got(1:min(n, 8))
   call MPI_Finalize(code)

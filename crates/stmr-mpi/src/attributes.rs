@@ -3,16 +3,17 @@
 //!
 //! MPI is told of the keys alone.  It would call these functions from within itself, where what they
 //! call of MPI is not the program's any more; and a process that has left MPI has communicators that
-//! MPI does not know.  What Fortran keeps stays with MPI, which knows how Fortran is called.
+//! MPI does not know.  [`crate::fortran`] has the calls of Fortran.
 
 use std::collections::BTreeMap;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use crate::abi::{self, Family};
 use crate::calls;
 use crate::comm;
+use crate::fortran;
 use crate::real::{self, Call};
-use crate::state::{self, State};
+use crate::state::State;
 
 /// What is kept, and with what.
 #[derive(Default)]
@@ -27,47 +28,90 @@ pub(crate) struct Attributes {
 pub(crate) struct Kept {
     key: i32,
     value: usize,
+    /// Where it lies for C, if it is a number of Fortran's (MPI 4.1 §19.3.7).
+    number: Option<&'static Number>,
+}
+
+/// A number that Fortran keeps; C gets where it lies.
+type Number = isize;
+
+impl Kept {
+    pub(crate) fn of_c(key: i32, value: usize) -> Self {
+        Self { key, value, number: None }
+    }
+
+    /// The number stays where it is for good: the program may look at it as long as it likes.
+    pub(crate) fn of_fortran(key: i32, value: usize) -> Self {
+        Self { key, value, number: Some(Box::leak(Box::new(value as Number))) }
+    }
+
+    /// What a language gets of it.
+    fn seen_by(&self, caller: Caller) -> usize {
+        match (caller, self.number) {
+            (Caller::C, Some(number)) => std::ptr::from_ref(number) as usize,
+            _ => self.value,
+        }
+    }
+}
+
+/// How a program's functions are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    C,
+    /// All by where it is, with numbers as wide as addresses.
+    Fortran,
+    /// The same as MPI 1 has it, with numbers of 32 bits.
+    OldFortran,
 }
 
 /// What the program gave to be called, and what that is told beside.
 #[derive(Clone, Copy)]
-struct Key {
-    copy: usize,
-    delete: usize,
-    extra: usize,
+pub(crate) struct Key {
+    pub(crate) copy: usize,
+    pub(crate) delete: usize,
+    pub(crate) extra: usize,
+    pub(crate) caller: Caller,
     /// The program has freed it, and something is still kept by it.
-    is_freed: bool,
+    pub(crate) is_freed: bool,
 }
 
 type Copy = unsafe extern "C" fn(usize, c_int, usize, usize, *mut usize, *mut c_int) -> c_int;
 type Delete = unsafe extern "C" fn(usize, c_int, usize, usize) -> c_int;
+type FortranCopy =
+    unsafe extern "C" fn(&c_int, &c_int, *const usize, &usize, &mut usize, &mut c_int, &mut c_int);
+type FortranDelete = unsafe extern "C" fn(&c_int, &c_int, &usize, *const usize, &mut c_int);
 
 /// The function of the standard ABI that copies what it finds, which is a number there.
 const STANDARD_DUP: usize = 1;
 
 impl Attributes {
     /// What is kept with a communicator by this key.
-    fn find(&self, comm: usize, key: i32) -> Option<usize> {
-        self.kept.get(&comm)?.iter().find(|it| it.key == key).map(|it| it.value)
+    fn find(&self, comm: usize, key: i32) -> Option<Kept> {
+        self.kept.get(&comm)?.iter().find(|it| it.key == key).copied()
+    }
+
+    pub(crate) fn is_key(&self, key: i32) -> bool {
+        self.keys.contains_key(&key)
     }
 
     fn is_used(&self, key: i32) -> bool {
         self.kept.values().flatten().any(|it| it.key == key)
     }
-
-    /// A key that is Fortran's after all.
-    fn leave_to_mpi(&mut self, key: i32) {
-        self.keys.remove(&key);
-    }
 }
 
 /// MPI_Comm_create_keyval and MPI_Keyval_create.
 pub(crate) fn create_key(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let code = real::code(call, args);
+    let [copy, delete, extra] = [args[0], args[1], args[3]];
+    let key = Key { copy, delete, extra, caller: Caller::C, is_freed: false };
+    make_key(state, call, key, args[2])
+}
+
+/// Makes a key, and puts its number there.
+pub(crate) fn make_key(state: &mut State, call: Call, key: Key, at: usize) -> usize {
+    // MPI never calls these functions, nor looks at how they are called.
+    let code = real::code(call, &[key.copy, key.delete, at, key.extra]);
     if code == abi::SUCCESS {
-        let key = unsafe { *(args[2] as *const i32) };
-        let [copy, delete, extra] = [args[0], args[1], args[3]];
-        state.attributes.keys.insert(key, Key { copy, delete, extra, is_freed: false });
+        state.attributes.keys.insert(unsafe { *(at as *const i32) }, key);
     }
     state.error_of_none(code, call)
 }
@@ -91,12 +135,16 @@ pub(crate) fn free_key(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// MPI_Comm_set_attr and MPI_Attr_put.
 pub(crate) fn set(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let [shown, key, value] = [args[0], args[1], args[2]];
-    let key = key as i32;
-    if !state.attributes.keys.contains_key(&key) || !state.is_comm(shown) {
+    let (shown, key) = (args[0], args[1] as i32);
+    if !state.attributes.is_key(key) || !state.is_comm(shown) {
         return passed(state, call, args);
     }
-    let before = match state.drop_kept(shown, key) {
+    keep(state, call, shown, Kept::of_c(key, args[2]))
+}
+
+/// Keeps something with a communicator, which is known as its key is.
+pub(crate) fn keep(state: &mut State, call: Call, shown: usize, kept: Kept) -> usize {
+    let before = match state.drop_kept(shown, kept.key) {
         Ok(idx) => idx,
         Err(code) => return state.error(shown, code, call),
     };
@@ -104,7 +152,7 @@ pub(crate) fn set(state: &mut State, call: Call, args: &[usize]) -> usize {
     let row = state.attributes.kept.entry(comm).or_default();
     // Where it is set anew, MPICH leaves it in its place, and Open MPI takes it for the last.
     let idx = before.filter(|_| abi::table().family != Family::OpenMpi).unwrap_or(row.len());
-    row.insert(idx.min(row.len()), Kept { key, value });
+    row.insert(idx.min(row.len()), kept);
     abi::SUCCESS as usize
 }
 
@@ -121,8 +169,7 @@ pub(crate) fn delete(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// MPI_Comm_get_attr and MPI_Attr_get.
 pub(crate) fn get(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let comm = state.behind(args[0]);
-    let Some(value) = state.attributes.find(comm, args[1] as i32) else {
+    let Some(value) = state.kept(args[0], args[1] as i32, Caller::C) else {
         return comm::comm_get_attr(state, call, args);
     };
     unsafe {
@@ -134,13 +181,13 @@ pub(crate) fn get(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// A call about what is not kept here: MPI has not got it either, of which communicator it may be.
 fn passed(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let comm = state.behind(args[0]);
+    let mut comm = state.behind(args[0]);
     if state.comms.get(&comm).is_some_and(|it| it.made.is_some()) {
-        let code = real::code(call, &[&[state.world], &args[1..]].concat());
-        return state.error(args[0], code, call);
+        comm = state.world;
     }
-    let code = comm::pass(state, call, args) as i32;
-    comm::told_of(state, call, args, code)
+    let mapped = [&[comm], &args[1..]].concat();
+    let code = real::code(call, &mapped);
+    state.error(args[0], code, call)
 }
 
 /// MPI_Comm_dup and MPI_Comm_dup_with_info.
@@ -175,33 +222,71 @@ impl State {
             row.reverse()
         }
         let mut copies = Vec::new();
-        for Kept { key, value } in row {
-            let Some(Key { copy, extra, .. }) = self.attributes.keys.get(&key).copied() else {
-                continue;
-            };
-            let (mut new, mut is_copied, mut code) = (value, 1, abi::SUCCESS);
-            match copy {
-                0 => is_copied = 0,
-                STANDARD_DUP => {}
-                _ => {
-                    let copy = unsafe { std::mem::transmute::<usize, Copy>(copy) };
-                    is_copied = 0;
-                    code = self.in_program(|| unsafe {
-                        copy(shown, key, extra, value, &raw mut new, &raw mut is_copied)
-                    });
-                }
-            }
-            if code != abi::SUCCESS {
-                return Err(code);
-            }
-            if is_copied != 0 {
-                copies.push(Kept { key, value: new });
-            }
+        for kept in row {
+            copies.extend(self.copy_one(shown, kept)?);
         }
         if !is_open_mpi {
             copies.reverse();
         }
         Ok(copies)
+    }
+
+    /// What a copy of a communicator has of one thing that is kept with it.
+    fn copy_one(&mut self, shown: usize, kept: Kept) -> Result<Option<Kept>, i32> {
+        let key = kept.key;
+        let Some(Key { copy, extra, caller, .. }) = self.attributes.keys.get(&key).copied() else {
+            return Ok(None);
+        };
+        let (value, mut new, mut is_copied, mut code) = (kept.seen_by(caller), 0_usize, 0, 0);
+        match (copy, caller) {
+            (0, _) => return Ok(None),
+            (STANDARD_DUP, Caller::C) => return Ok(Some(kept)),
+            (_, Caller::C) => {
+                let copy = unsafe { std::mem::transmute::<usize, Copy>(copy) };
+                code = self.in_program(|| unsafe {
+                    copy(shown, key, extra, value, &raw mut new, &raw mut is_copied)
+                });
+            }
+            (_, Caller::Fortran | Caller::OldFortran) => {
+                let copy = unsafe { std::mem::transmute::<usize, FortranCopy>(copy) };
+                let comm = fortran::number_of(self, shown);
+                let extra_at = fortran::extra_at(&extra);
+                self.in_program(|| unsafe {
+                    copy(&comm, &key, extra_at, &value, &mut new, &mut is_copied, &mut code);
+                });
+                if caller == Caller::OldFortran {
+                    new = new as i32 as usize;
+                }
+            }
+        }
+        let made = if caller == Caller::C { Kept::of_c } else { Kept::of_fortran };
+        match code {
+            abi::SUCCESS => Ok((is_copied != 0).then(|| made(key, new))),
+            code => Err(code),
+        }
+    }
+
+    /// Calls what the program gave for the end of something that is kept.
+    fn tell_of_end(&mut self, shown: usize, kept: Kept) -> i32 {
+        let known = self.attributes.keys.get(&kept.key).copied();
+        let Some(Key { delete, extra, caller, .. }) = known.filter(|it| it.delete != 0) else {
+            return abi::SUCCESS;
+        };
+        let (key, value) = (kept.key, kept.seen_by(caller));
+        if caller == Caller::C {
+            let delete = unsafe { std::mem::transmute::<usize, Delete>(delete) };
+            return self.in_program(|| unsafe { delete(shown, key, value, extra) });
+        }
+        let delete = unsafe { std::mem::transmute::<usize, FortranDelete>(delete) };
+        let (comm, mut code) = (fortran::number_of(self, shown), abi::SUCCESS);
+        let extra_at = fortran::extra_at(&extra);
+        self.in_program(|| unsafe { delete(&comm, &key, &value, extra_at, &mut code) });
+        code
+    }
+
+    /// What a language gets of what is kept with a communicator by this key.
+    pub(crate) fn kept(&self, shown: usize, key: i32, caller: Caller) -> Option<usize> {
+        Some(self.attributes.find(self.behind(shown), key)?.seen_by(caller))
     }
 
     /// Keeps these with a new communicator.
@@ -215,14 +300,10 @@ impl State {
     /// among what is kept with its communicator, if it did.
     fn drop_kept(&mut self, shown: usize, key: i32) -> Result<Option<usize>, i32> {
         let comm = self.behind(shown);
-        let Some(value) = self.attributes.find(comm, key) else { return Ok(None) };
-        let known = self.attributes.keys.get(&key).copied();
-        if let Some(Key { delete, extra, .. }) = known.filter(|it| it.delete != 0) {
-            let delete = unsafe { std::mem::transmute::<usize, Delete>(delete) };
-            let code = self.in_program(|| unsafe { delete(shown, key, value, extra) });
-            if code != abi::SUCCESS {
-                return Err(code);
-            }
+        let Some(kept) = self.attributes.find(comm, key) else { return Ok(None) };
+        let code = self.tell_of_end(shown, kept);
+        if code != abi::SUCCESS {
+            return Err(code);
         }
         // The function may have changed what is kept.
         let Some(row) = self.attributes.kept.get_mut(&comm) else { return Ok(None) };
@@ -233,7 +314,8 @@ impl State {
         if row.is_empty() {
             self.attributes.kept.remove(&comm);
         }
-        if known.is_some_and(|it| it.is_freed) && !self.attributes.is_used(key) {
+        let is_freed = self.attributes.keys.get(&key).is_some_and(|it| it.is_freed);
+        if is_freed && !self.attributes.is_used(key) {
             self.attributes.keys.remove(&key);
             let mut number = key;
             real::call(calls::COMM_FREE_KEYVAL, &[&raw mut number as usize]);
@@ -260,22 +342,5 @@ impl State {
         if !real::is_open_mpi_5() {
             self.drop_all_kept(handles.world);
         }
-    }
-}
-
-/// MPICH's Fortran makes keys by C's call, and says then how their functions are called: such keys
-/// are left to MPI, which is asked by no call of C's from there on.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPII_Keyval_set_proxy(key: c_int, copy: *mut c_void, delete: *mut c_void) {
-    type Set = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void);
-    if state::is_replica() && !real::is_inside() {
-        let _inside = real::Inside::enter();
-        state::with(|state| {
-            state.attributes.leave_to_mpi(key);
-            state.windows.leave_to_mpi(key);
-        });
-    }
-    if let Some(set) = real::theirs(c"MPII_Keyval_set_proxy") {
-        unsafe { std::mem::transmute::<usize, Set>(set)(key, copy, delete) };
     }
 }

@@ -24,7 +24,7 @@
 //! the world: files (`files`) and their descriptors (`descriptors`), those that are none
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
 //! `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last, memory
-//! that other processes put to and get from (`windows`, in Fortran `windows_fortran`), and when
+//! that other processes put to and get from (`windows`, in Fortran `fortran`), and when
 //! (`epochs`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
@@ -126,7 +126,7 @@ mod pointers;
 
 mod windows;
 
-mod windows_fortran;
+mod fortran;
 
 mod epochs;
 

@@ -31,7 +31,7 @@ pub(crate) struct Windows {
 
 impl Windows {
     /// A key is Fortran's, whose functions are not called as C's are.
-    pub(crate) fn leave_to_mpi(&mut self, key: i32) {
+    pub(crate) fn forget_key(&mut self, key: i32) {
         self.keyvals.remove(&key);
     }
 
