@@ -176,6 +176,8 @@ struct Suite<'s> {
 /// What a run of it came to.
 struct Outcome {
     passed: BTreeSet<String>,
+    /// What the first process says did not.
+    failed: BTreeSet<String>,
     /// What the first process had begun and not ended.
     broken: Option<String>,
     /// What the summary says of a run in replicas.
@@ -200,6 +202,8 @@ impl Suite<'_> {
             // Another run has the tests that came after what is left out.
             passed.extend(run.passed.iter().filter(|_| is_clean || refused.is_some()).cloned());
             if is_clean {
+                // They came to their end, and nothing that they asked for was refused.
+                kinds.extend(run.failed.into_iter().map(|it| (it, "other".to_owned())));
                 break;
             }
             let Some(test) = run.broken else {
@@ -258,14 +262,15 @@ impl Suite<'_> {
         let mut rows = (0..self.ranks).map(|rank| {
             fs::read_to_string(folder.path().join(format!("rank.{rank}"))).unwrap_or_default()
         });
-        let passed = |text: &str| -> BTreeSet<String> {
-            text.lines().filter_map(|it| it.strip_prefix("ok ")).map(str::to_owned).collect()
+        let tests = |text: &str, word: &str| -> BTreeSet<String> {
+            text.lines().filter_map(|it| it.strip_prefix(word)).map(str::to_owned).collect()
         };
         let first = rows.next().unwrap();
-        let all = rows.fold(passed(&first), |all, text| &all & &passed(&text));
+        let all = rows.fold(tests(&first, "ok "), |all, text| &all & &tests(&text, "ok "));
         let broken = first.lines().last().and_then(|it| it.strip_prefix("begins "));
         Outcome {
             passed: all,
+            failed: tests(&first, "failed "),
             broken: broken.map(str::to_owned),
             result: summary.map_or(String::new(), result),
             ended: out.status.success(),

@@ -28,8 +28,8 @@ pub(crate) struct Due {
 enum Of {
     /// A communicator, as the program names it, and its handler.
     Comm(usize, usize),
-    /// A window, and what the program gave to be called.
-    Window(usize, usize),
+    /// A window or a file, and what the program gave to be called.
+    Own(usize, usize),
 }
 
 /// Whether some handler is to hear of something.
@@ -49,7 +49,7 @@ pub(crate) fn deliver() {
                 real::call_open(calls::COMM_CALL_ERRHANDLER, &[comm, code as u32 as usize]);
                 real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
             }
-            Of::Window(handle, function) => {
+            Of::Own(handle, function) => {
                 type Hear = unsafe extern "C" fn(usize, usize);
                 let at = [&raw const handle as usize, &raw const code as usize];
                 unsafe { std::mem::transmute::<usize, Hear>(function)(at[0], at[1]) };
@@ -103,9 +103,9 @@ impl State {
         code as usize
     }
 
-    /// Has what the program gave for the errors of a window hear of one.
-    pub(crate) fn tell_of_window(&mut self, handle: usize, function: usize, code: i32) {
-        self.due.push(Due { of: Of::Window(handle, function), code });
+    /// Has what the program gave for the errors of a window or a file hear of one.
+    pub(crate) fn tell_of_own(&mut self, handle: usize, function: usize, code: i32) {
+        self.due.push(Due { of: Of::Own(handle, function), code });
         ARE_DUE.store(true, Ordering::Relaxed);
     }
 

@@ -260,6 +260,8 @@ pub(crate) struct State {
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
+    /// What handlers of errors of files call.
+    pub(crate) file_handlers: BTreeMap<usize, usize>,
     /// Those of them that this process opened as the first of its communicator, in all.
     pub(crate) n_mpi_files: u64,
     pub(crate) windows: Windows,
@@ -327,6 +329,7 @@ impl State {
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
             mpi_files: Vec::new(),
+            file_handlers: BTreeMap::new(),
             n_mpi_files: 0,
             windows: Windows::default(),
             signals: Vec::new(),

@@ -120,7 +120,7 @@ impl State {
         match on_error {
             _ if code == abi::SUCCESS => {}
             OnError { handler, .. } if handler == handles.errors_return => {}
-            OnError { calls: Some(function), .. } => self.tell_of_window(handle, function, code),
+            OnError { calls: Some(function), .. } => self.tell_of_own(handle, function, code),
             OnError { .. } => self.die_of(code, call),
         }
         code as usize
@@ -257,6 +257,15 @@ pub(crate) fn about(state: &mut State, call: Call, args: &[usize]) -> usize {
 /// MPI_Win_get_attr.
 pub(crate) fn get_attribute(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (handle, keyval) = (abi::cut(args[0]), args[1] as i32);
+    if let Err(code) = state.known_window(handle, call) {
+        return code;
+    }
+    if keyval == abi::table().keyval_invalid {
+        // MPI says of communicators which error that is.
+        let world = state.world;
+        let code = real::code(calls::COMM_GET_ATTR, &[&[world], &args[1..]].concat());
+        return state.window_error(handle, code, call);
+    }
     let window = match state.known_window(handle, call) {
         Ok(window) => window,
         Err(code) => return code,
