@@ -1,9 +1,9 @@
 //! What the program keeps with communicators, and the functions of its that are called when such a
 //! thing is copied or goes (MPI 4.1 §7.7).
 //!
-//! MPI is told of the keys alone.  It would call these functions from within itself, where what they
-//! call of MPI is not the program's any more; and a process that has left MPI has communicators that
-//! MPI does not know.  [`crate::fortran`] has the calls of Fortran.
+//! MPI is told of the keys alone.  It would call these functions from within itself, where what
+//! they call of MPI is not the program's any more; and a process that has left MPI has communicators
+//! that MPI does not know.  [`crate::fortran`] has the calls of Fortran.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -116,8 +116,8 @@ pub(crate) fn make_key(state: &mut State, call: Call, key: Key, at: usize) -> us
     state.error_of_none(code, call)
 }
 
-/// MPI_Comm_free_keyval and MPI_Keyval_free.  MPI would give the number to the next key at once, and
-/// not when nothing is kept by it any more.
+/// MPI_Comm_free_keyval and MPI_Keyval_free.  MPI would give the number to the next key at once,
+/// and not when nothing is kept by it any more.
 pub(crate) fn free_key(state: &mut State, call: Call, args: &[usize]) -> usize {
     let at = args[0] as *mut i32;
     let key = unsafe { *at };

@@ -1,6 +1,6 @@
 //! Attributes as Fortran asks for them: by no call that C has, so that both MPIs would look at
-//! communicators and windows of their own there.  These are the calls of `mpif.h` and `use mpi`, and
-//! those of `mpi_f08`.
+//! communicators and windows of their own there.  These are the calls of `mpif.h` and `use mpi`,
+//! and those of `mpi_f08`.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -62,8 +62,8 @@ pub(crate) fn number_of(state: &mut State, shown: usize) -> c_int {
     comm::pass(state, calls::COMM_C2F, &[shown]) as c_int
 }
 
-/// Where functions of Fortran's find what they are told beside.  MPICH shows them the variable that the
-/// program gave, with what it holds by then.
+/// Where functions of Fortran's find what they are told beside.  MPICH shows them the variable that
+/// the program gave, with what it holds by then.
 pub(crate) fn extra_at(extra: &usize) -> *const usize {
     if has_numbers() { *extra as *const usize } else { extra }
 }
