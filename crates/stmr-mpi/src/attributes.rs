@@ -2,8 +2,8 @@
 //! thing is copied or goes (MPI 4.1 §7.7).
 //!
 //! MPI is told of the keys alone.  It would call these functions from within itself, where what
-//! they call of MPI is not the program's any more; and a process that has left MPI has communicators
-//! that MPI does not know.  [`crate::fortran`] has the calls of Fortran.
+//! they call of MPI is not the program's any more; and a process that has left MPI has
+//! communicators that MPI does not know.  [`crate::fortran`] has the calls of Fortran.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
