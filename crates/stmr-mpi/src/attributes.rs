@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{self, Family};
 use crate::calls;
@@ -19,8 +20,24 @@ use crate::state::State;
 #[derive(Default)]
 pub(crate) struct Attributes {
     keys: BTreeMap<i32, Key>,
-    /// Of each communicator, in the order in which it was set.
-    kept: BTreeMap<usize, Vec<Kept>>,
+}
+
+/// What is kept with each communicator, in the order in which it was set: functions of the
+/// program's that MPI calls may ask for it while a call has the state.
+static KEPT: Mutex<BTreeMap<usize, Vec<Kept>>> = Mutex::new(BTreeMap::new());
+
+fn all_kept() -> MutexGuard<'static, BTreeMap<usize, Vec<Kept>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is kept with the communicator behind the program's by this key.
+fn find(comm: usize, key: i32) -> Option<Kept> {
+    all_kept().get(&comm)?.iter().find(|it| it.key == key).copied()
+}
+
+/// The same as C gets it, whoever has the state.
+pub(crate) fn found_within(comm: usize, key: i32) -> Option<usize> {
+    Some(find(comm, key)?.seen_by(Caller::C))
 }
 
 /// Something that is kept with a communicator.
@@ -85,17 +102,12 @@ type FortranDelete = unsafe extern "C" fn(&c_int, &c_int, &usize, *const usize, 
 const STANDARD_DUP: usize = 1;
 
 impl Attributes {
-    /// What is kept with a communicator by this key.
-    fn find(&self, comm: usize, key: i32) -> Option<Kept> {
-        self.kept.get(&comm)?.iter().find(|it| it.key == key).copied()
-    }
-
     pub(crate) fn is_key(&self, key: i32) -> bool {
         self.keys.contains_key(&key)
     }
 
     fn is_used(&self, key: i32) -> bool {
-        self.kept.values().flatten().any(|it| it.key == key)
+        all_kept().values().flatten().any(|it| it.key == key)
     }
 }
 
@@ -149,7 +161,8 @@ pub(crate) fn keep(state: &mut State, call: Call, shown: usize, kept: Kept) -> u
         Err(code) => return state.error(shown, code, call),
     };
     let comm = state.behind(shown);
-    let row = state.attributes.kept.entry(comm).or_default();
+    let mut all = all_kept();
+    let row = all.entry(comm).or_default();
     // Where it is set anew, MPICH leaves it in its place, and Open MPI takes it for the last.
     let idx = before.filter(|_| abi::table().family != Family::OpenMpi).unwrap_or(row.len());
     row.insert(idx.min(row.len()), kept);
@@ -160,7 +173,7 @@ pub(crate) fn keep(state: &mut State, call: Call, shown: usize, kept: Kept) -> u
 pub(crate) fn delete(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (shown, key) = (args[0], args[1] as i32);
     let comm = state.behind(shown);
-    if state.attributes.find(comm, key).is_none() {
+    if find(comm, key).is_none() {
         return passed(state, call, args);
     }
     let code = state.drop_kept(shown, key).err().unwrap_or(abi::SUCCESS);
@@ -213,7 +226,7 @@ impl State {
     /// What a copy of a communicator has of what is kept with it, or the code of what refused.
     pub(crate) fn copy_kept(&mut self, shown: usize) -> Result<Vec<Kept>, i32> {
         let comm = self.behind(shown);
-        let mut row = self.attributes.kept.get(&comm).cloned().unwrap_or_default();
+        let mut row = all_kept().get(&comm).cloned().unwrap_or_default();
         // Open MPI goes by the keys, and MPICH begins with what was set last.
         let is_open_mpi = abi::table().family == Family::OpenMpi;
         if is_open_mpi {
@@ -286,13 +299,13 @@ impl State {
 
     /// What a language gets of what is kept with a communicator by this key.
     pub(crate) fn kept(&self, shown: usize, key: i32, caller: Caller) -> Option<usize> {
-        Some(self.attributes.find(self.behind(shown), key)?.seen_by(caller))
+        Some(find(self.behind(shown), key)?.seen_by(caller))
     }
 
     /// Keeps these with a new communicator.
     pub(crate) fn keep_all(&mut self, new: usize, kept: Vec<Kept>) {
         if new != self.handles().comm_null && !kept.is_empty() {
-            self.attributes.kept.insert(new, kept);
+            all_kept().insert(new, kept);
         }
     }
 
@@ -300,20 +313,22 @@ impl State {
     /// among what is kept with its communicator, if it did.
     fn drop_kept(&mut self, shown: usize, key: i32) -> Result<Option<usize>, i32> {
         let comm = self.behind(shown);
-        let Some(kept) = self.attributes.find(comm, key) else { return Ok(None) };
+        let Some(kept) = find(comm, key) else { return Ok(None) };
         let code = self.tell_of_end(shown, kept);
         if code != abi::SUCCESS {
             return Err(code);
         }
         // The function may have changed what is kept.
-        let Some(row) = self.attributes.kept.get_mut(&comm) else { return Ok(None) };
+        let mut all = all_kept();
+        let Some(row) = all.get_mut(&comm) else { return Ok(None) };
         let idx = row.iter().position(|it| it.key == key);
         if let Some(idx) = idx {
             row.remove(idx);
         }
         if row.is_empty() {
-            self.attributes.kept.remove(&comm);
+            all.remove(&comm);
         }
+        drop(all);
         let is_freed = self.attributes.keys.get(&key).is_some_and(|it| it.is_freed);
         if is_freed && !self.attributes.is_used(key) {
             self.attributes.keys.remove(&key);
@@ -326,11 +341,14 @@ impl State {
     /// All that is kept with a communicator goes, the last first, or until one refuses.
     pub(crate) fn drop_all_kept(&mut self, shown: usize) -> i32 {
         let comm = self.behind(shown);
-        while let Some(last) = self.attributes.kept.get(&comm).and_then(|it| it.last().copied()) {
-            if let Err(code) = self.drop_kept(shown, last.key) {
+        // What their functions set anew goes without a word.
+        let row = all_kept().get(&comm).cloned().unwrap_or_default();
+        for kept in row.iter().rev() {
+            if let Err(code) = self.drop_kept(shown, kept.key) {
                 return code;
             }
         }
+        all_kept().remove(&comm);
         abi::SUCCESS
     }
 

@@ -128,6 +128,7 @@ pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
     // Open MPI's does not count those who have nothing to say, and their next one never ends.
     let adds_otherwise = abi::table().family != Family::OpenMpi && is_reduction(call);
     let comm = args[args.len() - 1];
+    state.finish_makings(comm);
     if adds_otherwise || state.comm(comm).remote.is_some() {
         return as_it_is(state, call, args);
     }

@@ -201,6 +201,7 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
         }
     }
     let parent = mapped[0];
+    state.finish_makings(parent);
     let (number, rank) = (state.comm(parent).number, state.comm(parent).rank);
     state.mix(&[number, rank as u64]);
     if call == calls::COMM_SPLIT || call == calls::COMM_SPLIT_TYPE {
@@ -372,12 +373,22 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
     }
     let comm = state.behind(args[0]);
     let is_made = state.comms.get(&comm).is_some_and(|it| it.made.is_some());
-    if is_made || abi::table().is_own_keyval(keyval) {
-        let world = state.handles().world;
+    let is_own = abi::table().is_own_keyval(keyval);
+    if is_made || is_own {
+        let world = if is_own { state.handles().world } else { state.world };
         return real::call(call, &[&[world], &args[1..]].concat());
     }
     let code = pass(state, call, args) as i32;
     told_of(state, call, args, code)
+}
+
+/// MPI_Comm_create_errhandler and MPI_Errhandler_create.
+pub(crate) fn create_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let code = real::code(call, args);
+    if code == abi::SUCCESS {
+        state.comm_handlers.insert(unsafe { abi::handle_at(args[1], 0) }, args[0]);
+    }
+    state.error_of_none(code, call)
 }
 
 pub(crate) fn comm_set_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Handles};
+use crate::attributes;
 use crate::calls;
 use crate::origin;
 use crate::program_heap;
@@ -46,7 +47,8 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         ));
     }
     state.world = world;
-    let _ = WORLD.set((abi::cut(handles.world), [rank, size]));
+    real::call(calls::COMM_SET_NAME, &[world, c"MPI_COMM_WORLD".as_ptr() as usize]);
+    let _ = WORLD.set((abi::cut(handles.world), world, [rank, size]));
     virtual_variables(told);
     if !program_heap::begin() {
         state.say("note addresses of the program's memory may differ: its heap has no room");
@@ -55,19 +57,28 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     code
 }
 
-/// The program's handle of the communicator of all its processes, its own rank in it and how many
-/// there are.
-static WORLD: OnceLock<(usize, [i32; 2])> = OnceLock::new();
+/// The program's handle of the communicator of all its processes, what stands behind it, this
+/// process's rank in it and how many there are.
+static WORLD: OnceLock<(usize, usize, [i32; 2])> = OnceLock::new();
 
 /// What a function of the program's that MPI calls, as that of an operation, is answered about the
-/// communicator of all processes: MPI's has those of all replicas.
+/// communicator of all processes, where MPI's has those of all replicas, and about what the program
+/// keeps.
 pub(crate) fn asked_within(call: Call, args: &[usize]) -> Option<usize> {
-    let idx = [calls::COMM_RANK, calls::COMM_SIZE].iter().position(|it| *it == call)?;
-    let (world, answers) = WORLD.get()?;
-    if abi::cut(args[0]) != *world {
-        return None;
+    let (world, behind, answers) = WORLD.get()?;
+    let comm = || if abi::cut(args[0]) == *world { *behind } else { abi::cut(args[0]) };
+    let rank_or_size = [calls::COMM_RANK, calls::COMM_SIZE].iter().position(|it| *it == call);
+    match (rank_or_size, call) {
+        (Some(idx), _) if comm() == *behind => unsafe { *(args[1] as *mut i32) = answers[idx] },
+        (_, calls::COMM_GET_ATTR | calls::ATTR_GET) => {
+            let found = attributes::found_within(comm(), args[1] as i32)?;
+            unsafe {
+                *(args[2] as *mut usize) = found;
+                *(args[3] as *mut i32) = 1;
+            }
+        }
+        _ => return None,
     }
-    unsafe { *(args[1] as *mut i32) = answers[idx] };
     Some(abi::SUCCESS as usize)
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Due {
 enum Of {
     /// A communicator, as the program names it, and its handler.
     Comm(usize, usize),
-    /// A window or a file, and what the program gave to be called.
+    /// A communicator, a window or a file, and what the program gave to be called.
     Own(usize, usize),
 }
 
@@ -90,7 +90,12 @@ impl State {
         if handler == handles.errors_fatal {
             self.die_of(code, call)
         }
+        if let Some(function) = self.comm_handlers.get(&handler).copied() {
+            self.tell_of_own(comm, function, code);
+            return if real::is_mpich_5() { abi::SUCCESS as usize } else { code as usize };
+        }
         if handler != handles.errors_return {
+            // One that Fortran made.
             // MPI does not know the communicator of this process's set, nor those made here.
             let is_hidden = behind == self.world || self.is_made(behind);
             let comm = if is_hidden { handles.world } else { behind };
@@ -103,7 +108,7 @@ impl State {
         code as usize
     }
 
-    /// Has what the program gave for the errors of a window or a file hear of one.
+    /// Has what the program gave for the errors of such a thing hear of one.
     pub(crate) fn tell_of_own(&mut self, handle: usize, function: usize, code: i32) {
         self.due.push(Due { of: Of::Own(handle, function), code });
         ARE_DUE.store(true, Ordering::Relaxed);

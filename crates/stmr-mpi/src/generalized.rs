@@ -13,6 +13,7 @@ use crate::request::Request;
 use crate::state::State;
 
 /// A generalized request: what the program gave to be asked and told (MPI 4.1 §13.2).
+#[derive(Clone, Copy)]
 pub(crate) struct Generalized {
     query: usize,
     free: usize,
@@ -27,39 +28,44 @@ type Cancel = unsafe extern "C" fn(usize, i32) -> i32;
 
 impl Generalized {
     /// What the program says that it came to.
-    pub(crate) fn ask(&self) -> Status {
+    pub(crate) fn ask(&self, state: &mut State) -> Status {
         let mut row = RawStatus::default();
         unsafe { Status::empty().write(row.at(), true) };
         let error = match self.query {
             0 => abi::SUCCESS,
-            query => unsafe { std::mem::transmute::<usize, Query>(query)(self.extra, row.at()) },
+            query => {
+                let query = unsafe { std::mem::transmute::<usize, Query>(query) };
+                state.in_program(|| unsafe { query(self.extra, row.at()) })
+            }
         };
         Status { error, ..row.read() }
     }
 
     /// The same, after which the program hears that it is over.
-    pub(crate) fn finish(&self) -> Status {
+    pub(crate) fn finish(&self, state: &mut State) -> Status {
         if !self.is_complete {
             real::fail("a wait for a generalized request, which this thread alone could complete");
         }
-        let status = self.ask();
+        let status = self.ask(state);
         let freed = match self.free {
             0 => abi::SUCCESS,
-            free => unsafe { std::mem::transmute::<usize, Free>(free)(self.extra) },
+            free => {
+                let free = unsafe { std::mem::transmute::<usize, Free>(free) };
+                state.in_program(|| unsafe { free(self.extra) })
+            }
         };
         let error = if status.error == abi::SUCCESS { freed } else { status.error };
         Status { error, ..status }
     }
 
-    fn cancel(&self) -> i32 {
+    fn cancel(&self, state: &mut State) -> i32 {
+        let is_complete = i32::from(self.is_complete);
         match self.cancel {
             0 => abi::SUCCESS,
-            cancel => unsafe {
-                std::mem::transmute::<usize, Cancel>(cancel)(
-                    self.extra,
-                    i32::from(self.is_complete),
-                )
-            },
+            cancel => {
+                let cancel = unsafe { std::mem::transmute::<usize, Cancel>(cancel) };
+                state.in_program(|| unsafe { cancel(self.extra, is_complete) })
+            }
         }
     }
 }
@@ -93,7 +99,8 @@ pub(crate) fn cancel(state: &mut State, call: Call, args: &[usize]) -> usize {
     }
     let id = match request {
         Request::Generalized(it) => {
-            let code = it.cancel();
+            let it = *it;
+            let code = it.cancel(state);
             return state.error(world, code, call);
         }
         Request::Receive(id, _) => *id,

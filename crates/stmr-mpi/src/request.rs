@@ -268,10 +268,29 @@ impl State {
                 self.finish_send(send);
                 status
             }
-            Request::Generalized(it) => it.finish(),
+            Request::Generalized(it) => it.finish(self),
             Request::Making(making) => self.finish_making(making),
             Request::Partitioned(mut it) => self.finish_partitioned(&mut it),
             Request::Persistent { .. } => Status::empty(),
+        }
+    }
+
+    /// Communicators that are being made from this one are made before it has another collective
+    /// that blocks: Open MPI makes one by more than one collective of its own, each begun when
+    /// another is over, and their order among the program's is another in each process.
+    pub(crate) fn finish_makings(&mut self, comm: usize) {
+        if abi::table().family != Family::OpenMpi {
+            return;
+        }
+        let parent = self.behind(comm);
+        for idx in 0..self.requests.len() {
+            let is_of =
+                |it: &mut Request| matches!(it, Request::Making(it) if it.parent() == parent);
+            if let Some(making) = self.requests[idx].take_if(is_of) {
+                self.requests[idx] = Some(Request::Done(Status::empty()));
+                let status = self.complete_request(making);
+                self.requests[idx] = Some(Request::Done(status));
+            }
         }
     }
 
@@ -584,7 +603,7 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
             (Request::Persistent { call, args, arrays, active }, status)
         }
         Request::Generalized(it) => {
-            let status = it.ask();
+            let status = it.ask(state);
             (Request::Generalized(it), status)
         }
         Request::Partitioned(mut it) => {
@@ -614,7 +633,7 @@ pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usi
         Some(Request::Partitioned(it)) if !it.is_started => {}
         // The program completes it, and is told then that it is over.
         Some(Request::Generalized(it)) if it.is_complete => {
-            it.finish();
+            it.finish(state);
         }
         _ => state.refuse_as(call, "of a receive or collective that is under way"),
     }
