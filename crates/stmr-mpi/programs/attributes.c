@@ -1,5 +1,6 @@
 /* What the program keeps with communicators, in the way of libraries: its functions are called when such a
-   thing is copied or goes, and call MPI themselves.
+   thing is copied or goes, and call MPI themselves.  So do those of errors, of requests that the program
+   completes, and of operations, which may only ask.
    usage: attributes [dies: replica 1 of process 1 ends in the third round] */
 #include <mpi.h>
 #include <signal.h>
@@ -16,7 +17,7 @@ struct inner {
     int users;
 };
 
-static int key, counter, n_gone, place[2];
+static int key, counter, n_gone, n_heard, place[2];
 
 /* Every process adds its part, on the communicator of all processes. */
 static int sum(int part) {
@@ -111,11 +112,46 @@ static void keys(int rank) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+/* Who hears of an error hears of the communicator that it is set on. */
+static void hear(MPI_Comm *comm, int *code, ...) {
+    void *value;
+    int found = 0;
+    MPI_Comm_get_attr(*comm, key, &value, &found);
+    n_heard += found;
+}
+
+/* A request that the program completes, whose functions communicate. */
+static int query(void *more, MPI_Status *status) {
+    MPI_Status_set_elements(status, MPI_INT, sum(1));
+    MPI_Status_set_cancelled(status, 0);
+    return MPI_SUCCESS;
+}
+
+static int end(void *more) {
+    *(int *)more = sum(1);
+    return MPI_SUCCESS;
+}
+
+static int cancel(void *more, int is_complete) { return MPI_SUCCESS; }
+
+static void requests(int rank) {
+    int count, told = 0;
+    MPI_Request request;
+    MPI_Status status;
+    MPI_Grequest_start(query, end, cancel, &told, &request);
+    MPI_Grequest_complete(request);
+    MPI_Wait(&request, &status);
+    MPI_Get_elements(&status, MPI_INT, &count);
+    WANT(count == place[1] && told == place[1]);
+}
+
 /* The greater, and in its place -1 where the function is told of another process than this. */
 static void greater(void *in, void *to, int *n, MPI_Datatype *type) {
-    int here[2];
+    int here[2], *kept, is_kept;
     MPI_Comm_rank(MPI_COMM_WORLD, &here[0]);
     MPI_Comm_size(MPI_COMM_WORLD, &here[1]);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, key, &kept, &is_kept);
+    if (!is_kept || kept != place) here[0] = -1;
     for (int i = 0; i < *n; i++) {
         int *a = in, *b = (int *)to + i;
         *b = here[0] == place[0] && here[1] == place[1] ? (a[i] < *b ? *b : a[i]) : -1;
@@ -123,18 +159,28 @@ static void greater(void *in, void *to, int *n, MPI_Datatype *type) {
 }
 
 int main(int argc, char **argv) {
-    int rank, greatest, is_replica = getenv("SELVEDGE_SET") && getenv("SELVEDGE_SET")[0] == '1';
+    int rank, greatest, length, is_replica = getenv("SELVEDGE_SET") && getenv("SELVEDGE_SET")[0] == '1';
+    char name[MPI_MAX_OBJECT_NAME];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &place[1]);
     place[0] = rank;
     MPI_Op op;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_WORLD, key, place);
     MPI_Op_create(greater, 1, &op);
     MPI_Allreduce(&rank, &greatest, 1, MPI_INT, op, MPI_COMM_WORLD);
     WANT(greatest == place[1] - 1);
     MPI_Op_free(&op);
+    MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+    MPI_Comm_free_keyval(&key);
+    MPI_Comm_get_name(MPI_COMM_WORLD, name, &length);
+    WANT(!strcmp(name, "MPI_COMM_WORLD"));
+    requests(rank);
     keys(rank);
     windows(rank);
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(hear, &handler);
     MPI_Comm_create_keyval(copy, forget, &key, &counter);
     keep(MPI_COMM_SELF, 100);
     for (int round = 0; round < ROUNDS; round++) {
@@ -148,9 +194,13 @@ int main(int argc, char **argv) {
         MPI_Comm_dup(comm, &again);
         MPI_Comm_idup(comm, &later, &request);
         keep(comm, 10 + round);
+        MPI_Barrier(comm);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Comm_get_attr(later, key, &found, &is_there);
         WANT(is_there && found->users == round + sum(1));
+        MPI_Comm_set_errhandler(later, handler);
+        MPI_Comm_call_errhandler(later, MPI_ERR_OTHER);
+        WANT(n_heard == round + 1);
         MPI_Comm_delete_attr(again, key);
         MPI_Comm_get_attr(again, key, &found, &is_there);
         WANT(!is_there);
@@ -160,6 +210,7 @@ int main(int argc, char **argv) {
         WANT(n_gone == 4 * (round + 1));
     }
     MPI_Comm_free_keyval(&key);
+    MPI_Errhandler_free(&handler);
     MPI_Finalize();
     return 0;
 }
