@@ -47,15 +47,20 @@ impl Generalized {
             real::fail("a wait for a generalized request, which this thread alone could complete");
         }
         let status = self.ask(state);
-        let freed = match self.free {
+        let freed = self.free(state);
+        let error = if status.error == abi::SUCCESS { freed } else { status.error };
+        Status { error, ..status }
+    }
+
+    /// The program hears that it is over.
+    pub(crate) fn free(&self, state: &mut State) -> i32 {
+        match self.free {
             0 => abi::SUCCESS,
             free => {
                 let free = unsafe { std::mem::transmute::<usize, Free>(free) };
                 state.in_program(|| unsafe { free(self.extra) })
             }
-        };
-        let error = if status.error == abi::SUCCESS { freed } else { status.error };
-        Status { error, ..status }
+        }
     }
 
     fn cancel(&self, state: &mut State) -> i32 {

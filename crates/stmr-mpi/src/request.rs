@@ -633,7 +633,7 @@ pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usi
         Some(Request::Partitioned(it)) if !it.is_started => {}
         // The program completes it, and is told then that it is over.
         Some(Request::Generalized(it)) if it.is_complete => {
-            it.finish(state);
+            it.free(state);
         }
         _ => state.refuse_as(call, "of a receive or collective that is under way"),
     }
