@@ -382,15 +382,6 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
     told_of(state, call, args, code)
 }
 
-/// MPI_Comm_create_errhandler and MPI_Errhandler_create.
-pub(crate) fn create_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let code = real::code(call, args);
-    if code == abi::SUCCESS {
-        state.comm_handlers.insert(unsafe { abi::handle_at(args[1], 0) }, args[0]);
-    }
-    state.error_of_none(code, call)
-}
-
 pub(crate) fn comm_set_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
     match held(state, abi::cut(args[1])) {
         Ok(handler) => {

@@ -77,6 +77,15 @@ pub(crate) fn held(
     Ok(abi::cut(again))
 }
 
+/// MPI_Comm_create_errhandler and its kin.
+pub(crate) fn create_handler(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let code = real::code(call, args);
+    if code == abi::SUCCESS {
+        state.handlers_of_errors.insert(unsafe { abi::handle_at(args[1], 0) }, args[0]);
+    }
+    state.error_of_none(code, call)
+}
+
 impl State {
     /// Does what the program wants done about an error that belongs to a communicator; returns the
     /// code.
@@ -90,7 +99,7 @@ impl State {
         if handler == handles.errors_fatal {
             self.die_of(code, call)
         }
-        if let Some(function) = self.comm_handlers.get(&handler).copied() {
+        if let Some(function) = self.handlers_of_errors.get(&handler).copied() {
             self.tell_of_own(comm, function, code);
             return if real::is_mpich_5() { abi::SUCCESS as usize } else { code as usize };
         }

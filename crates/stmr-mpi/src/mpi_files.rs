@@ -557,15 +557,6 @@ pub(crate) fn of_fortran(_state: &mut State, call: Call, args: &[usize]) -> usiz
     real::call(call, args)
 }
 
-/// MPI_File_create_errhandler.
-pub(crate) fn create_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let code = real::code(call, args);
-    if code == abi::SUCCESS {
-        state.file_handlers.insert(unsafe { abi::handle_at(args[1], 0) }, args[0]);
-    }
-    state.error_of_none(code, call)
-}
-
 /// What is to be done about errors of a file.  Those of calls are returned, as the standard has it
 /// for files; the program's own are given to the handler that it set.
 pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -587,7 +578,7 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
         }
         _ if own == handles.errors_return => {}
         _ if own == handles.errors_fatal => state.abort(args[1] as i32),
-        _ => match state.file_handlers.get(&own).copied() {
+        _ => match state.handlers_of_errors.get(&own).copied() {
             Some(function) => state.tell_of_own(args[0], function, args[1] as i32),
             // One that Fortran made.
             None => {

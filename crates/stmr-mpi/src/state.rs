@@ -260,9 +260,8 @@ pub(crate) struct State {
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
-    /// What handlers of errors of files call, and those of communicators.
-    pub(crate) file_handlers: BTreeMap<usize, usize>,
-    pub(crate) comm_handlers: BTreeMap<usize, usize>,
+    /// What handlers of errors call, of whatever object, that C has made.
+    pub(crate) handlers_of_errors: BTreeMap<usize, usize>,
     /// Those of them that this process opened as the first of its communicator, in all.
     pub(crate) n_mpi_files: u64,
     pub(crate) windows: Windows,
@@ -330,8 +329,7 @@ impl State {
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
             mpi_files: Vec::new(),
-            file_handlers: BTreeMap::new(),
-            comm_handlers: BTreeMap::new(),
+            handlers_of_errors: BTreeMap::new(),
             n_mpi_files: 0,
             windows: Windows::default(),
             signals: Vec::new(),

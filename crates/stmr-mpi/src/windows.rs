@@ -14,6 +14,7 @@ use crate::abi::{self, Own};
 use crate::calls;
 use crate::collective;
 use crate::comm;
+use crate::errors;
 use crate::pack::Part;
 use crate::program_heap;
 use crate::real::{self, Call};
@@ -25,8 +26,6 @@ pub(crate) struct Windows {
     pub(crate) open: Vec<Option<Window>>,
     /// What is called when an attribute goes, and what it is told beside.
     keyvals: BTreeMap<i32, [usize; 2]>,
-    /// What handlers of errors call.
-    handlers: BTreeMap<usize, usize>,
 }
 
 impl Windows {
@@ -334,16 +333,6 @@ pub(crate) fn create_keyval(state: &mut State, call: Call, args: &[usize]) -> us
     state.error_of_none(code, call)
 }
 
-/// MPI_Win_create_errhandler.
-pub(crate) fn create_errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let code = real::code(call, args);
-    if code == abi::SUCCESS {
-        let handler = unsafe { abi::handle_at(args[1], 0) };
-        state.windows.handlers.insert(handler, args[0]);
-    }
-    state.error_of_none(code, call)
-}
-
 /// What is to be done about errors of a window.
 pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[0]);
@@ -355,7 +344,7 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
         calls::WIN_SET_ERRHANDLER => {
             let handler = abi::cut(args[1]);
             let on_error =
-                OnError { handler, calls: state.windows.handlers.get(&handler).copied() };
+                OnError { handler, calls: state.handlers_of_errors.get(&handler).copied() };
             if let Some(window) = state.window(handle) {
                 window.on_error = on_error;
             }
@@ -363,7 +352,7 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
         // The program frees what it gets, and may have freed what it gave.
         calls::WIN_GET_ERRHANDLER => match own.calls {
             Some(function) => {
-                return create_errhandler(
+                return errors::create_handler(
                     state,
                     calls::WIN_CREATE_ERRHANDLER,
                     &[function, args[1]],
