@@ -216,6 +216,7 @@ pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
     let mut gate = Gate::of(state, prepared.behind, &prepared.known);
     let Prepared { parts, mut room, .. } = prepared.furnish(state, true, &mut to);
     let gets = &parts.gets;
+    epochs::serve_until(state, |state| gate.is_open(state));
     let (bytes, did) = state.event_for(For::Collective, EventKind::Data, |state| {
         if !gate.is_open(state) {
             return None;

@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use selvedge_stmr::access::{self, Access, Deed, Layout};
+use selvedge_stmr::access::{self, Access, Deed, Layout, Outside};
 use selvedge_stmr::message::EventKind;
 
-use crate::abi::{self, Family, Own};
+use crate::abi::{self, Family, Own, Status};
 use crate::calls;
 use crate::collective;
 use crate::comm;
@@ -20,8 +20,10 @@ use crate::memory::For;
 use crate::p2p::{self, Envelope};
 use crate::pack::{self, Part};
 use crate::padding;
+use crate::passive;
 use crate::real::{self, Call};
 use crate::receives;
+use crate::request::Request;
 use crate::state::State;
 use crate::windows::{Guest, Wanted, Window, Windows};
 
@@ -42,8 +44,31 @@ struct Target {
     datatype: usize,
 }
 
-/// Puts and gets, and what combines.
+/// Puts and gets, and what combines, also with a request.
 pub(crate) fn access(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (call, args, request) = match call {
+        calls::RPUT => (calls::PUT, &args[..8], args.last()),
+        calls::RGET => (calls::GET, &args[..8], args.last()),
+        calls::RACCUMULATE => (calls::ACCUMULATE, &args[..9], args.last()),
+        calls::RGET_ACCUMULATE => (calls::GET_ACCUMULATE, &args[..12], args.last()),
+        _ => (call, args, None),
+    };
+    let code = access_without(state, call, args);
+    if let (Some(at), abi::SUCCESS) = (request, code as i32) {
+        // What is put has left the program's memory.
+        let request = match call {
+            calls::GET => Request::Access { handle: abi::cut(args[7]), member: args[3] as i32 },
+            calls::GET_ACCUMULATE => {
+                Request::Access { handle: abi::cut(args[11]), member: args[6] as i32 }
+            }
+            _ => Request::Done(Status::empty()),
+        };
+        state.keep_request(request, *at);
+    }
+    code
+}
+
+fn access_without(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[args.len() - 1]);
     let part = |at: usize| Part {
         at: args[at],
@@ -215,14 +240,15 @@ pub(crate) fn fence(state: &mut State, call: Call, args: &[usize]) -> usize {
         Ok(_) => {}
         Err(code) => return code,
     }
-    let mut window = state.take_window(handle);
-    let n = window.sizes.len() as i32;
+    let window = state.window(handle).expect("it is known");
+    let (n, comm) = (window.sizes.len() as i32, window.comm);
     let of = |it: &BTreeMap<i32, Vec<u8>>, member| it.get(&member).map_or(0, Vec::len) as u64;
     let going: Vec<u64> = (0..n).map(|it| of(&window.waiting, it)).collect();
     let mut coming = vec![0_u64; going.len()];
-    let (byte, comm) = (state.handles().byte, window.comm);
+    let byte = state.handles().byte;
     let (from, to) = (going.as_ptr() as usize, coming.as_mut_ptr() as usize);
     collective::blocking(state, calls::ALLTOALL, &[from, 8, byte, to, 8, byte, comm]);
+    let mut window = state.take_window(handle);
     let mut rows: Vec<Vec<u8>> = coming.iter().map(|it| vec![0; *it as usize]).collect();
     let mut receives = Vec::new();
     for (member, row) in (0..n).zip(&rows) {
@@ -238,7 +264,8 @@ pub(crate) fn fence(state: &mut State, call: Call, args: &[usize]) -> usize {
         finish_receive(state, &mut rows[member as usize], id);
     }
     rows[window.rank as usize] = own;
-    let answers: Vec<Vec<u8>> = rows.iter().map(|row| carry_out(state, &window, row)).collect();
+    let answers: Vec<Vec<u8>> =
+        rows.iter().map(|row| carry_out_surely(state, &window, row)).collect();
     for (member, row) in (0..n).zip(&answers) {
         if member != window.rank && !row.is_empty() {
             begin_send(state, row, member, ANSWERS, comm);
@@ -255,22 +282,23 @@ pub(crate) fn fence(state: &mut State, call: Call, args: &[usize]) -> usize {
     abi::SUCCESS as usize
 }
 
-fn begin_receive(state: &mut State, length: usize, member: i32, tag: i32, comm: usize) -> u64 {
+pub(crate) fn begin_receive(state: &mut State, length: usize, member: i32, tag: i32, comm: usize) -> u64 {
     let part = Part { at: 0, count: length, datatype: state.handles().byte };
     receives::begin_receive(state, part, member, tag, comm).expect("a member is somebody")
 }
 
-fn finish_receive(state: &mut State, to: &mut [u8], id: u64) {
+pub(crate) fn finish_receive(state: &mut State, to: &mut [u8], id: u64) -> Status {
     let datatype = state.handles().byte;
     let part = Part { at: to.as_mut_ptr() as usize, count: to.len(), datatype };
     let status = state.finish_receive(id, part);
     if status.error != abi::SUCCESS {
         real::fail("what was to be done to a window did not come whole");
     }
+    status
 }
 
 /// The send goes on by itself.
-fn begin_send(state: &mut State, row: &[u8], member: i32, tag: i32, comm: usize) {
+pub(crate) fn begin_send(state: &mut State, row: &[u8], member: i32, tag: i32, comm: usize) {
     let datatype = state.handles().byte;
     let part = Part { at: row.as_ptr() as usize, count: row.len(), datatype };
     p2p::begin_send(state, part, Envelope { waits: false, dest: member, tag, comm });
@@ -288,21 +316,31 @@ fn hear_answers(state: &mut State, member: i32, wanted: &[Wanted], comm: usize) 
     take_answers(state, &row, wanted);
 }
 
-fn take_answers(state: &State, mut row: &[u8], wanted: &[Wanted]) {
+pub(crate) fn take_answers(state: &State, mut row: &[u8], wanted: &[Wanted]) {
     for Wanted { part, length } in wanted {
         pack::unpack(state, &row[..*length], *part);
         row = &row[*length..];
     }
 }
 
+/// Does what [`carry_out`] does; the program ends with an access to memory that is not there.
+fn carry_out_surely(state: &mut State, window: &Window, row: &[u8]) -> Vec<u8> {
+    match carry_out(state, window, row) {
+        Ok(answers) => answers,
+        Err(e) => state.refuse_in_words(&format!("an access to a window: {e}")),
+    }
+}
+
 /// Does to this window what a member wants done; returns what that one is told.
-fn carry_out(state: &State, window: &Window, row: &[u8]) -> Vec<u8> {
+pub(crate) fn carry_out(
+    state: &State,
+    window: &Window,
+    row: &[u8],
+) -> Result<Vec<u8>, Outside> {
     let all = access::accesses(row).unwrap_or_else(|e| real::fail(&e.to_string()));
     let mut answers = Vec::new();
     for it in &all {
-        let size = window.shown.size.max(0) as usize;
-        // Who asks has looked at the size that it was told.
-        let pieces = it.pieces(size).unwrap_or_else(|e| real::fail(&e.to_string()));
+        let pieces = window.pieces(it)?;
         let at = |idx: usize| (window.shown.base + idx) as *mut u8;
         let gather = || {
             let mut there = Vec::with_capacity(it.bytes.len());
@@ -341,7 +379,7 @@ fn carry_out(state: &State, window: &Window, row: &[u8]) -> Vec<u8> {
             }
         }
     }
-    answers
+    Ok(answers)
 }
 
 /// What MPI makes of what was brought and what is there; both are packed.
@@ -436,7 +474,7 @@ pub(crate) fn complete(state: &mut State, call: Call, args: &[usize]) -> usize {
     for member in &group {
         let row = window.waiting.remove(member).unwrap_or_default();
         if *member == window.rank {
-            let answers = carry_out(state, &window, &row);
+            let answers = carry_out_surely(state, &window, &row);
             let wanted = window.results.remove(member).unwrap_or_default();
             take_answers(state, &answers, &wanted);
             continue;
@@ -454,49 +492,73 @@ pub(crate) fn complete(state: &mut State, call: Call, args: &[usize]) -> usize {
     abi::SUCCESS as usize
 }
 
+/// Who may want something of a window of this process's: whose it is by its slot.
+#[derive(Clone, Copy)]
+enum Caller {
+    /// One of the group to which it is open, by its number there.
+    Guest(usize, usize),
+    /// Whoever knocks at its door.
+    Knock(usize),
+}
+
 impl Windows {
-    /// Those who have not been served, of all windows: whose window it is by its slot, who it is in
-    /// its group, and the receive that says how much it does.
-    fn guests(&self) -> Vec<(usize, usize, u64)> {
-        let windows = self.open.iter().enumerate();
-        let guests = windows.flat_map(|(slot, it)| {
-            let posted = it.iter().flat_map(|it| &it.posted).flatten().enumerate();
-            posted.filter_map(move |(idx, it)| {
-                Some((slot, idx, it.lengths.filter(|_| !it.is_served)?))
-            })
-        });
-        guests.collect()
+    /// Those who have not been served, of all windows, and the receive that brings their word.
+    fn callers(&self) -> Vec<(Caller, u64)> {
+        let mut callers = Vec::new();
+        for (slot, it) in self.open.iter().enumerate() {
+            let Some(window) = it else { continue };
+            let guests = window.posted.iter().flatten().enumerate();
+            callers.extend(guests.filter_map(|(idx, it)| {
+                Some((Caller::Guest(slot, idx), it.lengths.filter(|_| !it.is_served)?))
+            }));
+            let door = window.passive.as_ref().and_then(|it| it.door);
+            callers.extend(door.map(|it| (Caller::Knock(slot), it)));
+        }
+        callers
     }
 }
 
-/// Serves those to whom windows of this process are open, until something else is over here: who
-/// completes an access may wait for this process, whatever it waits for itself (MPI 4.1 §12.7.3).
+/// Serves those who want something of windows of this process, until something else is over here:
+/// who accesses one may wait for this process, whatever it waits for itself (MPI 4.1 §12.7.3).
 pub(crate) fn serve_until(state: &mut State, mut is_over: impl FnMut(&mut State) -> bool) {
-    while let Some((slot, idx)) = next_guest(state, &mut is_over) {
-        serve(state, slot, idx);
-    }
+    while serve_next(state, &mut is_over) {}
 }
 
-/// Which guest is to be served next, of any window, once one has said what it does: nothing if
-/// there are none, or if it `is_over` first.
-fn next_guest(
+/// Serves those who have come; returns whether somebody had.
+pub(crate) fn serve_once(state: &mut State) -> bool {
+    let mut has_served = false;
+    while serve_next(state, |_| true) {
+        has_served = true;
+    }
+    has_served
+}
+
+/// Serves one, once one has come; returns whether one had, and not what `is_over` says before.
+pub(crate) fn serve_next(
     state: &mut State,
     mut is_over: impl FnMut(&mut State) -> bool,
-) -> Option<(usize, usize)> {
-    let guests = state.windows.guests();
-    if guests.is_empty() {
-        return None;
+) -> bool {
+    let callers = state.windows.callers();
+    if callers.is_empty() {
+        return false;
     }
     let (row, _) = state.event(EventKind::Decision, |state| {
         let row = |number: usize| Some((number as u64).to_le_bytes().to_vec());
-        match guests.iter().position(|it| state.is_received(it.2)) {
+        match callers.iter().position(|it| state.is_received(it.1)) {
             Some(number) => row(number),
-            None if is_over(state) => row(guests.len()),
+            None if is_over(state) => row(callers.len()),
             None => None,
         }
     });
-    let chosen = u64::from_le_bytes(*row.first_chunk()?) as usize;
-    guests.get(chosen).map(|it| (it.0, it.1))
+    let chosen = row.first_chunk().and_then(|it| callers.get(u64::from_le_bytes(*it) as usize));
+    match chosen {
+        Some((Caller::Guest(slot, idx), _)) => serve(state, *slot, *idx),
+        Some((Caller::Knock(slot), door)) => {
+            passive::hear(state, Own::Window.handle(*slot), *door);
+        }
+        None => return false,
+    }
+    true
 }
 
 /// Does what a guest wants done, and tells it what it wants told.
@@ -514,7 +576,7 @@ fn serve(state: &mut State, slot: usize, idx: usize) {
         if !row.is_empty() {
             let id = begin_receive(state, row.len(), member, ACCESSES, comm);
             finish_receive(state, &mut row, id);
-            let answers = carry_out(state, &window, &row);
+            let answers = carry_out_surely(state, &window, &row);
             if !answers.is_empty() {
                 begin_send(state, &answers, member, ANSWERS, comm);
             }
@@ -545,9 +607,7 @@ pub(crate) fn wait(state: &mut State, call: Call, args: &[usize]) -> usize {
         return code;
     }
     while !are_served(state, handle) {
-        if let Some((slot, idx)) = next_guest(state, |_| false) {
-            serve(state, slot, idx);
-        }
+        serve_next(state, |_| false);
     }
     if let Some(window) = state.window(handle) {
         window.posted = None;
@@ -561,7 +621,7 @@ pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
     if let Err(code) = posted_window(state, handle, call) {
         return code;
     }
-    serve_until(state, |_| true);
+    serve_once(state);
     let is_over = are_served(state, handle);
     if !is_over {
         state.spin(For::Message);

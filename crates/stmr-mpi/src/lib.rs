@@ -25,7 +25,7 @@
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
 //! `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last, memory
 //! that other processes put to and get from (`windows`, in Fortran `fortran`), and when
-//! (`epochs`).
+//! (`epochs`), also where who accesses it says so (`passive`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -129,6 +129,8 @@ mod windows;
 mod fortran;
 
 mod epochs;
+
+mod passive;
 
 use real::Call;
 use state::State;

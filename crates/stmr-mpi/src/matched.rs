@@ -5,6 +5,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Own, Status};
 use crate::calls;
+use crate::epochs;
 use crate::errors;
 use crate::memory::For;
 use crate::p2p::look;
@@ -28,6 +29,7 @@ pub(crate) fn improbe(state: &mut State, call: Call, args: &[usize]) -> usize {
 fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) -> usize {
     state.sources.insert(Source::Wildcard);
     let wanted = args.to_vec();
+    epochs::serve_until(state, |state| flag.is_some() || look(state, &wanted).is_some());
     let (row, did) = state.event(EventKind::Decision, |state| {
         let found = look(state, &wanted).map(|it| it.to_bytes().to_vec());
         if flag.is_some() { Some(found.unwrap_or_default()) } else { found }

@@ -45,8 +45,7 @@ pub(crate) fn send(state: &mut State, call: Call, args: &[usize]) -> usize {
         state.keep_request(Request::Send(id), *request);
     } else {
         let id = begin_send(state, part, envelope);
-        epochs::serve_until(state, |state| state.is_sent(id));
-        state.finish_send(id);
+        state.finish_send_serving(id);
     }
     0
 }
@@ -195,6 +194,12 @@ impl State {
         self.end_wait();
     }
 
+    /// The same where the program waits for it, which may have windows open to others.
+    fn finish_send_serving(&mut self, id: u64) {
+        epochs::serve_until(self, |state| state.is_sent(id));
+        self.finish_send(id);
+    }
+
     /// Waits for all sends.
     pub(crate) fn finish_sends(&mut self) {
         self.begin_wait();
@@ -245,7 +250,7 @@ pub(crate) fn sendrecv(state: &mut State, call: Call, args: &[usize]) -> usize {
     let id = begin_receive(state, part, args[8] as i32, args[9] as i32, comm);
     let out = begin_send(state, sent, Envelope::of(&args[3..], comm));
     let status = id.map_or(Status::nobody(), |id| state.receive_serving(id, part));
-    state.finish_send(out);
+    state.finish_send_serving(out);
     unsafe { status.write(args[11], false) };
     state.error(comm, status.error, call)
 }
@@ -256,7 +261,7 @@ pub(crate) fn sendrecv_replace(state: &mut State, call: Call, args: &[usize]) ->
     let out = begin_send(state, part, Envelope::of(&args[3..], comm));
     let id = begin_receive(state, part, args[5] as i32, args[6] as i32, comm);
     let status = id.map_or(Status::nobody(), |id| state.receive_serving(id, part));
-    state.finish_send(out);
+    state.finish_send_serving(out);
     unsafe { status.write(args[8], false) };
     state.error(comm, status.error, call)
 }
@@ -315,6 +320,7 @@ pub(crate) fn probe(state: &mut State, _call: Call, args: &[usize]) -> usize {
 pub(crate) fn iprobe(state: &mut State, _call: Call, args: &[usize]) -> usize {
     state.sources.insert(Source::Completion);
     let args = args.to_vec();
+    epochs::serve_once(state);
     let (row, did) = state.event(EventKind::Decision, |state| {
         Some(look(state, &args).map(|it| it.to_bytes().to_vec()).unwrap_or_default())
     });
@@ -336,6 +342,10 @@ pub(crate) fn buffer_attach(state: &mut State, call: Call, args: &[usize]) -> us
 }
 
 pub(crate) fn buffer_detach(state: &mut State, call: Call, args: &[usize]) -> usize {
+    epochs::serve_until(state, |state| {
+        state.reap();
+        state.outgoing.is_empty()
+    });
     state.finish_sends();
     let code = real::code(call, args);
     state.error_of_none(code, call)

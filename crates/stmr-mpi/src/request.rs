@@ -29,6 +29,12 @@ pub(crate) enum Request {
     Partitioned(Box<Partitioned>),
     Generalized(Generalized),
     Making(Making),
+    /// The answer to an access to a member's window, which is asked for at the latest when it is
+    /// waited for.
+    Access {
+        handle: usize,
+        member: i32,
+    },
     Persistent {
         call: Call,
         args: Vec<usize>,
@@ -50,7 +56,8 @@ impl Request {
     /// Whether this library looks at a type or an operation of the program's for it, or may.
     pub(crate) fn uses(&self, handle: usize) -> bool {
         match self {
-            Self::Send(_) | Self::Done(_) | Self::Generalized(_) | Self::Making(_) => false,
+            Self::Send(_) | Self::Done(_) | Self::Generalized(_) => false,
+            Self::Making(_) | Self::Access { .. } => false,
             Self::Receive(_, part) => part.datatype == handle,
             Self::Collective(running) => running.uses(handle),
             Self::Exchange { receive, .. } => receive.uses(handle),
@@ -140,7 +147,8 @@ impl State {
             Request::Making(making) => Some(making.parent()),
             Request::Persistent { active, .. } => self.comm_of_request(active.as_ref()?),
             Request::Partitioned(it) => self.comm_of_request(it.active.as_ref()?),
-            Request::Send(_) | Request::Done(_) | Request::Generalized(_) => None,
+            Request::Send(_) | Request::Done(_) => None,
+            Request::Generalized(_) | Request::Access { .. } => None,
         }
     }
 
@@ -169,7 +177,7 @@ impl State {
         match request {
             Request::Send(id) => self.is_sent(*id),
             Request::Receive(id, _) => self.is_received(*id),
-            Request::Done(_) => true,
+            Request::Done(_) | Request::Access { .. } => true,
             Request::Collective(running) => running.is_ready(),
             Request::Making(making) => making.is_ready(),
             Request::Generalized(it) => it.is_complete,
@@ -262,6 +270,9 @@ impl State {
             }
             Request::Receive(id, part) => self.finish_receive(id, part),
             Request::Done(status) => status,
+            Request::Access { handle, member } => {
+                Status { error: self.finish_access(handle, member), ..Status::empty() }
+            }
             Request::Collective(running) => self.finish_collective(running),
             Request::Exchange { send, receive } => {
                 let status = self.complete_request(*receive);
@@ -365,9 +376,7 @@ impl State {
                 active.into_iter().filter(|it| state.is_ready(handles[*it])).collect();
             enough(ready.len(), n_active).then_some(ready)
         };
-        if !once {
-            epochs::serve_until(self, |state| look(state).is_some());
-        }
+        epochs::serve_until(self, |state| once || look(state).is_some());
         let (row, did) = self.event(EventKind::Decision, |state| {
             let ready = look(state).or_else(|| once.then(Vec::new))?;
             Some(ready.iter().flat_map(|it| (*it as u32).to_le_bytes()).collect())

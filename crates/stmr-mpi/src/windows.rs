@@ -1,14 +1,14 @@
-//! Windows: memory of a process that others put to and get from, where those whose memory it is say
-//! when (MPI 4.1 §12, active targets).
+//! Windows: memory of a process that others put to and get from (MPI 4.1 §12).
 //!
 //! MPI's own windows are not used: memory that another process writes at any time is not the same
 //! in all replicas at any place of the program.  Accesses are kept until their epoch ends, and then
 //! are messages of this library like any others (`epochs`): compared before they leave, sealed, and
-//! told to twins.  Each process carries out what came in itself, by the order of who sent it.
-//!
-//! Of windows that are locked nobody says when they change: their calls are refused by name.
+//! told to twins.  Each process carries out what came in itself: in the order of who sent it where
+//! whose memory it is says when, and in that of locks where it does not (`passive`).
 
 use std::collections::BTreeMap;
+
+use selvedge_stmr::access::{Access, Outside, Piece};
 
 use crate::abi::{self, Own};
 use crate::calls;
@@ -16,6 +16,7 @@ use crate::collective;
 use crate::comm;
 use crate::errors;
 use crate::pack::Part;
+use crate::passive::{self, Passive};
 use crate::program_heap;
 use crate::real::{self, Call};
 use crate::state::State;
@@ -58,7 +59,31 @@ pub(crate) struct Window {
     /// The group whose windows are accessed, and the one to whose accesses this one is open.
     pub(crate) started: Option<Vec<i32>>,
     pub(crate) posted: Option<Vec<Guest>>,
+    /// What it takes to lock it, unless the program has said that it does not.
+    pub(crate) passive: Option<Passive>,
+    /// Memory of a window that begins with none: where each piece begins, and its bytes.
+    attached: BTreeMap<usize, usize>,
 }
+
+impl Window {
+    /// Where an access's bytes are in this process's window.
+    pub(crate) fn pieces(&self, access: &Access) -> Result<Vec<Piece>, Outside> {
+        let is_dynamic = self.shown.flavor == abi::table().flavors[2];
+        let size = if is_dynamic { ALL } else { self.shown.size.max(0) as usize };
+        let pieces = access.pieces(size)?;
+        let is_there = |it: &Piece| {
+            let attached = self.attached.range(..=it.at).next_back();
+            attached.is_some_and(|(at, size)| it.at + it.length <= at + size)
+        };
+        match pieces.iter().find(|it| is_dynamic && !is_there(it)) {
+            Some(it) => Err(Outside { at: it.at as i64, length: it.length as u64, size: 0 }),
+            None => Ok(pieces),
+        }
+    }
+}
+
+/// The size of a window in which places are addresses.
+const ALL: usize = isize::MAX as usize;
 
 /// What MPI_Win_get_attr gives the addresses of.
 #[repr(C)]
@@ -138,7 +163,7 @@ impl State {
 /// MPI_Win_create.
 pub(crate) fn create(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let (base, size, unit) = (args[0], args[1] as isize, args[2] as i32);
-    open(state, [args[4], args[5]], || Shown {
+    open(state, [args[3], args[4], args[5]], || Shown {
         base,
         size,
         unit,
@@ -150,7 +175,7 @@ pub(crate) fn create(state: &mut State, _call: Call, args: &[usize]) -> usize {
 /// MPI_Win_allocate; the memory is the program's, at the same address in all replicas.
 pub(crate) fn allocate(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let (size, unit, to) = (args[0] as isize, args[1] as i32, args[4] as *mut usize);
-    open(state, [args[3], args[5]], || {
+    open(state, [args[2], args[3], args[5]], || {
         let length = size.max(1) as usize;
         let base = program_heap::zeros(length, program_heap::LINE) as usize;
         if base == 0 {
@@ -163,7 +188,11 @@ pub(crate) fn allocate(state: &mut State, _call: Call, args: &[usize]) -> usize 
 
 /// Opens a window of a communicator, and puts its handle there; `make` gets its memory when all is
 /// well.
-fn open(state: &mut State, [parent, to]: [usize; 2], make: impl FnOnce() -> Shown) -> usize {
+fn open(
+    state: &mut State,
+    [info, parent, to]: [usize; 3],
+    make: impl FnOnce() -> Shown,
+) -> usize {
     let mut comm = 0_usize;
     // The program may free its own while the window is open.
     let code = crate::make(state, calls::COMM_DUP, &[parent, &raw mut comm as usize]);
@@ -174,11 +203,14 @@ fn open(state: &mut State, [parent, to]: [usize; 2], make: impl FnOnce() -> Show
     let shown = make();
     let known = state.comm(comm);
     let mut sizes = vec![[0_usize; 2]; known.size as usize];
-    let own = [shown.size.max(0) as usize, shown.unit as u32 as usize];
+    let is_dynamic = shown.flavor == abi::table().flavors[2];
+    let size = if is_dynamic { ALL } else { shown.size.max(0) as usize };
+    let own = [size, shown.unit as u32 as usize];
     let byte = state.handles().byte;
     let (from, into) = (own.as_ptr() as usize, sizes.as_mut_ptr() as usize);
     let length = size_of_val(&own);
     collective::blocking(state, calls::ALLGATHER, &[from, length, byte, into, length, byte, comm]);
+    let passive = (!is_never_locked(info)).then(|| Passive::open(state, comm));
     let window = Window {
         comm,
         rank: known.rank,
@@ -191,16 +223,75 @@ fn open(state: &mut State, [parent, to]: [usize; 2], make: impl FnOnce() -> Show
         results: BTreeMap::new(),
         started: None,
         posted: None,
+        passive,
+        attached: BTreeMap::new(),
     };
     let slot = abi::keep_in(&mut state.windows.open, window);
     unsafe { abi::put_handle(to, 0, Own::Window.handle(slot)) };
     abi::SUCCESS as usize
 }
 
+/// Whether the program says of a window that it is never locked (MPI 4.1 §12.2.1).
+fn is_never_locked(info: usize) -> bool {
+    const LENGTH: usize = 8;
+    let (mut text, mut found) = ([0_u8; LENGTH + 1], 0_i32);
+    let (key, to) = (c"no_locks".as_ptr() as usize, text.as_mut_ptr() as usize);
+    // Of no info at all MPI says that it is none.
+    let args = [abi::cut(info), key, LENGTH, to, &raw mut found as usize];
+    real::code(calls::INFO_GET, &args) == abi::SUCCESS && found != 0 && text.starts_with(b"true\0")
+}
+
+/// MPI_Win_create_dynamic: places in it are addresses, of what is attached.
+pub(crate) fn create_dynamic(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    open(state, [args[0], args[1], args[2]], || Shown {
+        base: 0,
+        size: 0,
+        unit: 1,
+        flavor: abi::table().flavors[2],
+        model: abi::table().unified,
+    })
+}
+
+/// A window to which memory is attached, or the answer to a call about another.
+fn dynamic_window(state: &mut State, handle: usize, call: Call) -> Result<&mut Window, usize> {
+    if state.known_window(handle, call)?.shown.flavor != abi::table().flavors[2] {
+        return Err(state.window_error(handle, abi::table().err_rma_flavor, call));
+    }
+    state.known_window(handle, call)
+}
+
+/// MPI_Win_attach.
+pub(crate) fn attach(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (handle, at, size) = (abi::cut(args[0]), args[1], args[2]);
+    let window = match dynamic_window(state, handle, call) {
+        Ok(window) => window,
+        Err(code) => return code,
+    };
+    let overlaps = |it: (&usize, &usize)| *it.0 < at + size && at < it.0 + it.1;
+    if (size as isize) < 0 || window.attached.iter().any(overlaps) {
+        return state.window_error(handle, abi::table().err_rma_attach, call);
+    }
+    window.attached.insert(at, size);
+    abi::SUCCESS as usize
+}
+
+/// MPI_Win_detach.
+pub(crate) fn detach(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = abi::cut(args[0]);
+    match dynamic_window(state, handle, call).map(|it| it.attached.remove(&args[1])) {
+        Ok(Some(_)) => abi::SUCCESS as usize,
+        Ok(None) => state.window_error(handle, abi::table().err_rma_attach, call),
+        Err(code) => code,
+    }
+}
+
 /// MPI_Win_free.
 pub(crate) fn free(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = unsafe { abi::handle_at(args[0], 0) };
     let keyvals: Vec<i32> = match state.known_window(handle, call) {
+        Ok(window) if window.passive.as_ref().is_some_and(Passive::is_locked) => {
+            return state.window_error(handle, abi::table().err_rma_sync, call);
+        }
         Ok(window) => window.attributes.keys().copied().collect(),
         Err(code) => return code,
     };
@@ -210,9 +301,10 @@ pub(crate) fn free(state: &mut State, call: Call, args: &[usize]) -> usize {
             return state.window_error(handle, code, call);
         }
     }
-    let window = state.take_window(handle);
-    let mut comm = window.comm;
+    let mut comm = state.window(handle).expect("it is known").comm;
     state.meet(comm);
+    passive::close(state, handle);
+    let window = state.take_window(handle);
     crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
     if window.shown.flavor == abi::table().flavors[1] {
         unsafe { libc::free(window.shown.base as *mut libc::c_void) };

@@ -11,8 +11,8 @@
 //! cluster ([`replica`]) and its receives ([`receives`]), what the launcher knows of all ([`job`]),
 //! which of what they print is let out ([`output`]), what they write to files and has not gone
 //! there ([`writes`]), what they see of files of MPI's ([`view`]) and how they share a place in one
-//! ([`mod@pointer`]), what they do to each other's windows ([`access`]), and on which hosts they
-//! start ([`launch`]).
+//! ([`mod@pointer`]), what they do to each other's windows ([`access`]) and how they lock them
+//! ([`locks`]), and on which hosts they start ([`launch`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
@@ -48,6 +48,8 @@ pub mod view;
 pub mod pointer;
 
 pub mod access;
+
+pub mod locks;
 
 pub mod launch;
 

@@ -1,0 +1,397 @@
+//! Windows that are locked: passive targets (MPI 4.1 §12.5.3).
+//!
+//! ```text
+//! lock    ──► a visit that takes the lock ──► granted when nobody is in its way
+//! put, get, accumulate …   wait here
+//! flush   ──► a visit that brings them    ──► carried out, answered
+//! unlock  ──► the same, and lets go of the lock
+//! ```
+//!
+//! A window has a *door*: a receive from anybody, at which members knock.  Whose window it is hears
+//! of them in whatever call of MPI it waits, or asks, and not while it computes; when is a decision
+//! of the replica that leads, like whose message a receive from anybody takes.  What follows from
+//! it, [`selvedge_stmr::locks`] says.
+
+use std::collections::BTreeSet;
+
+use selvedge_stmr::locks::{KNOCK, Knock, Lock, Locks, Visit};
+
+use crate::abi;
+use crate::calls;
+use crate::epochs;
+use crate::memory::For;
+use crate::real::{self, Call};
+use crate::state::State;
+use crate::windows::{Wanted, Window};
+
+/// Tags of a window's messages, beside those of `epochs`.
+const KNOCKS: i32 = 4;
+const ACCESSES: i32 = 5;
+const ANSWERS: i32 = 6;
+
+/// What is said at the door may be so long, in bytes: short accesses are said there at once.
+const DOOR: usize = 1024;
+
+/// What a window has if it may be locked.
+pub(crate) struct Passive {
+    /// The receive at which members knock, until nobody does any more.
+    pub(crate) door: Option<u64>,
+    /// Of this process's window.
+    locks: Locks,
+    /// Members whose windows this process has locked.
+    held: BTreeSet<i32>,
+    /// It has locked all: those whom it has visited since.
+    all: Option<BTreeSet<i32>>,
+    /// What its visit of its own window is told.
+    own: Option<Vec<u8>>,
+}
+
+impl Passive {
+    /// For a window of a communicator that nobody else has.
+    pub(crate) fn open(state: &mut State, comm: usize) -> Self {
+        let door = Some(open_door(state, comm));
+        Self { door, locks: Locks::default(), held: BTreeSet::new(), all: None, own: None }
+    }
+
+    /// Whether this process has locked a window.
+    pub(crate) fn is_locked(&self) -> bool {
+        !self.held.is_empty() || self.all.is_some()
+    }
+
+    fn has_locked(&self, member: i32) -> bool {
+        self.held.contains(&member) || self.all.is_some()
+    }
+}
+
+fn open_door(state: &mut State, comm: usize) -> u64 {
+    epochs::begin_receive(state, DOOR, abi::table().any_source, KNOCKS, comm)
+}
+
+/// A visit that is not answered yet.
+struct Coming {
+    member: i32,
+    /// The receive of its answer; nothing if the window is this process's own.
+    id: Option<u64>,
+    length: usize,
+    wanted: Vec<Wanted>,
+}
+
+/// Visits a member: brings it what waits for its window.
+fn begin_visit(
+    state: &mut State,
+    handle: usize,
+    member: i32,
+    (lock, unlocks): (Option<Lock>, bool),
+) -> Coming {
+    let window = state.window(handle).expect("it is known");
+    let (comm, own) = (window.comm, window.rank);
+    let accesses = window.waiting.remove(&member).unwrap_or_default();
+    let wanted = window.results.remove(&member).unwrap_or_default();
+    let length = 1 + wanted.iter().map(|it| it.length).sum::<usize>();
+    if member == own {
+        arrive(state, handle, member, Visit { lock, accesses, unlocks });
+        return Coming { member, id: None, length, wanted };
+    }
+    let id = epochs::begin_receive(state, length, member, ANSWERS, comm);
+    let knock = Knock::Visit { lock, unlocks, length: accesses.len() as u64 };
+    let mut row = knock.to_bytes().to_vec();
+    if row.len() + accesses.len() <= DOOR {
+        row.extend(&accesses);
+        epochs::begin_send(state, &row, member, KNOCKS, comm);
+    } else {
+        epochs::begin_send(state, &row, member, KNOCKS, comm);
+        epochs::begin_send(state, &accesses, member, ACCESSES, comm);
+    }
+    Coming { member, id: Some(id), length, wanted }
+}
+
+/// Waits until a visit is over, and takes what it was told.  Returns MPI's code.
+fn finish_visit(state: &mut State, handle: usize, coming: Coming) -> i32 {
+    let Coming { id, length, wanted, .. } = coming;
+    let row = match id {
+        Some(id) => {
+            let mut row = vec![0; length];
+            epochs::serve_until(state, |state| state.is_received(id));
+            epochs::finish_receive(state, &mut row, id);
+            row
+        }
+        None => {
+            // Who tries its own again and again may wait for somebody who has come.
+            epochs::serve_once(state);
+            loop {
+                if let Some(row) = passive(state, handle).own.take() {
+                    break row;
+                }
+                epochs::serve_next(state, |_| false);
+            }
+        }
+    };
+    match row.split_first() {
+        Some((0, answers)) => {
+            epochs::take_answers(state, answers, &wanted);
+            abi::SUCCESS
+        }
+        _ => abi::table().err_rma_range,
+    }
+}
+
+/// What a window that is known, and may be locked, has for that.
+fn passive(state: &mut State, handle: usize) -> &mut Passive {
+    let window = state.window(handle).expect("it is known");
+    window.passive.as_mut().expect("it may be locked")
+}
+
+/// Visits these members at a time; returns the first code that is an error.
+fn visit(
+    state: &mut State,
+    handle: usize,
+    members: &[i32],
+    what: impl Fn(&mut Passive, i32) -> (Option<Lock>, bool),
+) -> i32 {
+    let mut coming = Vec::new();
+    for member in members {
+        let what = what(passive(state, handle), *member);
+        coming.push(begin_visit(state, handle, *member, what));
+    }
+    let codes: Vec<i32> =
+        coming.into_iter().map(|it| finish_visit(state, handle, it)).collect();
+    codes.into_iter().find(|it| *it != abi::SUCCESS).unwrap_or(abi::SUCCESS)
+}
+
+/// What a visit within an epoch does: the first to one of all takes its lock.
+fn bring(passive: &mut Passive, member: i32) -> (Option<Lock>, bool) {
+    let is_first = passive.all.as_mut().is_some_and(|it| it.insert(member));
+    (is_first.then_some(Lock::Shared), false)
+}
+
+/// Somebody has come to this process's window.
+fn arrive(state: &mut State, handle: usize, member: i32, visit: Visit) {
+    if let Some(visit) = passive(state, handle).locks.arrive(member, visit) {
+        carry_out(state, handle, member, &visit);
+    }
+    while let Some((member, visit)) = passive(state, handle).locks.next() {
+        carry_out(state, handle, member, &visit);
+    }
+}
+
+fn carry_out(state: &mut State, handle: usize, member: i32, visit: &Visit) {
+    let window = state.take_window(handle);
+    let answers = epochs::carry_out(state, &window, &visit.accesses);
+    let (comm, own) = (window.comm, window.rank);
+    state.put_window(handle, window);
+    let mut row = vec![u8::from(answers.is_err())];
+    row.extend(answers.unwrap_or_default());
+    let passive = passive(state, handle);
+    if visit.unlocks {
+        passive.locks.release(member);
+    }
+    if member == own {
+        passive.own = Some(row);
+    } else {
+        epochs::begin_send(state, &row, member, ANSWERS, comm);
+    }
+}
+
+/// Hears who has knocked, and what for.
+pub(crate) fn hear(state: &mut State, handle: usize, door: u64) {
+    let mut row = [0; DOOR];
+    let status = epochs::finish_receive(state, &mut row, door);
+    let (head, rest) = row[..status.count as usize].split_at_checked(KNOCK).unwrap_or_default();
+    let knock = Knock::of(head).unwrap_or_else(|| real::fail("nobody knocks like that"));
+    let Some(comm) = state.window(handle).map(|it| it.comm) else { return };
+    let (Knock::Visit { lock, unlocks, length }, member) = (knock, status.source) else {
+        passive(state, handle).door = None;
+        return;
+    };
+    let mut accesses = rest.to_vec();
+    if rest.len() as u64 != length {
+        accesses = vec![0; length as usize];
+        let id = epochs::begin_receive(state, accesses.len(), member, ACCESSES, comm);
+        epochs::finish_receive(state, &mut accesses, id);
+    }
+    let door = open_door(state, comm);
+    passive(state, handle).door = Some(door);
+    arrive(state, handle, member, Visit { lock, accesses, unlocks });
+}
+
+/// Shuts the door of a window that nobody uses any more: all members have come to say so.
+pub(crate) fn close(state: &mut State, handle: usize) {
+    let is_open = |state: &mut State| {
+        let window = state.window(handle).expect("it is known");
+        window.passive.as_ref().is_some_and(|it| it.door.is_some())
+    };
+    if !is_open(state) {
+        return;
+    }
+    let window = state.window(handle).expect("it is known");
+    let (comm, own) = (window.comm, window.rank);
+    epochs::begin_send(state, &Knock::Close.to_bytes(), own, KNOCKS, comm);
+    while is_open(state) {
+        epochs::serve_next(state, |_| false);
+    }
+}
+
+/// A window that may be locked and of which `is_right` holds, or the answer to a call about one
+/// that is otherwise.
+fn known<'s>(
+    state: &'s mut State,
+    handle: usize,
+    call: Call,
+    is_right: impl Fn(&Passive, &Window) -> bool,
+) -> Result<&'s mut Passive, usize> {
+    let window = state.known_window(handle, call)?;
+    if !window.passive.as_ref().is_some_and(|it| is_right(it, window)) {
+        return Err(state.window_error(handle, abi::table().err_rma_sync, call));
+    }
+    Ok(passive(state, handle))
+}
+
+/// A member whose window is meant: none if that is nobody, or MPI's code.
+fn member_of(state: &mut State, handle: usize, rank: usize, call: Call) -> Result<Option<i32>, usize> {
+    let (rank, window) = (rank as i32, state.known_window(handle, call)?);
+    if rank == abi::table().proc_null {
+        return Ok(None);
+    }
+    if usize::try_from(rank).is_ok_and(|it| it < window.sizes.len()) {
+        return Ok(Some(rank));
+    }
+    Err(state.window_error(handle, abi::ERR_RANK, call))
+}
+
+/// MPI_Win_lock: waits until the window is locked.
+pub(crate) fn lock(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let (kind, handle) = (args[0] as i32, abi::cut(args[3]));
+    let [exclusive, shared] = abi::table().locks;
+    let lock = match kind {
+        _ if kind == exclusive => Lock::Exclusive,
+        _ if kind == shared => Lock::Shared,
+        _ => return state.window_error(handle, abi::table().err_locktype, call),
+    };
+    let member = match member_of(state, handle, args[1], call) {
+        Ok(Some(member)) => member,
+        Ok(None) => return abi::SUCCESS as usize,
+        Err(code) => return code,
+    };
+    let is_right = |it: &Passive, window: &Window| {
+        !it.has_locked(member) && window.started.is_none()
+    };
+    match known(state, handle, call, is_right) {
+        Ok(passive) => passive.held.insert(member),
+        Err(code) => return code,
+    };
+    let code = visit(state, handle, &[member], |_, _| (Some(lock), false));
+    state.window_error(handle, code, call)
+}
+
+/// MPI_Win_unlock.
+pub(crate) fn unlock(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = abi::cut(args[1]);
+    let member = match member_of(state, handle, args[0], call) {
+        Ok(Some(member)) => member,
+        Ok(None) => return abi::SUCCESS as usize,
+        Err(code) => return code,
+    };
+    match known(state, handle, call, |it, _| it.held.contains(&member)) {
+        Ok(passive) => passive.held.remove(&member),
+        Err(code) => return code,
+    };
+    let code = visit(state, handle, &[member], |_, _| (None, true));
+    state.window_error(handle, code, call)
+}
+
+/// MPI_Win_lock_all: others share their windows when they are visited first.
+pub(crate) fn lock_all(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = abi::cut(args[1]);
+    let is_right = |it: &Passive, window: &Window| !it.is_locked() && window.started.is_none();
+    match known(state, handle, call, is_right) {
+        Ok(passive) => passive.all = Some(BTreeSet::new()),
+        Err(code) => return code,
+    }
+    // Its own it may look at at once.
+    let own = state.window(handle).expect("it is known").rank;
+    let code = visit(state, handle, &[own], bring);
+    state.window_error(handle, code, call)
+}
+
+/// MPI_Win_unlock_all.
+pub(crate) fn unlock_all(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = abi::cut(args[0]);
+    let visited = match known(state, handle, call, |it, _| it.all.is_some()) {
+        Ok(passive) => passive.all.take().unwrap_or_default(),
+        Err(code) => return code,
+    };
+    let window = state.window(handle).expect("it is known");
+    let mut members = visited.clone();
+    members.extend(window.waiting.keys());
+    let members: Vec<i32> = members.into_iter().collect();
+    let code = visit(state, handle, &members, |_, member| {
+        ((!visited.contains(&member)).then_some(Lock::Shared), true)
+    });
+    state.window_error(handle, code, call)
+}
+
+/// MPI_Win_flush and its kin: what waits for a window, or for all, is carried out at the end.  What
+/// is put has left the program's memory when it was put; who flushes locally waits for answers.
+pub(crate) fn flush(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let handle = abi::cut(args[args.len() - 1]);
+    let is_of_all = [calls::WIN_FLUSH_ALL, calls::WIN_FLUSH_LOCAL_ALL].contains(&call);
+    let is_local = [calls::WIN_FLUSH_LOCAL, calls::WIN_FLUSH_LOCAL_ALL].contains(&call);
+    let member = match is_of_all {
+        true => None,
+        false => match member_of(state, handle, args[0], call) {
+            Ok(Some(member)) => Some(member),
+            Ok(None) => return abi::SUCCESS as usize,
+            Err(code) => return code,
+        },
+    };
+    let is_right = |it: &Passive, _: &Window| match member {
+        Some(member) => it.has_locked(member),
+        None => it.is_locked(),
+    };
+    if let Err(code) = known(state, handle, call, is_right) {
+        return code;
+    }
+    let window = state.window(handle).expect("it is known");
+    let waits = |it: &i32| match is_local {
+        true => window.results.contains_key(it),
+        false => window.waiting.contains_key(it),
+    };
+    let of: Vec<i32> = match member {
+        Some(member) => vec![member],
+        None => window.waiting.keys().copied().collect(),
+    };
+    let members: Vec<i32> = of.into_iter().filter(waits).collect();
+    if members.is_empty() {
+        look(state);
+    }
+    let code = visit(state, handle, &members, bring);
+    state.window_error(handle, code, call)
+}
+
+/// MPI_Win_sync: who asks again and again whether something was put to its window gets it here.
+pub(crate) fn sync(state: &mut State, call: Call, args: &[usize]) -> usize {
+    if let Err(code) = state.known_window(abi::cut(args[0]), call) {
+        return code;
+    }
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    look(state);
+    abi::SUCCESS as usize
+}
+
+/// Serves who is here.
+fn look(state: &mut State) {
+    if !epochs::serve_once(state) {
+        state.spin(For::Message);
+    }
+}
+
+impl State {
+    /// The answer to an access is wanted: brings what waits for that member's window.
+    pub(crate) fn finish_access(&mut self, handle: usize, member: i32) -> i32 {
+        let Some(window) = self.window(handle) else { return abi::SUCCESS };
+        if window.passive.is_none() || !window.results.contains_key(&member) {
+            return abi::SUCCESS;
+        }
+        visit(self, handle, &[member], bring)
+    }
+}
