@@ -42,13 +42,14 @@ struct Victim {
     lasts_ms: u64,
 }
 
-const VICTIMS: [(&str, &[&str], i32); 11] = [
+const VICTIMS: [(&str, &[&str], i32); 12] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
     ("ring", &["60", "20000", "7"], 7),
     ("inter", &["8"], 0),
     ("windows", &["6"], 0),
+    ("locks", &["4"], 0),
     ("anybody", &["6"], 0),
     ("many", &["12"], 0),
     ("polled", &["12"], 0),
