@@ -42,7 +42,7 @@ struct Victim {
     lasts_ms: u64,
 }
 
-const VICTIMS: [(&str, &[&str], i32); 12] = [
+const VICTIMS: [(&str, &[&str], i32); 13] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
@@ -50,6 +50,7 @@ const VICTIMS: [(&str, &[&str], i32); 12] = [
     ("inter", &["8"], 0),
     ("windows", &["6"], 0),
     ("locks", &["4"], 0),
+    ("segments", &["12"], 0),
     ("anybody", &["6"], 0),
     ("many", &["12"], 0),
     ("polled", &["12"], 0),
@@ -270,8 +271,10 @@ impl Run {
             (deaths, ..) if kills < deaths => {
                 // UCX ends whoever reads the memory of one that has died meanwhile.
                 let by_ucx = self.said().matches(" cma_ep.c:").count() as u64;
-                match deaths <= kills + by_ucx {
-                    true => format!("outlived {deaths}, {by_ucx} ended by UCX"),
+                let sharing = self.said().matches("it shares memory with").count() as u64;
+                match deaths <= kills + by_ucx + sharing {
+                    true if 0 < by_ucx => format!("outlived {deaths}, {by_ucx} ended by UCX"),
+                    true => format!("outlived {deaths}, {sharing} that shared its memory"),
                     false => format!("wrong: {deaths} are gone"),
                 }
             }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 typedef size_t word;
-typedef word function(word, word, word, word, word, word, word, word, word, word, word, word);
+typedef word function(word, word, word, word, word, word, word, word, word, word, word, word, word);
 
 static __thread int depth;
 static long calls;
@@ -82,12 +82,12 @@ static void after(const char *name) {
 }
 
 #define WRAP(symbol, name)                                                                          \
-    word symbol(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l) { \
+    word symbol(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l, word m) { \
         static function *next;                                                                      \
         if (!next) next = (function *)dlsym(RTLD_NEXT, #symbol);                                    \
         before(name);                                                                               \
         depth++;                                                                                    \
-        word code = next(a, b, c, d, e, f, g, h, i, j, k, l);                                       \
+        word code = next(a, b, c, d, e, f, g, h, i, j, k, l, m);                                    \
         depth--;                                                                                    \
         after(name);                                                                                \
         return code;                                                                                \

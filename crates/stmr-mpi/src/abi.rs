@@ -68,8 +68,9 @@ pub(crate) struct Table {
     pub(crate) keyval_invalid: i32,
     /// Attributes of windows: base, size, unit, how it was made, which model it has.
     pub(crate) win_keyvals: [i32; 5],
-    /// A window of the program's memory, one of memory that MPI gave, and one that begins with none.
-    pub(crate) flavors: [i32; 3],
+    /// A window of the program's memory, one of memory that MPI gave, one that begins with none, and
+    /// one of memory that processes share.
+    pub(crate) flavors: [i32; 4],
     /// Windows are locked for one alone, or shared.
     pub(crate) locks: [i32; 2],
     /// What is put to a window is there for its process too.
@@ -104,7 +105,7 @@ static OPEN_MPI: Table = Table {
     universe_size: 6,
     keyval_invalid: -1,
     win_keyvals: [7, 8, 9, 10, 11],
-    flavors: [1, 2, 3],
+    flavors: [1, 2, 3, 4],
     locks: [1, 2],
     unified: 0,
     keyvals_own: 0..7,
@@ -136,7 +137,7 @@ static MPICH: Table = Table {
     universe_size: 0x6440_0009,
     keyval_invalid: 0x2400_0000,
     win_keyvals: [0x6600_0001, 0x6600_0003, 0x6600_0005, 0x6600_0007, 0x6600_0009],
-    flavors: [1, 2, 3],
+    flavors: [1, 2, 3, 4],
     locks: [234, 235],
     unified: 2,
     keyvals_own: 0x6440_0001..0x6440_000f,
@@ -168,7 +169,7 @@ static STANDARD: Table = Table {
     universe_size: 507,
     keyval_invalid: 0,
     win_keyvals: [601, 603, 602, 604, 605],
-    flavors: [311, 312, 313],
+    flavors: [311, 312, 313, 314],
     locks: [301, 302],
     unified: 321,
     keyvals_own: 501..508,

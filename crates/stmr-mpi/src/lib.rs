@@ -25,7 +25,7 @@
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
 //! `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last, memory
 //! that other processes put to and get from (`windows`, in Fortran `fortran`), and when
-//! (`epochs`), also where who accesses it says so (`passive`).
+//! (`epochs`), also where who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -132,6 +132,8 @@ mod epochs;
 
 mod passive;
 
+mod shared;
+
 use real::Call;
 use state::State;
 
@@ -201,6 +203,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         if state::is_ending() && !passes && !AFTER_THE_END.contains(&call) {
             state.refuse_as(call, "after MPI_Finalize");
         }
+        state.end_if_shared();
         if !is_short {
             state.send_held_before(|| plain_of(call));
         }

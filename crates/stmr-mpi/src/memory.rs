@@ -95,9 +95,27 @@ pub(crate) struct Memory {
     bells: &'static [Bell],
     /// The pipes of its cluster.
     words: &'static [AtomicU64],
+    /// Bytes of all that, for all processes; what windows share is behind them.
+    size: usize,
     replicas: usize,
     rank: usize,
     set: usize,
+}
+
+/// Windows whose first process is the same have so many bits of addresses for what they share.
+const REGION_BITS: u32 = 42;
+
+/// Opens what the launcher made, which has at least this size then.  Of each purpose all processes
+/// give it the same, and what is never used costs nothing.
+fn open_to(told: &Told, size: u64) -> i32 {
+    let fd = unsafe { libc::open(told.memory.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    let has = if fd < 0 { 0 } else { unsafe { libc::lseek64(fd, 0, libc::SEEK_END) } };
+    if fd < 0 || ((has as u64) < size && unsafe { libc::ftruncate64(fd, size as i64) } != 0) {
+        let path = told.memory.to_string_lossy();
+        let why = std::io::Error::last_os_error();
+        real::fail(&format!("the memory of all processes, {path}, cannot be opened: {why}"));
+    }
+    fd
 }
 
 /// What the kernel maps at the least, in bytes.
@@ -111,15 +129,8 @@ impl Memory {
         let bells = (n_bells * size_of::<Bell>()).next_multiple_of(PAGE);
         let n_words = told.replicas * told.replicas * PIPE_WORDS;
         let cluster = (n_words * size_of::<u64>()).next_multiple_of(PAGE);
-        let path = told.memory.as_ptr();
-        let fd = unsafe { libc::open(path, libc::O_RDWR | libc::O_CLOEXEC) };
-        let size = (head + bells + told.ranks * cluster) as libc::off_t;
-        // All processes give it the same size, and what is never used costs nothing.
-        if fd < 0 || unsafe { libc::ftruncate(fd, size) } != 0 {
-            let path = told.memory.to_string_lossy();
-            let why = std::io::Error::last_os_error();
-            real::fail(&format!("the memory of all processes, {path}, cannot be opened: {why}"));
-        }
+        let size = head + bells + told.ranks * cluster;
+        let fd = open_to(told, size as u64);
         let map = |from: usize, length: usize| {
             let rights = libc::PROT_READ | libc::PROT_WRITE;
             let from = from as libc::off_t;
@@ -141,7 +152,36 @@ impl Memory {
         let bells = unsafe { std::slice::from_raw_parts(bells, n_bells) };
         let words = unsafe { std::slice::from_raw_parts(own.cast::<AtomicU64>(), n_words) };
         let (rank, set, replicas) = (told.rank, told.set, told.replicas);
-        Self { broken, bells, words, replicas, rank, set }
+        Self { broken, bells, words, size, replicas, rank, set }
+    }
+
+    /// Where memory begins of windows whose first process is this one, in this set.
+    pub(crate) fn region(&self, told: &Told, first: usize) -> u64 {
+        self.size as u64 + (((told.set * told.ranks + first) as u64) << REGION_BITS)
+    }
+
+    /// Maps so many bytes from `offset` on at this address, in place of what is there.
+    pub(crate) fn map_shared(&self, told: &Told, at: usize, length: usize, offset: u64) {
+        let all = ((told.replicas * told.ranks) as u64) << REGION_BITS;
+        let fd = open_to(told, self.size as u64 + all);
+        let (rights, from) = (libc::PROT_READ | libc::PROT_WRITE, offset as libc::off_t);
+        let kind = libc::MAP_SHARED | libc::MAP_FIXED;
+        let mapped = unsafe { libc::mmap(at as *mut _, length, rights, kind, fd, from) };
+        if mapped == libc::MAP_FAILED {
+            let why = std::io::Error::last_os_error();
+            real::fail(&format!("{length} bytes that processes share cannot be mapped: {why}"));
+        }
+        unsafe { libc::close(fd) };
+    }
+
+    /// Gives such bytes back: they are zeros from here on.
+    pub(crate) fn forget_shared(&self, told: &Told, offset: u64, length: usize) {
+        let fd = open_to(told, 0);
+        let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        unsafe {
+            libc::fallocate(fd, how, offset as libc::off_t, length as libc::off_t);
+            libc::close(fd);
+        }
     }
 
     /// Whether a process of this set is gone.  It stands here before the first of the others hears

@@ -19,6 +19,7 @@ use crate::pack::Part;
 use crate::passive::{self, Passive};
 use crate::program_heap;
 use crate::real::{self, Call};
+use crate::shared::{self, Shared};
 use crate::state::State;
 
 /// Windows of the program, and what it gave to be called about them.
@@ -27,6 +28,8 @@ pub(crate) struct Windows {
     pub(crate) open: Vec<Option<Window>>,
     /// What is called when an attribute goes, and what it is told beside.
     keyvals: BTreeMap<i32, [usize; 2]>,
+    /// Of shared memory that this process was the first of a group to have, in all.
+    pub(crate) shared_bytes: u64,
 }
 
 impl Windows {
@@ -63,6 +66,8 @@ pub(crate) struct Window {
     pub(crate) passive: Option<Passive>,
     /// Memory of a window that begins with none: where each piece begins, and its bytes.
     attached: BTreeMap<usize, usize>,
+    /// Memory that its processes share.
+    pub(crate) shared: Option<Shared>,
 }
 
 impl Window {
@@ -90,9 +95,9 @@ const ALL: usize = isize::MAX as usize;
 pub(crate) struct Shown {
     pub(crate) base: usize,
     pub(crate) size: isize,
-    unit: i32,
-    flavor: i32,
-    model: i32,
+    pub(crate) unit: i32,
+    pub(crate) flavor: i32,
+    pub(crate) model: i32,
 }
 
 /// Where the answer to an access goes.
@@ -188,7 +193,7 @@ pub(crate) fn allocate(state: &mut State, _call: Call, args: &[usize]) -> usize 
 
 /// Opens a window of a communicator, and puts its handle there; `make` gets its memory when all is
 /// well.
-fn open(
+pub(crate) fn open(
     state: &mut State,
     [info, parent, to]: [usize; 3],
     make: impl FnOnce() -> Shown,
@@ -225,6 +230,7 @@ fn open(
         posted: None,
         passive,
         attached: BTreeMap::new(),
+        shared: None,
     };
     let slot = abi::keep_in(&mut state.windows.open, window);
     unsafe { abi::put_handle(to, 0, Own::Window.handle(slot)) };
@@ -304,7 +310,8 @@ pub(crate) fn free(state: &mut State, call: Call, args: &[usize]) -> usize {
     let mut comm = state.window(handle).expect("it is known").comm;
     state.meet(comm);
     passive::close(state, handle);
-    let window = state.take_window(handle);
+    let mut window = state.take_window(handle);
+    shared::free(state, &mut window);
     crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
     if window.shown.flavor == abi::table().flavors[1] {
         unsafe { libc::free(window.shown.base as *mut libc::c_void) };
