@@ -35,24 +35,7 @@ const TURNS_MAX: usize = 24;
 const LIMIT_S: &str = "280";
 
 /// What is not served, by beginnings of the names of calls.
-const KINDS: [(&str, &[&str]); 5] = [
-    (
-        "windows that are locked or shared",
-        &[
-            "MPI_Win_lock",
-            "MPI_Win_unlock",
-            "MPI_Win_flush",
-            "MPI_Win_sync",
-            "MPI_Win_create_dynamic",
-            "MPI_Win_attach",
-            "MPI_Win_detach",
-            "MPI_Win_allocate_shared",
-            "MPI_Win_shared_query",
-            "MPI_Rput",
-            "MPI_Rget",
-            "MPI_Raccumulate",
-        ],
-    ),
+const KINDS: [(&str, &[&str]); 4] = [
     ("sessions", &["MPI_Session", "MPI_Group_from_session", "MPI_Comm_create_from"]),
     (
         "dynamic processes",
@@ -74,11 +57,7 @@ const KINDS: [(&str, &[&str]); 5] = [
 
 /// What modules ask for as they are loaded: the call, and mpi4py's name of it, which is taken for
 /// one that MPI has not in the next run.
-const ASKS: [(&str, &str); 3] = [
-    ("MPI_Win_allocate_shared", "MPI.Win.Allocate_shared"),
-    ("MPI_Win_create_dynamic", "MPI.Win.Create_dynamic"),
-    ("MPI_Session", "MPI.Session.Init"),
-];
+const ASKS: [(&str, &str); 1] = [("MPI_Session", "MPI.Session.Init")];
 
 #[test]
 fn mpi4pys_own_tests_pass_in_replicas_but_for_what_is_not_served() {

@@ -83,6 +83,43 @@ static void shared(int round) {
     free(seen);
 }
 
+/* A queue in which each tells its next one that it is its turn, and looks at its own memory meanwhile: what it
+ * tells is not waited for. */
+static void in_turn(int round) {
+    enum { TURN, NEXT, LAST, COUNT };
+    int *cells, nobody = -1, yes = 1, no = 0, before, init[4] = {0, -1, -1, 0};
+    MPI_Win win;
+    WANT(!MPI_Win_allocate(sizeof(int) * 4, sizeof(int), MPI_INFO_NULL, all, &cells, &win));
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+    MPI_Accumulate(init, 4, MPI_INT, rank, 0, 4, MPI_INT, MPI_REPLACE, win);
+    MPI_Win_unlock(rank, win);
+    MPI_Barrier(all);
+    volatile int *own = cells;
+    for (int turn = 0; turn < 3; turn++) {
+        MPI_Win_lock_all(0, win);
+        MPI_Accumulate(&nobody, 1, MPI_INT, rank, NEXT, 1, MPI_INT, MPI_REPLACE, win);
+        MPI_Fetch_and_op(&rank, &before, MPI_INT, 0, LAST, MPI_REPLACE, win), MPI_Win_flush(0, win);
+        if (before != -1) {
+            MPI_Accumulate(&rank, 1, MPI_INT, before, NEXT, 1, MPI_INT, MPI_REPLACE, win);
+            for (MPI_Win_sync(win); !own[TURN]; MPI_Win_sync(win)) MPI_Win_flush(rank, win);
+        }
+        int count;
+        MPI_Get(&count, 1, MPI_INT, size - 1, COUNT, 1, MPI_INT, win), MPI_Win_flush(size - 1, win);
+        count++;
+        MPI_Put(&count, 1, MPI_INT, size - 1, COUNT, 1, MPI_INT, win), MPI_Win_flush(size - 1, win);
+        MPI_Compare_and_swap(&nobody, &rank, &before, MPI_INT, 0, LAST, win), MPI_Win_flush(0, win);
+        if (before != rank) {
+            for (MPI_Win_sync(win); own[NEXT] == -1; MPI_Win_sync(win)) MPI_Win_flush(rank, win);
+            MPI_Accumulate(&yes, 1, MPI_INT, own[NEXT], TURN, 1, MPI_INT, MPI_REPLACE, win);
+        }
+        MPI_Accumulate(&no, 1, MPI_INT, rank, TURN, 1, MPI_INT, MPI_REPLACE, win);
+        MPI_Win_unlock_all(win);
+    }
+    MPI_Barrier(all);
+    if (rank == size - 1) WANT(cells[COUNT] == 3 * size);
+    MPI_Win_free(&win);
+}
+
 /* Accesses that are waited for one by one. */
 static void with_requests(int round) {
     enum { MANY = 50000 };
@@ -241,6 +278,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < rounds; round++) {
         for_itself(round);
         shared(round);
+        in_turn(round);
         with_requests(round);
         meanwhile(round);
         attached(round);

@@ -195,6 +195,9 @@ fn keep_access(
     if let Some(part) = wanted {
         window.results.entry(rank).or_default().push(Wanted { part, length });
     }
+    if window.passive.as_ref().is_some_and(|it| it.has_locked(rank)) {
+        state.windows.pending.insert(handle);
+    }
     state.counts.sends += 1;
     Ok(())
 }
@@ -282,7 +285,13 @@ pub(crate) fn fence(state: &mut State, call: Call, args: &[usize]) -> usize {
     abi::SUCCESS as usize
 }
 
-pub(crate) fn begin_receive(state: &mut State, length: usize, member: i32, tag: i32, comm: usize) -> u64 {
+pub(crate) fn begin_receive(
+    state: &mut State,
+    length: usize,
+    member: i32,
+    tag: i32,
+    comm: usize,
+) -> u64 {
     let part = Part { at: 0, count: length, datatype: state.handles().byte };
     receives::begin_receive(state, part, member, tag, comm).expect("a member is somebody")
 }
@@ -332,11 +341,7 @@ fn carry_out_surely(state: &mut State, window: &Window, row: &[u8]) -> Vec<u8> {
 }
 
 /// Does to this window what a member wants done; returns what that one is told.
-pub(crate) fn carry_out(
-    state: &State,
-    window: &Window,
-    row: &[u8],
-) -> Result<Vec<u8>, Outside> {
+pub(crate) fn carry_out(state: &State, window: &Window, row: &[u8]) -> Result<Vec<u8>, Outside> {
     let all = access::accesses(row).unwrap_or_else(|e| real::fail(&e.to_string()));
     let mut answers = Vec::new();
     for it in &all {
@@ -534,10 +539,7 @@ pub(crate) fn serve_once(state: &mut State) -> bool {
 }
 
 /// Serves one, once one has come; returns whether one had, and not what `is_over` says before.
-pub(crate) fn serve_next(
-    state: &mut State,
-    mut is_over: impl FnMut(&mut State) -> bool,
-) -> bool {
+pub(crate) fn serve_next(state: &mut State, mut is_over: impl FnMut(&mut State) -> bool) -> bool {
     let callers = state.windows.callers();
     if callers.is_empty() {
         return false;

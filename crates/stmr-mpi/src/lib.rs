@@ -206,6 +206,9 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         state.end_if_shared();
         if !is_short {
             state.send_held_before(|| plain_of(call));
+            if !state.windows.pending.is_empty() {
+                passive::leave_before(state, plain_of(call));
+            }
         }
         if !asks {
             state.shape = state.shape.after(&[call.0 as u64]);

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! lock    ──► a visit that takes the lock ──► granted when nobody is in its way
-//! put, get, accumulate …   wait here
-//! flush   ──► a visit that brings them    ──► carried out, answered
-//! unlock  ──► the same, and lets go of the lock
+//! put, get, accumulate …   wait here for the next call that is none of these
+//!         ──► a visit that brings them    ──► carried out, answered
+//! flush   ──► the answers are waited for
+//! unlock  ──► the same, of a visit that lets go of the lock
 //! ```
 //!
 //! A window has a *door*: a receive from anybody, at which members knock.  Whose window it is hears
@@ -12,7 +13,7 @@
 //! of the replica that leads, like whose message a receive from anybody takes.  What follows from
 //! it, [`selvedge_stmr::locks`] says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use selvedge_stmr::locks::{KNOCK, Knock, Lock, Locks, Visit};
 
@@ -32,6 +33,23 @@ const ANSWERS: i32 = 6;
 /// What is said at the door may be so long, in bytes: short accesses are said there at once.
 const DOOR: usize = 1024;
 
+/// So many visits of a window may be under way before an answer is waited for.
+const COMING_MAX: usize = 64;
+
+/// Calls that only add to what waits.
+const ACCESSES_ALL: [Call; 10] = [
+    calls::PUT,
+    calls::GET,
+    calls::ACCUMULATE,
+    calls::GET_ACCUMULATE,
+    calls::FETCH_AND_OP,
+    calls::COMPARE_AND_SWAP,
+    calls::RPUT,
+    calls::RGET,
+    calls::RACCUMULATE,
+    calls::RGET_ACCUMULATE,
+];
+
 /// What a window has if it may be locked.
 pub(crate) struct Passive {
     /// The receive at which members knock, until nobody does any more.
@@ -42,15 +60,24 @@ pub(crate) struct Passive {
     held: BTreeSet<i32>,
     /// It has locked all: those whom it has visited since.
     all: Option<BTreeSet<i32>>,
-    /// What its visit of its own window is told.
-    own: Option<Vec<u8>>,
+    /// What its visits of its own window are told.
+    own: VecDeque<Vec<u8>>,
+    /// Visits whose answers have not been waited for.
+    coming: VecDeque<Coming>,
 }
 
 impl Passive {
     /// For a window of a communicator that nobody else has.
     pub(crate) fn open(state: &mut State, comm: usize) -> Self {
         let door = Some(open_door(state, comm));
-        Self { door, locks: Locks::default(), held: BTreeSet::new(), all: None, own: None }
+        Self {
+            door,
+            locks: Locks::default(),
+            held: BTreeSet::new(),
+            all: None,
+            own: VecDeque::new(),
+            coming: VecDeque::new(),
+        }
     }
 
     /// Whether this process has locked a window.
@@ -58,7 +85,12 @@ impl Passive {
         !self.held.is_empty() || self.all.is_some()
     }
 
-    fn has_locked(&self, member: i32) -> bool {
+    /// What is still to come of what was asked for.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        self.coming.iter().flat_map(|it| &it.wanted)
+    }
+
+    pub(crate) fn has_locked(&self, member: i32) -> bool {
         self.held.contains(&member) || self.all.is_some()
     }
 }
@@ -82,7 +114,7 @@ fn begin_visit(
     handle: usize,
     member: i32,
     (lock, unlocks): (Option<Lock>, bool),
-) -> Coming {
+) {
     let window = state.window(handle).expect("it is known");
     let (comm, own) = (window.comm, window.rank);
     let accesses = window.waiting.remove(&member).unwrap_or_default();
@@ -90,7 +122,8 @@ fn begin_visit(
     let length = 1 + wanted.iter().map(|it| it.length).sum::<usize>();
     if member == own {
         arrive(state, handle, member, Visit { lock, accesses, unlocks });
-        return Coming { member, id: None, length, wanted };
+        passive(state, handle).coming.push_back(Coming { member, id: None, length, wanted });
+        return;
     }
     let id = epochs::begin_receive(state, length, member, ANSWERS, comm);
     let knock = Knock::Visit { lock, unlocks, length: accesses.len() as u64 };
@@ -102,7 +135,8 @@ fn begin_visit(
         epochs::begin_send(state, &row, member, KNOCKS, comm);
         epochs::begin_send(state, &accesses, member, ACCESSES, comm);
     }
-    Coming { member, id: Some(id), length, wanted }
+    let coming = Coming { member, id: Some(id), length, wanted };
+    passive(state, handle).coming.push_back(coming);
 }
 
 /// Waits until a visit is over, and takes what it was told.  Returns MPI's code.
@@ -119,7 +153,7 @@ fn finish_visit(state: &mut State, handle: usize, coming: Coming) -> i32 {
             // Who tries its own again and again may wait for somebody who has come.
             epochs::serve_once(state);
             loop {
-                if let Some(row) = passive(state, handle).own.take() {
+                if let Some(row) = passive(state, handle).own.pop_front() {
                     break row;
                 }
                 epochs::serve_next(state, |_| false);
@@ -141,21 +175,54 @@ fn passive(state: &mut State, handle: usize) -> &mut Passive {
     window.passive.as_mut().expect("it may be locked")
 }
 
-/// Visits these members at a time; returns the first code that is an error.
+/// Waits for the answers to visits of which this holds, in their order; returns the first code that
+/// is an error.
+fn finish_visits(state: &mut State, handle: usize, which: impl Fn(&Coming) -> bool) -> i32 {
+    let mut first = abi::SUCCESS;
+    while let Some(at) = passive(state, handle).coming.iter().position(&which) {
+        let coming = passive(state, handle).coming.remove(at).expect("it was found there");
+        let code = finish_visit(state, handle, coming);
+        first = if first == abi::SUCCESS { code } else { first };
+    }
+    first
+}
+
+/// Visits these members at a time, and waits for all answers of theirs; returns the first code that
+/// is an error.
 fn visit(
     state: &mut State,
     handle: usize,
     members: &[i32],
     what: impl Fn(&mut Passive, i32) -> (Option<Lock>, bool),
 ) -> i32 {
-    let mut coming = Vec::new();
     for member in members {
         let what = what(passive(state, handle), *member);
-        coming.push(begin_visit(state, handle, *member, what));
+        begin_visit(state, handle, *member, what);
     }
-    let codes: Vec<i32> =
-        coming.into_iter().map(|it| finish_visit(state, handle, it)).collect();
-    codes.into_iter().find(|it| *it != abi::SUCCESS).unwrap_or(abi::SUCCESS)
+    finish_visits(state, handle, |it| members.contains(&it.member))
+}
+
+/// What waits for windows that are locked leaves: the program may look for what comes of it without
+/// waiting for it.
+pub(crate) fn leave_before(state: &mut State, call: Call) {
+    if ACCESSES_ALL.contains(&call) {
+        return;
+    }
+    for handle in std::mem::take(&mut state.windows.pending) {
+        let Some(window) = state.window(handle) else { continue };
+        let members: Vec<i32> = window.waiting.keys().copied().collect();
+        for member in members {
+            if passive(state, handle).has_locked(member) {
+                let what = bring(passive(state, handle), member);
+                begin_visit(state, handle, member, what);
+            }
+        }
+        while COMING_MAX < passive(state, handle).coming.len() {
+            let coming = passive(state, handle).coming.pop_front().expect("there are more");
+            let code = finish_visit(state, handle, coming);
+            state.window_error(handle, code, call);
+        }
+    }
 }
 
 /// What a visit within an epoch does: the first to one of all takes its lock.
@@ -186,7 +253,7 @@ fn carry_out(state: &mut State, handle: usize, member: i32, visit: &Visit) {
         passive.locks.release(member);
     }
     if member == own {
-        passive.own = Some(row);
+        passive.own.push_back(row);
     } else {
         epochs::begin_send(state, &row, member, ANSWERS, comm);
     }
@@ -247,7 +314,12 @@ fn known<'s>(
 }
 
 /// A member whose window is meant: none if that is nobody, or MPI's code.
-fn member_of(state: &mut State, handle: usize, rank: usize, call: Call) -> Result<Option<i32>, usize> {
+fn member_of(
+    state: &mut State,
+    handle: usize,
+    rank: usize,
+    call: Call,
+) -> Result<Option<i32>, usize> {
     let (rank, window) = (rank as i32, state.known_window(handle, call)?);
     if rank == abi::table().proc_null {
         return Ok(None);
@@ -272,9 +344,8 @@ pub(crate) fn lock(state: &mut State, call: Call, args: &[usize]) -> usize {
         Ok(None) => return abi::SUCCESS as usize,
         Err(code) => return code,
     };
-    let is_right = |it: &Passive, window: &Window| {
-        !it.has_locked(member) && window.started.is_none()
-    };
+    let is_right =
+        |it: &Passive, window: &Window| !it.has_locked(member) && window.started.is_none();
     match known(state, handle, call, is_right) {
         Ok(passive) => passive.held.insert(member),
         Err(code) => return code,
@@ -320,18 +391,13 @@ pub(crate) fn unlock_all(state: &mut State, call: Call, args: &[usize]) -> usize
         Ok(passive) => passive.all.take().unwrap_or_default(),
         Err(code) => return code,
     };
-    let window = state.window(handle).expect("it is known");
-    let mut members = visited.clone();
-    members.extend(window.waiting.keys());
-    let members: Vec<i32> = members.into_iter().collect();
-    let code = visit(state, handle, &members, |_, member| {
-        ((!visited.contains(&member)).then_some(Lock::Shared), true)
-    });
+    let members: Vec<i32> = visited.into_iter().collect();
+    let code = visit(state, handle, &members, |_, _| (None, true));
     state.window_error(handle, code, call)
 }
 
-/// MPI_Win_flush and its kin: what waits for a window, or for all, is carried out at the end.  What
-/// is put has left the program's memory when it was put; who flushes locally waits for answers.
+/// MPI_Win_flush and its kin: what was done to a window, or to all, is carried out at the end.  What
+/// is put has left the program's memory when it was put; who flushes locally waits for what it gets.
 pub(crate) fn flush(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[args.len() - 1]);
     let is_of_all = [calls::WIN_FLUSH_ALL, calls::WIN_FLUSH_LOCAL_ALL].contains(&call);
@@ -351,20 +417,13 @@ pub(crate) fn flush(state: &mut State, call: Call, args: &[usize]) -> usize {
     if let Err(code) = known(state, handle, call, is_right) {
         return code;
     }
-    let window = state.window(handle).expect("it is known");
-    let waits = |it: &i32| match is_local {
-        true => window.results.contains_key(it),
-        false => window.waiting.contains_key(it),
+    let is_meant = |it: &Coming| {
+        member.is_none_or(|member| it.member == member) && !(is_local && it.wanted.is_empty())
     };
-    let of: Vec<i32> = match member {
-        Some(member) => vec![member],
-        None => window.waiting.keys().copied().collect(),
-    };
-    let members: Vec<i32> = of.into_iter().filter(waits).collect();
-    if members.is_empty() {
+    if !passive(state, handle).coming.iter().any(is_meant) {
         look(state);
     }
-    let code = visit(state, handle, &members, bring);
+    let code = finish_visits(state, handle, is_meant);
     state.window_error(handle, code, call)
 }
 
@@ -386,12 +445,13 @@ fn look(state: &mut State) {
 }
 
 impl State {
-    /// The answer to an access is wanted: brings what waits for that member's window.
+    /// Waits for the answers to accesses of a member's window.
     pub(crate) fn finish_access(&mut self, handle: usize, member: i32) -> i32 {
-        let Some(window) = self.window(handle) else { return abi::SUCCESS };
-        if window.passive.is_none() || !window.results.contains_key(&member) {
-            return abi::SUCCESS;
+        match self.window(handle) {
+            Some(window) if window.passive.is_some() => {
+                finish_visits(self, handle, |it| it.member == member)
+            }
+            _ => abi::SUCCESS,
         }
-        visit(self, handle, &[member], bring)
     }
 }

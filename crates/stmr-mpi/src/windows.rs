@@ -6,7 +6,7 @@
 //! told to twins.  Each process carries out what came in itself: in the order of who sent it where
 //! whose memory it is says when, and in that of locks where it does not (`passive`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use selvedge_stmr::access::{Access, Outside, Piece};
 
@@ -28,6 +28,8 @@ pub(crate) struct Windows {
     pub(crate) open: Vec<Option<Window>>,
     /// What is called when an attribute goes, and what it is told beside.
     keyvals: BTreeMap<i32, [usize; 2]>,
+    /// Windows for which accesses wait that are to leave at the next call.
+    pub(crate) pending: BTreeSet<usize>,
     /// Of shared memory that this process was the first of a group to have, in all.
     pub(crate) shared_bytes: u64,
 }
@@ -40,8 +42,11 @@ impl Windows {
 
     /// Whether something that waits is brought into this type.
     pub(crate) fn use_type(&self, datatype: usize) -> bool {
-        let results = self.open.iter().flatten().flat_map(|it| &it.results);
-        results.flat_map(|it| it.1).any(|it| it.part.datatype == datatype)
+        let wanted = |it: &Wanted| it.part.datatype == datatype;
+        self.open.iter().flatten().any(|window| {
+            window.results.values().flatten().any(wanted)
+                || window.passive.iter().flat_map(Passive::wanted).any(wanted)
+        })
     }
 }
 
