@@ -15,6 +15,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::python;
 use crate::real::{self, Inside};
+use crate::stack;
 use crate::state::{self, Source};
 use crate::told::Told;
 
@@ -146,76 +147,88 @@ pub unsafe extern "C" fn timespec_get(to: *mut timespec, base: c_int) -> c_int {
 /// See above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int {
-    if (!is_shared() && early().is_none()) || python::locks() {
-        return unsafe { read_clock(clock, to) };
-    }
-    unsafe { *to = now(clock) };
-    0
+    stack::on_own(|| {
+        if (!is_shared() && early().is_none()) || python::locks() {
+            return unsafe { read_clock(clock, to) };
+        }
+        unsafe { *to = now(clock) };
+        0
+    })
 }
 
 /// See gettimeofday(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(to: *mut timeval, _zone: *mut c_void) -> c_int {
-    let now = now(libc::CLOCK_REALTIME);
-    if !to.is_null() {
-        unsafe { *to = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 } };
-    }
-    0
+    stack::on_own(|| {
+        let now = now(libc::CLOCK_REALTIME);
+        if !to.is_null() {
+            unsafe { *to = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 } };
+        }
+        0
+    })
 }
 
 /// See time(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(to: *mut time_t) -> time_t {
-    let now = now(libc::CLOCK_REALTIME).tv_sec;
-    if !to.is_null() {
-        unsafe { *to = now };
-    }
-    now
+    stack::on_own(|| {
+        let now = now(libc::CLOCK_REALTIME).tv_sec;
+        if !to.is_null() {
+            unsafe { *to = now };
+        }
+        now
+    })
 }
 
 /// See clock(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn clock() -> c_long {
-    let used = now(libc::CLOCK_PROCESS_CPUTIME_ID);
-    used.tv_sec * 1_000_000 + used.tv_nsec / 1000
+    stack::on_own(|| {
+        let used = now(libc::CLOCK_PROCESS_CPUTIME_ID);
+        used.tv_sec * 1_000_000 + used.tv_nsec / 1000
+    })
 }
 
 /// See times(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
-    let ask = || {
-        let mut row: libc::tms = unsafe { std::mem::zeroed() };
-        let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
-        (row, ticks)
-    };
-    let (row, ticks) = match early() {
-        Some(told) => (unsafe { std::mem::zeroed() }, (told.epoch[1] / 10_000_000) as c_long),
-        None if is_shared() => shared_value(100, ask),
-        None => ask(),
-    };
-    if !to.is_null() {
-        unsafe { *to = row };
-    }
-    ticks
+    stack::on_own(|| {
+        let ask = || {
+            let mut row: libc::tms = unsafe { std::mem::zeroed() };
+            let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
+            (row, ticks)
+        };
+        let (row, ticks) = match early() {
+            Some(told) => (unsafe { std::mem::zeroed() }, (told.epoch[1] / 10_000_000) as c_long),
+            None if is_shared() => shared_value(100, ask),
+            None => ask(),
+        };
+        if !to.is_null() {
+            unsafe { *to = row };
+        }
+        ticks
+    })
 }
 
 /// See getrusage(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
-    let ask = || {
-        let mut row: rusage = unsafe { std::mem::zeroed() };
-        let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };
-        (row, code as c_int)
-    };
-    let (row, code) = match early() {
-        Some(_) => (unsafe { std::mem::zeroed() }, 0),
-        None if is_shared() => shared_value(101 + who as u64, ask),
-        None => ask(),
-    };
-    if code == 0 {
-        unsafe { *to = row };
-    }
-    code
+    stack::on_own(|| {
+        let ask = || {
+            let mut row: rusage = unsafe { std::mem::zeroed() };
+            let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };
+            (row, code as c_int)
+        };
+        let (row, code) = match early() {
+            Some(_) => (unsafe { std::mem::zeroed() }, 0),
+            None if is_shared() => shared_value(101 + who as u64, ask),
+            None => ask(),
+        };
+        if code == 0 {
+            unsafe { *to = row };
+        }
+        code
+    })
 }
 
 /// Random bytes before a replica can ask the others.
@@ -245,13 +258,19 @@ fn true_random(length: usize, flags: c_uint) -> Result<Vec<u8>, ssize_t> {
 /// See getrandom(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(to: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
-    let bytes = match early() {
-        Some(told) => early_random(told, length),
-        None if is_shared() => shared(RANDOM, || true_random(length, flags).unwrap_or_default()),
-        None => return unsafe { libc::syscall(libc::SYS_getrandom, to, length, flags) as ssize_t },
-    };
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len()) };
-    bytes.len() as ssize_t
+    stack::on_own(|| {
+        let bytes = match early() {
+            Some(told) => early_random(told, length),
+            None if is_shared() => {
+                shared(RANDOM, || true_random(length, flags).unwrap_or_default())
+            }
+            None => {
+                return unsafe { libc::syscall(libc::SYS_getrandom, to, length, flags) as ssize_t };
+            }
+        };
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len()) };
+        bytes.len() as ssize_t
+    })
 }
 
 /// See getentropy(3).
@@ -295,14 +314,16 @@ pub extern "C" fn arc4random_uniform(end: c_uint) -> c_uint {
 /// are equal.
 #[unsafe(no_mangle)]
 pub extern "C" fn getpid() -> pid_t {
-    if crate::files::is_begun() {
-        let _inside = Inside::enter();
-        return state::with(|state| {
-            state.sources.insert(Source::Pid);
-            state.shared_pid()
-        }) as pid_t;
-    }
-    unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
+    stack::on_own(|| {
+        if crate::files::is_begun() {
+            let _inside = Inside::enter();
+            return state::with(|state| {
+                state.sources.insert(Source::Pid);
+                state.shared_pid()
+            }) as pid_t;
+        }
+        unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
+    })
 }
 
 /// What the system calls itself and its host: the meta's.
@@ -318,40 +339,50 @@ fn system_name() -> libc::utsname {
 /// See uname(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn uname(to: *mut libc::utsname) -> c_int {
-    unsafe { *to = system_name() };
-    0
+    stack::on_own(|| {
+        unsafe { *to = system_name() };
+        0
+    })
 }
 
 /// See gethostname(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gethostname(to: *mut c_char, room: size_t) -> c_int {
-    let row = system_name().nodename;
-    let length = row.iter().position(|it| *it == 0).unwrap_or(row.len() - 1) + 1;
-    let n = length.min(room);
-    unsafe { std::ptr::copy_nonoverlapping(row.as_ptr(), to, n) };
-    if length <= room { 0 } else { crate::files::failed(libc::ENAMETOOLONG) }
+    stack::on_own(|| {
+        let row = system_name().nodename;
+        let length = row.iter().position(|it| *it == 0).unwrap_or(row.len() - 1) + 1;
+        let n = length.min(room);
+        unsafe { std::ptr::copy_nonoverlapping(row.as_ptr(), to, n) };
+        if length <= room { 0 } else { crate::files::failed(libc::ENAMETOOLONG) }
+    })
 }
 
 /// See kill(2): who signals the number that it takes for its own means itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn kill(pid: pid_t, signal: c_int) -> c_int {
-    let own = crate::files::is_served() && pid == getpid();
-    let to = if own { unsafe { libc::syscall(libc::SYS_getpid) as pid_t } } else { pid };
-    unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
+    stack::on_own(|| {
+        let own = crate::files::is_served() && pid == getpid();
+        let to = if own { unsafe { libc::syscall(libc::SYS_getpid) as pid_t } } else { pid };
+        unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
+    })
 }
 
 /// `std::random_device` of C++ reads the processor's own dice.
 #[unsafe(no_mangle)]
 pub extern "C" fn _ZNSt13random_device9_M_getvalEv(_this: *mut c_void) -> c_uint {
-    let dice = || {
-        let bytes = true_random(4, 0).unwrap_or_default();
-        bytes.iter().fold(0, |sum: c_uint, it| sum << 8 | c_uint::from(*it))
-    };
-    match early() {
-        Some(told) => early_random(told, 4).iter().fold(0, |sum, it| sum << 8 | c_uint::from(*it)),
-        None if is_shared() => shared_value(RANDOM + 1, dice),
-        None => dice(),
-    }
+    stack::on_own(|| {
+        let dice = || {
+            let bytes = true_random(4, 0).unwrap_or_default();
+            bytes.iter().fold(0, |sum: c_uint, it| sum << 8 | c_uint::from(*it))
+        };
+        match early() {
+            Some(told) => {
+                early_random(told, 4).iter().fold(0, |sum, it| sum << 8 | c_uint::from(*it))
+            }
+            None if is_shared() => shared_value(RANDOM + 1, dice),
+            None => dice(),
+        }
+    })
 }
 
 unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {

@@ -13,19 +13,22 @@ use crate::files::{
     let_out_waiting, native_close, native_seek, table, take, words,
 };
 use crate::real::{self, Inside};
+use crate::stack;
 use crate::state;
 
 /// See close(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
-    if !is_known(fd) {
-        return native_close(fd);
-    }
-    let_out_waiting();
-    let error = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
-    table().strike(fd);
-    let code = native_close(fd);
-    if error != 0 { failed(error) } else { code }
+    stack::on_own(|| {
+        if !is_known(fd) {
+            return native_close(fd);
+        }
+        let_out_waiting();
+        let error = table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error));
+        table().strike(fd);
+        let code = native_close(fd);
+        if error != 0 { failed(error) } else { code }
+    })
 }
 
 /// A second descriptor of the same file.
@@ -43,66 +46,76 @@ fn known_too(from: c_int, to: c_int) -> c_int {
 /// See dup(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup(fd: c_int) -> c_int {
-    let to = unsafe { libc::syscall(libc::SYS_dup, fd) as c_int };
-    if is_known(fd) { known_too(fd, to) } else { to }
+    stack::on_own(|| {
+        let to = unsafe { libc::syscall(libc::SYS_dup, fd) as c_int };
+        if is_known(fd) { known_too(fd, to) } else { to }
+    })
 }
 
 /// See dup2(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
-    if fd == to {
-        return unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_GETFD) as c_int }.min(0) + to;
-    }
-    dup3(fd, to, 0)
+    stack::on_own(|| {
+        if fd == to {
+            return unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_GETFD) as c_int }.min(0)
+                + to;
+        }
+        dup3(fd, to, 0)
+    })
 }
 
 /// See dup2(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
-    if is_served() {
-        end_diverting(to);
-        if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
-            return divert(to, fd);
+    stack::on_own(|| {
+        if is_served() {
+            end_diverting(to);
+            if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
+                return divert(to, fd);
+            }
+            if is_known(to) {
+                let_out_waiting();
+                table().strike(to);
+            }
         }
-        if is_known(to) {
-            let_out_waiting();
-            table().strike(to);
-        }
-    }
-    let done = unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int };
-    if is_known(fd) { known_too(fd, done) } else { done }
+        let done = unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int };
+        if is_known(fd) { known_too(fd, done) } else { done }
+    })
 }
 
 /// See fcntl(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl(fd: c_int, what: c_int, with: usize) -> c_int {
-    let native = || unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int };
-    if !is_known(fd) {
-        return native();
-    }
-    match what {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => known_too(fd, native()),
-        libc::F_GETFL => {
-            let flags = table().file(fd).map_or(0, |it| it.1.flags);
-            native() & !libc::O_ACCMODE | flags & (libc::O_APPEND | libc::O_ACCMODE)
+    stack::on_own(|| {
+        let native = || unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int };
+        if !is_known(fd) {
+            return native();
         }
-        libc::F_SETFL => {
-            if let Some((_, file)) = table().file(fd) {
-                file.appends = with as c_int & libc::O_APPEND != 0;
-                file.flags = file.flags & !libc::O_APPEND | with as c_int & libc::O_APPEND;
+        match what {
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => known_too(fd, native()),
+            libc::F_GETFL => {
+                let flags = table().file(fd).map_or(0, |it| it.1.flags);
+                native() & !libc::O_ACCMODE | flags & (libc::O_APPEND | libc::O_ACCMODE)
             }
-            let with = with & !(libc::O_APPEND | libc::O_DIRECT) as usize;
-            unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int }
+            libc::F_SETFL => {
+                if let Some((_, file)) = table().file(fd) {
+                    file.appends = with as c_int & libc::O_APPEND != 0;
+                    file.flags = file.flags & !libc::O_APPEND | with as c_int & libc::O_APPEND;
+                }
+                let with = with & !(libc::O_APPEND | libc::O_DIRECT) as usize;
+                unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int }
+            }
+            libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
+                let waits = what == libc::F_SETLKW || what == libc::F_OFD_SETLKW;
+                let at_once =
+                    if what < libc::F_OFD_GETLK { libc::F_SETLK } else { libc::F_OFD_SETLK };
+                lock_for(fd, waits, || unsafe {
+                    libc::syscall(libc::SYS_fcntl, fd, at_once, with) as c_int
+                })
+            }
+            _ => native(),
         }
-        libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
-            let waits = what == libc::F_SETLKW || what == libc::F_OFD_SETLKW;
-            let at_once = if what < libc::F_OFD_GETLK { libc::F_SETLK } else { libc::F_OFD_SETLK };
-            lock_for(fd, waits, || unsafe {
-                libc::syscall(libc::SYS_fcntl, fd, at_once, with) as c_int
-            })
-        }
-        _ => native(),
-    }
+    })
 }
 
 /// See fcntl(2).
@@ -114,11 +127,13 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, what: c_int, with: usize) -> c_int {
 /// See flock(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
-    let native = |how: c_int| unsafe { libc::syscall(libc::SYS_flock, fd, how) as c_int };
-    if !is_served() {
-        return native(how);
-    }
-    lock_for(fd, how & libc::LOCK_NB == 0, || native(how | libc::LOCK_NB))
+    stack::on_own(|| {
+        let native = |how: c_int| unsafe { libc::syscall(libc::SYS_flock, fd, how) as c_int };
+        if !is_served() {
+            return native(how);
+        }
+        lock_for(fd, how & libc::LOCK_NB == 0, || native(how | libc::LOCK_NB))
+    })
 }
 
 /// A lock against other programs is the meta's: its replicas would wait for each other.
@@ -169,8 +184,10 @@ fn change_open(fd: c_int, row: &[u64], attempt: impl Fn() -> c_int) -> c_int {
 /// See ftruncate(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
-    change_open(fd, &[1, length as u64], || unsafe {
-        libc::syscall(libc::SYS_ftruncate, fd, length) as c_int
+    stack::on_own(|| {
+        change_open(fd, &[1, length as u64], || unsafe {
+            libc::syscall(libc::SYS_ftruncate, fd, length) as c_int
+        })
     })
 }
 
@@ -183,8 +200,10 @@ pub extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
 /// See fallocate(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
-    change_open(fd, &[2, how as u64, at as u64, length as u64], || unsafe {
-        libc::syscall(libc::SYS_fallocate, fd, how, at, length) as c_int
+    stack::on_own(|| {
+        change_open(fd, &[2, how as u64, at as u64, length as u64], || unsafe {
+            libc::syscall(libc::SYS_fallocate, fd, how, at, length) as c_int
+        })
     })
 }
 
@@ -197,7 +216,7 @@ pub extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -
 /// See posix_fallocate(3), which returns the error.
 #[unsafe(no_mangle)]
 pub extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
-    if fallocate(fd, 0, at, length) == 0 { 0 } else { last_error() }
+    stack::on_own(|| if fallocate(fd, 0, at, length) == 0 { 0 } else { last_error() })
 }
 
 /// See posix_fallocate(3).
@@ -209,25 +228,31 @@ pub extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_in
 /// See fsync(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fsync(fd: c_int) -> c_int {
-    change_open(fd, &[3], || unsafe { libc::syscall(libc::SYS_fsync, fd) as c_int })
+    stack::on_own(|| {
+        change_open(fd, &[3], || unsafe { libc::syscall(libc::SYS_fsync, fd) as c_int })
+    })
 }
 
 /// See fsync(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn fdatasync(fd: c_int) -> c_int {
-    change_open(fd, &[4], || unsafe { libc::syscall(libc::SYS_fdatasync, fd) as c_int })
+    stack::on_own(|| {
+        change_open(fd, &[4], || unsafe { libc::syscall(libc::SYS_fdatasync, fd) as c_int })
+    })
 }
 
 /// See lseek(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn lseek(fd: c_int, at: off_t, whence: c_int) -> off_t {
-    if WAITING.load(Ordering::Relaxed) && is_known(fd) {
-        let appends = table().file(fd).is_some_and(|it| it.1.appends);
-        if appends || (whence != libc::SEEK_SET && whence != libc::SEEK_CUR) {
-            let_out_waiting();
+    stack::on_own(|| {
+        if WAITING.load(Ordering::Relaxed) && is_known(fd) {
+            let appends = table().file(fd).is_some_and(|it| it.1.appends);
+            if appends || (whence != libc::SEEK_SET && whence != libc::SEEK_CUR) {
+                let_out_waiting();
+            }
         }
-    }
-    native_seek(fd, at, whence)
+        native_seek(fd, at, whence)
+    })
 }
 
 /// See lseek(2).
@@ -253,10 +278,12 @@ unsafe fn gathered(rows: *const libc::iovec, n: c_int) -> Vec<u8> {
 /// See write(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
-    if is_known(fd) {
-        return take(fd, None, unsafe { slice(from, length) });
-    }
-    unsafe { libc::syscall(libc::SYS_write, fd, from, length) as ssize_t }
+    stack::on_own(|| {
+        if is_known(fd) {
+            return take(fd, None, unsafe { slice(from, length) });
+        }
+        unsafe { libc::syscall(libc::SYS_write, fd, from, length) as ssize_t }
+    })
 }
 
 /// See pwrite(2).
@@ -267,10 +294,12 @@ pub unsafe extern "C" fn pwrite(
     length: size_t,
     at: off_t,
 ) -> ssize_t {
-    if is_known(fd) && 0 <= at {
-        return take(fd, Some(at as u64), unsafe { slice(from, length) });
-    }
-    unsafe { libc::syscall(libc::SYS_pwrite64, fd, from, length, at) as ssize_t }
+    stack::on_own(|| {
+        if is_known(fd) && 0 <= at {
+            return take(fd, Some(at as u64), unsafe { slice(from, length) });
+        }
+        unsafe { libc::syscall(libc::SYS_pwrite64, fd, from, length, at) as ssize_t }
+    })
 }
 
 /// See pwrite(2).
@@ -287,10 +316,12 @@ pub unsafe extern "C" fn pwrite64(
 /// See writev(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
-    if is_known(fd) {
-        return take(fd, None, &unsafe { gathered(rows, n) });
-    }
-    unsafe { libc::syscall(libc::SYS_writev, fd, rows, n) as ssize_t }
+    stack::on_own(|| {
+        if is_known(fd) {
+            return take(fd, None, &unsafe { gathered(rows, n) });
+        }
+        unsafe { libc::syscall(libc::SYS_writev, fd, rows, n) as ssize_t }
+    })
 }
 
 /// See writev(2).
@@ -301,10 +332,12 @@ pub unsafe extern "C" fn pwritev(
     n: c_int,
     at: off_t,
 ) -> ssize_t {
-    if is_known(fd) && 0 <= at {
-        return take(fd, Some(at as u64), &unsafe { gathered(rows, n) });
-    }
-    unsafe { libc::syscall(libc::SYS_pwritev, fd, rows, n, at, 0) as ssize_t }
+    stack::on_own(|| {
+        if is_known(fd) && 0 <= at {
+            return take(fd, Some(at as u64), &unsafe { gathered(rows, n) });
+        }
+        unsafe { libc::syscall(libc::SYS_pwritev, fd, rows, n, at, 0) as ssize_t }
+    })
 }
 
 /// See writev(2).
@@ -321,11 +354,13 @@ pub unsafe extern "C" fn pwritev64(
 /// See read(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
-    if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
-        return unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) };
-    }
-    let_out_waiting();
-    unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t }
+    stack::on_own(|| {
+        if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
+            return unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) };
+        }
+        let_out_waiting();
+        unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t }
+    })
 }
 
 /// What a program that is compiled with checks calls for read(2).
@@ -336,17 +371,21 @@ pub unsafe extern "C" fn __read_chk(
     length: size_t,
     room: size_t,
 ) -> ssize_t {
-    if room < length {
-        real::fail("read() of more bytes than there is room for");
-    }
-    unsafe { read(fd, to, length) }
+    stack::on_own(|| {
+        if room < length {
+            real::fail("read() of more bytes than there is room for");
+        }
+        unsafe { read(fd, to, length) }
+    })
 }
 
 /// See pread(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pread(fd: c_int, to: *mut c_void, length: size_t, at: off_t) -> ssize_t {
-    let_out_waiting();
-    unsafe { libc::syscall(libc::SYS_pread64, fd, to, length, at) as ssize_t }
+    stack::on_own(|| {
+        let_out_waiting();
+        unsafe { libc::syscall(libc::SYS_pread64, fd, to, length, at) as ssize_t }
+    })
 }
 
 /// See pread(2).
@@ -358,8 +397,10 @@ pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, length: size_t, at:
 /// See readv(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
-    let_out_waiting();
-    unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
+    stack::on_own(|| {
+        let_out_waiting();
+        unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
+    })
 }
 
 /// See sendfile(2): a program that is told that it cannot copies by itself.
@@ -370,11 +411,13 @@ pub unsafe extern "C" fn sendfile(
     at: *mut off_t,
     length: size_t,
 ) -> ssize_t {
-    let_out_waiting();
-    if is_known(to) {
-        return failed(libc::EINVAL) as ssize_t;
-    }
-    unsafe { libc::syscall(libc::SYS_sendfile, to, from, at, length) as ssize_t }
+    stack::on_own(|| {
+        let_out_waiting();
+        if is_known(to) {
+            return failed(libc::EINVAL) as ssize_t;
+        }
+        unsafe { libc::syscall(libc::SYS_sendfile, to, from, at, length) as ssize_t }
+    })
 }
 
 /// See sendfile(2).
@@ -398,10 +441,12 @@ pub unsafe extern "C" fn copy_file_range(
     length: size_t,
     flags: libc::c_uint,
 ) -> ssize_t {
-    let_out_waiting();
-    if is_known(to) {
-        return failed(libc::EXDEV) as ssize_t;
-    }
-    let number = libc::SYS_copy_file_range;
-    unsafe { libc::syscall(number, from, from_at, to, to_at, length, flags) as ssize_t }
+    stack::on_own(|| {
+        let_out_waiting();
+        if is_known(to) {
+            return failed(libc::EXDEV) as ssize_t;
+        }
+        let number = libc::SYS_copy_file_range;
+        unsafe { libc::syscall(number, from, from_at, to, to_at, length, flags) as ssize_t }
+    })
 }

@@ -10,7 +10,7 @@
 //! its sake (`origin`), its handles and statuses (`abi`), memory that all processes share
 //! (`memory`), links to siblings on other hosts (`network`), those to all siblings and to the
 //! launcher (`link`), what the launcher says at the start (`told`), the one state of a replica
-//! (`state`), its spare buffers (`spare`) and how it waits (`wait`), comparing in full (`full`),
+//! (`state`), its spare buffers (`spare`), the stack on which it is used (`stack`) and how it waits (`wait`), comparing in full (`full`),
 //! calls that only the environment answers (`env`), communicators (`comm`), what the program does
 //! wrong (`errors`), communicators that MPI does not know (`made`), contents in the order of their
 //! types (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`), those that come
@@ -55,6 +55,8 @@ mod told;
 mod state;
 
 mod spare;
+
+mod stack;
 
 mod wait;
 
@@ -257,13 +259,13 @@ fn make(state: &mut State, call: Call, args: &[usize]) -> usize {
 /// The program's clock is the meta's, so that all replicas read the same.
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Wtime() -> f64 {
-    env::wtime()
+    stack::on_own(env::wtime)
 }
 
 /// See [`MPI_Wtime`].
 #[unsafe(no_mangle)]
 pub extern "C" fn PMPI_Wtime() -> f64 {
-    env::wtime()
+    stack::on_own(env::wtime)
 }
 
 /// The clock's step.

@@ -18,6 +18,7 @@ use crate::files::{
     is_served, last_error, let_out_waiting, open_for, words,
 };
 use crate::real::Inside;
+use crate::stack;
 use crate::state::{self, State};
 
 const HERE: c_int = libc::AT_FDCWD;
@@ -161,9 +162,11 @@ pub unsafe extern "C" fn openat(
     flags: c_int,
     mode: mode_t,
 ) -> c_int {
-    let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
-    let mode = if makes { mode } else { 0 };
-    open_for(&Opening { dir, path: unsafe { name(path) }, flags, mode })
+    stack::on_own(|| {
+        let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
+        let mode = if makes { mode } else { 0 };
+        open_for(&Opening { dir, path: unsafe { name(path) }, flags, mode })
+    })
 }
 
 /// See open(2).
@@ -216,7 +219,9 @@ pub unsafe extern "C" fn __openat64_2(dir: c_int, path: *const c_char, flags: c_
 /// See open(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn creat(path: *const c_char, mode: mode_t) -> c_int {
-    unsafe { openat(HERE, path, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, mode) }
+    stack::on_own(|| unsafe {
+        openat(HERE, path, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, mode)
+    })
 }
 
 /// See open(2).
@@ -228,8 +233,10 @@ pub unsafe extern "C" fn creat64(path: *const c_char, mode: mode_t) -> c_int {
 /// See unlink(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlinkat(dir: c_int, path: *const c_char, flags: c_int) -> c_int {
-    change(Some(Change::Remove), &[Place { dir, path }], &[1, flags as u64], |it| unsafe {
-        libc::syscall(libc::SYS_unlinkat, dir, it[0], flags)
+    stack::on_own(|| {
+        change(Some(Change::Remove), &[Place { dir, path }], &[1, flags as u64], |it| unsafe {
+            libc::syscall(libc::SYS_unlinkat, dir, it[0], flags)
+        })
     })
 }
 
@@ -242,19 +249,21 @@ pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
 /// See rmdir(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmdir(path: *const c_char) -> c_int {
-    unsafe { unlinkat(HERE, path, libc::AT_REMOVEDIR) }
+    stack::on_own(|| unsafe { unlinkat(HERE, path, libc::AT_REMOVEDIR) })
 }
 
 /// See remove(3): a file, or else a folder.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remove(path: *const c_char) -> c_int {
-    change(Some(Change::Remove), &[Place::here(path)], &[2], |it| unsafe {
-        let done = libc::syscall(libc::SYS_unlinkat, HERE, it[0], 0);
-        let is_folder = done != 0 && [libc::EISDIR, libc::EPERM].contains(&last_error());
-        match is_folder {
-            true => libc::syscall(libc::SYS_unlinkat, HERE, it[0], libc::AT_REMOVEDIR),
-            false => done,
-        }
+    stack::on_own(|| {
+        change(Some(Change::Remove), &[Place::here(path)], &[2], |it| unsafe {
+            let done = libc::syscall(libc::SYS_unlinkat, HERE, it[0], 0);
+            let is_folder = done != 0 && [libc::EISDIR, libc::EPERM].contains(&last_error());
+            match is_folder {
+                true => libc::syscall(libc::SYS_unlinkat, HERE, it[0], libc::AT_REMOVEDIR),
+                false => done,
+            }
+        })
     })
 }
 
@@ -267,9 +276,11 @@ pub unsafe extern "C" fn renameat2(
     to: *const c_char,
     flags: c_uint,
 ) -> c_int {
-    let places = [Place { dir: from_dir, path: from }, Place { dir: to_dir, path: to }];
-    change(Some(Change::Rename), &places, &[3, flags.into()], |it| unsafe {
-        libc::syscall(libc::SYS_renameat2, from_dir, it[0], to_dir, it[1], flags)
+    stack::on_own(|| {
+        let places = [Place { dir: from_dir, path: from }, Place { dir: to_dir, path: to }];
+        change(Some(Change::Rename), &places, &[3, flags.into()], |it| unsafe {
+            libc::syscall(libc::SYS_renameat2, from_dir, it[0], to_dir, it[1], flags)
+        })
     })
 }
 
@@ -293,8 +304,10 @@ pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int
 /// See mkdir(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdirat(dir: c_int, path: *const c_char, mode: mode_t) -> c_int {
-    change(Some(Change::Make), &[Place { dir, path }], &[4, mode.into()], |it| unsafe {
-        libc::syscall(libc::SYS_mkdirat, dir, it[0], mode)
+    stack::on_own(|| {
+        change(Some(Change::Make), &[Place { dir, path }], &[4, mode.into()], |it| unsafe {
+            libc::syscall(libc::SYS_mkdirat, dir, it[0], mode)
+        })
     })
 }
 
@@ -313,10 +326,12 @@ pub unsafe extern "C" fn linkat(
     to: *const c_char,
     flags: c_int,
 ) -> c_int {
-    // The name that comes is the first of the two.
-    let places = [Place { dir: to_dir, path: to }, Place { dir: from_dir, path: from }];
-    change(Some(Change::Make), &places, &[5, flags as u64], |it| unsafe {
-        libc::syscall(libc::SYS_linkat, from_dir, it[1], to_dir, it[0], flags)
+    stack::on_own(|| {
+        // The name that comes is the first of the two.
+        let places = [Place { dir: to_dir, path: to }, Place { dir: from_dir, path: from }];
+        change(Some(Change::Make), &places, &[5, flags as u64], |it| unsafe {
+            libc::syscall(libc::SYS_linkat, from_dir, it[1], to_dir, it[0], flags)
+        })
     })
 }
 
@@ -329,9 +344,11 @@ pub unsafe extern "C" fn link(from: *const c_char, to: *const c_char) -> c_int {
 /// See symlink(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn symlinkat(leads: *const c_char, dir: c_int, path: *const c_char) -> c_int {
-    let places = [Place { dir, path }, Place::here(leads)];
-    change(Some(Change::Make), &places, &[6], |it| unsafe {
-        libc::syscall(libc::SYS_symlinkat, it[1], dir, it[0])
+    stack::on_own(|| {
+        let places = [Place { dir, path }, Place::here(leads)];
+        change(Some(Change::Make), &places, &[6], |it| unsafe {
+            libc::syscall(libc::SYS_symlinkat, it[1], dir, it[0])
+        })
     })
 }
 
@@ -344,8 +361,10 @@ pub unsafe extern "C" fn symlink(leads: *const c_char, path: *const c_char) -> c
 /// See truncate(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn truncate(path: *const c_char, length: off_t) -> c_int {
-    change(None, &[Place::here(path)], &[7, length as u64], |it| unsafe {
-        libc::syscall(libc::SYS_truncate, it[0], length)
+    stack::on_own(|| {
+        change(None, &[Place::here(path)], &[7, length as u64], |it| unsafe {
+            libc::syscall(libc::SYS_truncate, it[0], length)
+        })
     })
 }
 
@@ -358,8 +377,10 @@ pub unsafe extern "C" fn truncate64(path: *const c_char, length: off_t) -> c_int
 /// See chmod(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn chmod(path: *const c_char, mode: mode_t) -> c_int {
-    change(None, &[Place::here(path)], &[8, mode.into()], |it| unsafe {
-        libc::syscall(libc::SYS_fchmodat, HERE, it[0], mode)
+    stack::on_own(|| {
+        change(None, &[Place::here(path)], &[8, mode.into()], |it| unsafe {
+            libc::syscall(libc::SYS_fchmodat, HERE, it[0], mode)
+        })
     })
 }
 
@@ -371,12 +392,15 @@ pub unsafe extern "C" fn utimensat(
     times: *const [libc::timespec; 2],
     flags: c_int,
 ) -> c_int {
-    let native =
-        |at: *const c_char| unsafe { libc::syscall(libc::SYS_utimensat, dir, at, times, flags) };
-    if path.is_null() {
-        return native(path) as c_int;
-    }
-    change(None, &[Place { dir, path }], &[9, flags as u64], |it| native(it[0]))
+    stack::on_own(|| {
+        let native = |at: *const c_char| unsafe {
+            libc::syscall(libc::SYS_utimensat, dir, at, times, flags)
+        };
+        if path.is_null() {
+            return native(path) as c_int;
+        }
+        change(None, &[Place { dir, path }], &[9, flags as u64], |it| native(it[0]))
+    })
 }
 
 /// See stat(2).
@@ -387,8 +411,10 @@ pub unsafe extern "C" fn fstatat(
     to: *mut libc::stat,
     flags: c_int,
 ) -> c_int {
-    ask(&[1, flags as u64], Some(unsafe { name(path) }), to, |to| unsafe {
-        libc::syscall(libc::SYS_newfstatat, dir, path, to, flags) as c_int
+    stack::on_own(|| {
+        ask(&[1, flags as u64], Some(unsafe { name(path) }), to, |to| unsafe {
+            libc::syscall(libc::SYS_newfstatat, dir, path, to, flags) as c_int
+        })
     })
 }
 
@@ -418,7 +444,7 @@ pub unsafe extern "C" fn stat64(path: *const c_char, to: *mut libc::stat) -> c_i
 /// See stat(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lstat(path: *const c_char, to: *mut libc::stat) -> c_int {
-    unsafe { fstatat(HERE, path, to, libc::AT_SYMLINK_NOFOLLOW) }
+    stack::on_own(|| unsafe { fstatat(HERE, path, to, libc::AT_SYMLINK_NOFOLLOW) })
 }
 
 /// See stat(2).
@@ -430,11 +456,14 @@ pub unsafe extern "C" fn lstat64(path: *const c_char, to: *mut libc::stat) -> c_
 /// See stat(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fstat(fd: c_int, to: *mut libc::stat) -> c_int {
-    let native = |to: *mut libc::stat| unsafe { libc::syscall(libc::SYS_fstat, fd, to) as c_int };
-    if !is_known(fd) {
-        return native(to);
-    }
-    ask(&[2], None, to, native)
+    stack::on_own(|| {
+        let native =
+            |to: *mut libc::stat| unsafe { libc::syscall(libc::SYS_fstat, fd, to) as c_int };
+        if !is_known(fd) {
+            return native(to);
+        }
+        ask(&[2], None, to, native)
+    })
 }
 
 /// See stat(2).
@@ -496,8 +525,10 @@ pub unsafe extern "C" fn statx(
     mask: c_uint,
     to: *mut libc::statx,
 ) -> c_int {
-    ask(&[3, flags as u64, mask.into()], Some(unsafe { name(path) }), to, |to| unsafe {
-        libc::syscall(libc::SYS_statx, dir, path, flags, mask, to) as c_int
+    stack::on_own(|| {
+        ask(&[3, flags as u64, mask.into()], Some(unsafe { name(path) }), to, |to| unsafe {
+            libc::syscall(libc::SYS_statx, dir, path, flags, mask, to) as c_int
+        })
     })
 }
 
@@ -509,12 +540,14 @@ pub unsafe extern "C" fn faccessat(
     mode: c_int,
     flags: c_int,
 ) -> c_int {
-    let nothing = std::ptr::null_mut::<u8>();
-    ask(&[4, mode as u64, flags as u64], Some(unsafe { name(path) }), nothing, |_| unsafe {
-        match flags {
-            0 => libc::syscall(libc::SYS_faccessat, dir, path, mode) as c_int,
-            _ => libc::syscall(libc::SYS_faccessat2, dir, path, mode, flags) as c_int,
-        }
+    stack::on_own(|| {
+        let nothing = std::ptr::null_mut::<u8>();
+        ask(&[4, mode as u64, flags as u64], Some(unsafe { name(path) }), nothing, |_| unsafe {
+            match flags {
+                0 => libc::syscall(libc::SYS_faccessat, dir, path, mode) as c_int,
+                _ => libc::syscall(libc::SYS_faccessat2, dir, path, mode, flags) as c_int,
+            }
+        })
     })
 }
 

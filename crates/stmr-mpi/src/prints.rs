@@ -8,6 +8,7 @@ use std::ffi::{c_char, c_int, c_void};
 use libc::{FILE, size_t, wchar_t};
 
 use crate::descriptors;
+use crate::stack;
 use crate::streams::{is_ours, next};
 
 /// No character (WEOF of wchar.h).
@@ -28,21 +29,23 @@ unsafe extern "C" {
 /// See vdprintf(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vdprintf(fd: c_int, format: *const c_char, arguments: Arguments) -> c_int {
-    let mut text = std::ptr::null_mut();
-    let length = unsafe { vasprintf(&raw mut text, format, arguments) };
-    let mut done = 0;
-    while done < length {
-        let rest = (length - done) as size_t;
-        let n = unsafe { descriptors::write(fd, text.add(done as usize).cast(), rest) };
-        if n <= 0 {
-            break;
+    stack::on_own(|| {
+        let mut text = std::ptr::null_mut();
+        let length = unsafe { vasprintf(&raw mut text, format, arguments) };
+        let mut done = 0;
+        while done < length {
+            let rest = (length - done) as size_t;
+            let n = unsafe { descriptors::write(fd, text.add(done as usize).cast(), rest) };
+            if n <= 0 {
+                break;
+            }
+            done += n as c_int;
         }
-        done += n as c_int;
-    }
-    if 0 <= length {
-        unsafe { libc::free(text.cast()) };
-    }
-    if done < length { -1 } else { length }
+        if 0 <= length {
+            unsafe { libc::free(text.cast()) };
+        }
+        if done < length { -1 } else { length }
+    })
 }
 
 /// The same of a program that was built with `_FORTIFY_SOURCE`.
@@ -70,13 +73,15 @@ unsafe fn put_wide(stream: *mut FILE, characters: &[wchar_t]) -> usize {
 /// See fputwc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fputwc(character: wchar_t, stream: *mut FILE) -> u32 {
-    if is_ours(stream) {
-        let done = unsafe { put_wide(stream, &[character]) };
-        return if done == 1 { character as u32 } else { WEOF };
-    }
-    type Function = unsafe extern "C" fn(wchar_t, *mut FILE) -> u32;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fputwc")) };
-    unsafe { real(character, stream) }
+    stack::on_own(|| {
+        if is_ours(stream) {
+            let done = unsafe { put_wide(stream, &[character]) };
+            return if done == 1 { character as u32 } else { WEOF };
+        }
+        type Function = unsafe extern "C" fn(wchar_t, *mut FILE) -> u32;
+        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fputwc")) };
+        unsafe { real(character, stream) }
+    })
 }
 
 /// See fputwc(3).
@@ -100,13 +105,15 @@ pub unsafe extern "C" fn putwc_unlocked(character: wchar_t, stream: *mut FILE) -
 /// See fputws(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fputws(text: *const wchar_t, stream: *mut FILE) -> c_int {
-    if is_ours(stream) {
-        let text = unsafe { std::slice::from_raw_parts(text, libc::wcslen(text)) };
-        return if unsafe { put_wide(stream, text) } == text.len() { 1 } else { -1 };
-    }
-    type Function = unsafe extern "C" fn(*const wchar_t, *mut FILE) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fputws")) };
-    unsafe { real(text, stream) }
+    stack::on_own(|| {
+        if is_ours(stream) {
+            let text = unsafe { std::slice::from_raw_parts(text, libc::wcslen(text)) };
+            return if unsafe { put_wide(stream, text) } == text.len() { 1 } else { -1 };
+        }
+        type Function = unsafe extern "C" fn(*const wchar_t, *mut FILE) -> c_int;
+        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fputws")) };
+        unsafe { real(text, stream) }
+    })
 }
 
 /// See fputws(3).
@@ -122,22 +129,24 @@ pub unsafe extern "C" fn vfwprintf(
     format: *const wchar_t,
     arguments: Arguments,
 ) -> c_int {
-    type Function = unsafe extern "C" fn(*mut FILE, *const wchar_t, Arguments) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"vfwprintf")) };
-    if !is_ours(stream) {
-        return unsafe { real(stream, format, arguments) };
-    }
-    let (mut text, mut length) = (std::ptr::null_mut(), 0);
-    let memory = unsafe { open_wmemstream(&raw mut text, &raw mut length) };
-    if memory.is_null() {
-        return -1;
-    }
-    let printed = unsafe { real(memory, format, arguments) };
-    unsafe { libc::fclose(memory) };
-    let characters = unsafe { std::slice::from_raw_parts(text, length) };
-    let done = unsafe { put_wide(stream, characters) };
-    unsafe { libc::free(text.cast()) };
-    if done < length { -1 } else { printed }
+    stack::on_own(|| {
+        type Function = unsafe extern "C" fn(*mut FILE, *const wchar_t, Arguments) -> c_int;
+        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"vfwprintf")) };
+        if !is_ours(stream) {
+            return unsafe { real(stream, format, arguments) };
+        }
+        let (mut text, mut length) = (std::ptr::null_mut(), 0);
+        let memory = unsafe { open_wmemstream(&raw mut text, &raw mut length) };
+        if memory.is_null() {
+            return -1;
+        }
+        let printed = unsafe { real(memory, format, arguments) };
+        unsafe { libc::fclose(memory) };
+        let characters = unsafe { std::slice::from_raw_parts(text, length) };
+        let done = unsafe { put_wide(stream, characters) };
+        unsafe { libc::free(text.cast()) };
+        if done < length { -1 } else { printed }
+    })
 }
 
 /// The same of a program that was built with `_FORTIFY_SOURCE`.

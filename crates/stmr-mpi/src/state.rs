@@ -31,6 +31,7 @@ use crate::real::{self, Blocking, Call};
 use crate::receives::Buffer;
 use crate::request::Request;
 use crate::spare::Spare;
+use crate::stack;
 use crate::told::{self, Told, native_pid, tell_launcher, told};
 use crate::wait::Wait;
 use crate::windows::Windows;
@@ -80,13 +81,27 @@ pub(crate) fn tell_never(code: i32) {
 /// The thread whose calls have an order among replicas.
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
+/// The kernel is asked without a call, which could leave the number on the program's stack.
+#[inline(always)]
 fn thread_id() -> u32 {
-    unsafe { libc::gettid() as u32 }
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut number = libc::SYS_gettid;
+        unsafe {
+            std::arch::asm!("syscall", inout("rax") number, out("rcx") _, out("r11") _,
+                options(nostack, preserves_flags));
+        }
+        number as u32
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe {
+        libc::gettid() as u32
+    }
 }
 
 /// Whether links are up and this is the thread that all replicas' order is about.
 pub(crate) fn is_ordered() -> bool {
-    THREAD.load(Ordering::Relaxed) == thread_id() && is_replica()
+    is_replica() && thread_id() == THREAD.load(Ordering::Relaxed)
 }
 
 /// Whether this is another thread than the one that all replicas' order is about.
@@ -146,9 +161,15 @@ fn lock() -> MutexGuard<'static, Option<State>> {
 
 /// Does something with the state, which the first call makes.
 fn within<R>(mut guard: MutexGuard<'_, Option<State>>, what: impl FnOnce(&mut State) -> R) -> R {
-    let state = guard.get_or_insert_with(State::connect);
+    if guard.is_none() {
+        *guard = Some(stack::on_own_of_this(State::connect));
+    }
+    let state = guard.as_mut().expect("it was made above");
     HELD.with(|it| it.set(true));
-    let answer = what(state);
+    // What MPI or a wait came to is not the program's, and is another in each replica.
+    let error = unsafe { *libc::__errno_location() };
+    let answer = stack::on_own(|| what(state));
+    unsafe { *libc::__errno_location() = error };
     HELD.with(|it| it.set(false));
     answer
 }
@@ -171,7 +192,7 @@ impl Lent {
     fn within<R>(self, what: impl FnOnce(&mut State) -> R) -> R {
         HELD.set(true);
         // Who lent it looks at it no more until the program's function is over.
-        let answer = what(unsafe { &mut *self.0 });
+        let answer = stack::on_own(|| what(unsafe { &mut *self.0 }));
         HELD.set(false);
         LENT.set(self.0);
         answer
@@ -183,7 +204,7 @@ impl State {
     pub(crate) fn in_program<R>(&mut self, what: impl FnOnce() -> R) -> R {
         let before = LENT.replace(self);
         HELD.set(false);
-        let answer = real::outside(what);
+        let answer = stack::on_programs(|| real::outside(what));
         HELD.set(true);
         LENT.set(before);
         answer

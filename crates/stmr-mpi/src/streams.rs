@@ -13,6 +13,7 @@ use libc::{FILE, off_t, size_t, ssize_t};
 
 use crate::descriptors;
 use crate::files::{self, Opening, failed, is_begun, is_known, is_served, last_error, open_for};
+use crate::stack;
 
 /// What stands behind a stream.
 struct Cookie {
@@ -117,27 +118,29 @@ fn flags_of(mode: &CStr) -> Option<c_int> {
 /// See fopen(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
-    let flags = flags_of(unsafe { CStr::from_ptr(mode) });
-    let path = unsafe { CStr::from_ptr(path) };
-    let flags = match flags {
-        Some(it) if is_served() || is_begun() => it,
-        _ => {
-            type Function = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
-            let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fopen")) };
-            return unsafe { real(path.as_ptr(), mode) };
+    stack::on_own(|| {
+        let flags = flags_of(unsafe { CStr::from_ptr(mode) });
+        let path = unsafe { CStr::from_ptr(path) };
+        let flags = match flags {
+            Some(it) if is_served() || is_begun() => it,
+            _ => {
+                type Function = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
+                let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fopen")) };
+                return unsafe { real(path.as_ptr(), mode) };
+            }
+        };
+        let fd = open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 });
+        if fd < 0 {
+            return std::ptr::null_mut();
         }
-    };
-    let fd = open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 });
-    if fd < 0 {
-        return std::ptr::null_mut();
-    }
-    let stream = unsafe { fdopen(fd, mode) };
-    if stream.is_null() {
-        let error = last_error();
-        descriptors::close(fd);
-        failed(error);
-    }
-    stream
+        let stream = unsafe { fdopen(fd, mode) };
+        if stream.is_null() {
+            let error = last_error();
+            descriptors::close(fd);
+            failed(error);
+        }
+        stream
+    })
 }
 
 /// See fopen(3).
@@ -149,12 +152,14 @@ pub unsafe extern "C" fn fopen64(path: *const c_char, mode: *const c_char) -> *m
 /// See fdopen(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-    if is_known(fd) {
-        return stream_on(fd, mode);
-    }
-    type Function = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fdopen")) };
-    unsafe { real(fd, mode) }
+    stack::on_own(|| {
+        if is_known(fd) {
+            return stream_on(fd, mode);
+        }
+        type Function = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
+        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fdopen")) };
+        unsafe { real(fd, mode) }
+    })
 }
 
 /// See freopen(3).  What goes to a stream of the C library's own goes to memory first.
@@ -164,48 +169,51 @@ pub unsafe extern "C" fn freopen(
     mode: *const c_char,
     stream: *mut FILE,
 ) -> *mut FILE {
-    let flags = flags_of(unsafe { CStr::from_ptr(mode) });
-    let ours = cookie_of(stream);
-    let writes = flags.is_some_and(|it| it & libc::O_ACCMODE != libc::O_RDONLY);
-    let (Some(flags), true) = (flags, is_served() && !path.is_null()) else {
-        type Function = unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
-        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"freopen")) };
-        return unsafe { real(path, mode, stream) };
-    };
-    unsafe { libc::fflush(stream) };
-    let open = || {
-        let path = unsafe { CStr::from_ptr(path) };
-        open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 })
-    };
-    match ours {
-        Some(cookie) => {
-            descriptors::close(unsafe { (*cookie).fd });
-            let fd = open();
-            unsafe { (*cookie).fd = fd };
-            if fd < 0 {
-                return std::ptr::null_mut();
+    stack::on_own(|| {
+        let flags = flags_of(unsafe { CStr::from_ptr(mode) });
+        let ours = cookie_of(stream);
+        let writes = flags.is_some_and(|it| it & libc::O_ACCMODE != libc::O_RDONLY);
+        let (Some(flags), true) = (flags, is_served() && !path.is_null()) else {
+            type Function =
+                unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
+            let real = unsafe { std::mem::transmute::<usize, Function>(next(c"freopen")) };
+            return unsafe { real(path, mode, stream) };
+        };
+        unsafe { libc::fflush(stream) };
+        let open = || {
+            let path = unsafe { CStr::from_ptr(path) };
+            open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 })
+        };
+        match ours {
+            Some(cookie) => {
+                descriptors::close(unsafe { (*cookie).fd });
+                let fd = open();
+                unsafe { (*cookie).fd = fd };
+                if fd < 0 {
+                    return std::ptr::null_mut();
+                }
+            }
+            None => {
+                let fd = open();
+                if fd < 0 {
+                    return std::ptr::null_mut();
+                }
+                let own = unsafe { fileno(stream) };
+                // A stream of the C library's own can be read from, but not written to, as ours are.
+                let done = if writes && is_known(fd) {
+                    files::divert(own, fd)
+                } else {
+                    descriptors::dup3(fd, own, 0)
+                };
+                descriptors::close(fd);
+                if done < 0 {
+                    return std::ptr::null_mut();
+                }
             }
         }
-        None => {
-            let fd = open();
-            if fd < 0 {
-                return std::ptr::null_mut();
-            }
-            let own = unsafe { fileno(stream) };
-            // A stream of the C library's own can be read from, but not written to, as ours are.
-            let done = if writes && is_known(fd) {
-                files::divert(own, fd)
-            } else {
-                descriptors::dup3(fd, own, 0)
-            };
-            descriptors::close(fd);
-            if done < 0 {
-                return std::ptr::null_mut();
-            }
-        }
-    }
-    unsafe { libc::clearerr(stream) };
-    stream
+        unsafe { libc::clearerr(stream) };
+        stream
+    })
 }
 
 /// See freopen(3).
@@ -221,12 +229,14 @@ pub unsafe extern "C" fn freopen64(
 /// See fileno(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fileno(stream: *mut FILE) -> c_int {
-    if let Some(cookie) = cookie_of(stream) {
-        return unsafe { (*cookie).fd };
-    }
-    type Function = unsafe extern "C" fn(*mut FILE) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fileno")) };
-    unsafe { real(stream) }
+    stack::on_own(|| {
+        if let Some(cookie) = cookie_of(stream) {
+            return unsafe { (*cookie).fd };
+        }
+        type Function = unsafe extern "C" fn(*mut FILE) -> c_int;
+        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fileno")) };
+        unsafe { real(stream) }
+    })
 }
 
 /// See fileno(3).
@@ -273,12 +283,12 @@ unsafe fn with_chance(
 /// See mkstemp(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkostemps(template: *mut c_char, rest: c_int, flags: c_int) -> c_int {
-    unsafe {
+    stack::on_own(|| unsafe {
         with_chance(template, rest, |path| {
             let flags = flags | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
             crate::names::open(path, flags, 0o600)
         })
-    }
+    })
 }
 
 /// See mkstemp(3).
@@ -308,6 +318,8 @@ pub unsafe extern "C" fn mkstemp64(template: *mut c_char) -> c_int {
 /// See mkdtemp(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdtemp(template: *mut c_char) -> *mut c_char {
-    let made = unsafe { with_chance(template, 0, |path| crate::names::mkdir(path, 0o700)) };
-    if made < 0 { std::ptr::null_mut() } else { template }
+    stack::on_own(|| {
+        let made = unsafe { with_chance(template, 0, |path| crate::names::mkdir(path, 0o700)) };
+        if made < 0 { std::ptr::null_mut() } else { template }
+    })
 }

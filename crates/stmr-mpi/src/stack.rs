@@ -1,0 +1,176 @@
+//! This library's stack.
+//!
+//! Programs send memory that they have not written, as a part of a row on their stack: what lies
+//! there is what calls have left that were over before.  Of the program's own calls that is the same
+//! in all replicas; of MPI's and this library's it is not.  So the thread that calls MPI does what
+//! needs the state on another stack, and what the program gave to be called within that on its own
+//! again.
+//!
+//! Functions of operations, which MPI calls itself, run where MPI does.
+//!
+//! Compilers put a random word beside rows on the stack, to see whether somebody writes beyond them:
+//! it is alike in all replicas.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+use selvedge_stmr::digest::Digest;
+
+use crate::memory::PAGE;
+use crate::real;
+use crate::state;
+use crate::told::told;
+
+/// As much as a program's first thread has, by default twice.  What is not used costs nothing.
+const SIZE: usize = 16 << 20;
+
+/// What may lie beyond where a stack is left, in bytes: what the compiler keeps there without
+/// saying so.
+const BEYOND: usize = 512;
+
+thread_local! {
+    /// Up to where each stack is free, if the other one is in use.
+    static FREE: Cell<Free> = const { Cell::new(Free { program: 0, own: 0 }) };
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+#[derive(Clone, Copy)]
+struct Free {
+    program: usize,
+    own: usize,
+}
+
+/// The lowest address of this library's stack, above the page that nobody may touch.
+fn bottom() -> usize {
+    static BOTTOM: OnceLock<usize> = OnceLock::new();
+    *BOTTOM.get_or_init(|| {
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, rights, kind, -1, 0) };
+        if at == libc::MAP_FAILED {
+            real::fail("there is no room for the stack of this library");
+        }
+        unsafe { libc::mprotect(at, PAGE, libc::PROT_NONE) };
+        at as usize + PAGE
+    })
+}
+
+/// Where the stack that is in use has been left, in whole lines of 64 bytes.
+#[inline(always)]
+fn left_at() -> usize {
+    (psm::stack_pointer() as usize - BEYOND) & !63
+}
+
+/// Does it on this library's stack, if this is the thread whose stack the program sends from.
+pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
+    if IS_OWN.get() || !state::is_ordered() {
+        return what();
+    }
+    on_own_of_this(what)
+}
+
+/// The same in the thread that is about to be that one.
+pub(crate) fn on_own_of_this<R>(what: impl FnOnce() -> R) -> R {
+    let bottom = bottom();
+    let before = FREE.get();
+    let own = if before.own == 0 { bottom + SIZE - PAGE } else { before.own };
+    FREE.set(Free { program: left_at(), own });
+    IS_OWN.set(true);
+    let answer = unsafe { psm::on_stack(bottom as *mut u8, own - bottom, what) };
+    IS_OWN.set(false);
+    FREE.set(before);
+    clear_registers();
+    answer
+}
+
+/// Zeros the registers that a call may change: who finds what a function of another library is
+/// puts them on the stack at its first call, and compilers put some there to move it.
+#[inline(always)]
+fn clear_registers() {
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::asm;
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            asm!(
+                "vpxord zmm16, zmm16, zmm16",
+                "vpxord zmm17, zmm17, zmm17",
+                "vpxord zmm18, zmm18, zmm18",
+                "vpxord zmm19, zmm19, zmm19",
+                "vpxord zmm20, zmm20, zmm20",
+                "vpxord zmm21, zmm21, zmm21",
+                "vpxord zmm22, zmm22, zmm22",
+                "vpxord zmm23, zmm23, zmm23",
+                "vpxord zmm24, zmm24, zmm24",
+                "vpxord zmm25, zmm25, zmm25",
+                "vpxord zmm26, zmm26, zmm26",
+                "vpxord zmm27, zmm27, zmm27",
+                "vpxord zmm28, zmm28, zmm28",
+                "vpxord zmm29, zmm29, zmm29",
+                "vpxord zmm30, zmm30, zmm30",
+                "vpxord zmm31, zmm31, zmm31",
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+        if std::arch::is_x86_feature_detected!("avx") {
+            asm!(
+                "vzeroall",
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+                out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
+                out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
+                out("xmm15") _, options(nomem, nostack, preserves_flags)
+            );
+        }
+        asm!(
+            "xor ecx, ecx", "xor edx, edx", "xor esi, esi", "xor edi, edi", "xor r8d, r8d",
+            "xor r9d, r9d", "xor r10d, r10d", "xor r11d, r11d",
+            out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _, out("r8") _, out("r9") _,
+            out("r10") _, out("r11") _, options(nomem, nostack)
+        );
+    }
+}
+
+/// Does something of the program's on its stack.
+pub(crate) fn on_programs<R>(what: impl FnOnce() -> R) -> R {
+    if !IS_OWN.get() {
+        return what();
+    }
+    let before = FREE.get();
+    FREE.set(Free { own: left_at(), ..before });
+    IS_OWN.set(false);
+    // How far down the program's goes the kernel says; only its top is asked for.
+    let answer = unsafe { psm::on_stack((before.program - PAGE) as *mut u8, PAGE, what) };
+    IS_OWN.set(true);
+    FREE.set(before);
+    answer
+}
+
+/// Begins the program.  Nobody has put the word anywhere yet who will look at it again.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __libc_start_main(
+    main: usize,
+    n_args: i32,
+    args: usize,
+    init: usize,
+    end: usize,
+    end_of_loader: usize,
+    top: usize,
+) -> i32 {
+    type Begin = unsafe extern "C" fn(usize, i32, usize, usize, usize, usize, usize) -> i32;
+    let name = c"__libc_start_main".as_ptr();
+    let real = unsafe { libc::dlsym(libc::RTLD_NEXT, name) } as usize;
+    if let Some(told) = told() {
+        let row = [told.dice, told.rank as u64, WORD].map(u64::to_le_bytes).concat();
+        // The lowest byte ends a text, so that no text has the word in it.
+        let word = Digest::of(&row).0 as u64 & !0xff;
+        unsafe { std::arch::asm!("mov qword ptr fs:[0x28], {}", in(reg) word, options(nostack)) };
+    }
+    unsafe {
+        let begin = std::mem::transmute::<usize, Begin>(real);
+        begin(main, n_args, args, init, end, end_of_loader, top)
+    }
+}
+
+/// Tells the word from what else is drawn of the launcher's dice.
+#[cfg(target_arch = "x86_64")]
+const WORD: u64 = u64::from_le_bytes(*b"stack   ");
