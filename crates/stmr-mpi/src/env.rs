@@ -181,7 +181,7 @@ pub(crate) fn free_mem(_state: &mut State, call: Call, args: &[usize]) -> usize 
     if !program_heap::is_here(at) {
         return real::call(call, args);
     }
-    unsafe { program_heap::free(at) };
+    unsafe { program_heap::release(at) };
     abi::SUCCESS as usize
 }
 

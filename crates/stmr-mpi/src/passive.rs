@@ -13,7 +13,7 @@
 //! of the replica that leads, like whose message a receive from anybody takes.  What follows from
 //! it, [`selvedge_stmr::locks`] says.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use selvedge_stmr::locks::{KNOCK, Knock, Lock, Locks, Visit};
 
@@ -60,8 +60,10 @@ pub(crate) struct Passive {
     held: BTreeSet<i32>,
     /// It has locked all: those whom it has visited since.
     all: Option<BTreeSet<i32>>,
-    /// What its visits of its own window are told.
-    own: VecDeque<Vec<u8>>,
+    /// What its visits of its own window are told, by their numbers; those that began, and that
+    /// were carried out.
+    own: BTreeMap<u64, Vec<u8>>,
+    n_own: [u64; 2],
     /// Visits whose answers have not been waited for.
     coming: VecDeque<Coming>,
 }
@@ -75,7 +77,8 @@ impl Passive {
             locks: Locks::default(),
             held: BTreeSet::new(),
             all: None,
-            own: VecDeque::new(),
+            own: BTreeMap::new(),
+            n_own: [0; 2],
             coming: VecDeque::new(),
         }
     }
@@ -99,11 +102,19 @@ fn open_door(state: &mut State, comm: usize) -> u64 {
     epochs::begin_receive(state, DOOR, abi::table().any_source, KNOCKS, comm)
 }
 
+/// Where the answer to a visit comes.
+#[derive(Clone, Copy)]
+enum Answer {
+    /// By this receive.
+    Received(u64),
+    /// Here, to the visit of this number.
+    Own(u64),
+}
+
 /// A visit that is not answered yet.
 struct Coming {
     member: i32,
-    /// The receive of its answer; nothing if the window is this process's own.
-    id: Option<u64>,
+    answer: Answer,
     length: usize,
     wanted: Vec<Wanted>,
 }
@@ -121,8 +132,11 @@ fn begin_visit(
     let wanted = window.results.remove(&member).unwrap_or_default();
     let length = 1 + wanted.iter().map(|it| it.length).sum::<usize>();
     if member == own {
+        let passive = self::passive(state, handle);
+        let answer = Answer::Own(passive.n_own[0]);
+        passive.n_own[0] += 1;
+        passive.coming.push_back(Coming { member, answer, length, wanted });
         arrive(state, handle, member, Visit { lock, accesses, unlocks });
-        passive(state, handle).coming.push_back(Coming { member, id: None, length, wanted });
         return;
     }
     let id = epochs::begin_receive(state, length, member, ANSWERS, comm);
@@ -135,25 +149,25 @@ fn begin_visit(
         epochs::begin_send(state, &row, member, KNOCKS, comm);
         epochs::begin_send(state, &accesses, member, ACCESSES, comm);
     }
-    let coming = Coming { member, id: Some(id), length, wanted };
+    let coming = Coming { member, answer: Answer::Received(id), length, wanted };
     passive(state, handle).coming.push_back(coming);
 }
 
 /// Waits until a visit is over, and takes what it was told.  Returns MPI's code.
 fn finish_visit(state: &mut State, handle: usize, coming: Coming) -> i32 {
-    let Coming { id, length, wanted, .. } = coming;
-    let row = match id {
-        Some(id) => {
+    let Coming { answer, length, wanted, .. } = coming;
+    let row = match answer {
+        Answer::Received(id) => {
             let mut row = vec![0; length];
             epochs::serve_until(state, |state| state.is_received(id));
             epochs::finish_receive(state, &mut row, id);
             row
         }
-        None => {
+        Answer::Own(number) => {
             // Who tries its own again and again may wait for somebody who has come.
             epochs::serve_once(state);
             loop {
-                if let Some(row) = passive(state, handle).own.pop_front() {
+                if let Some(row) = passive(state, handle).own.remove(&number) {
                     break row;
                 }
                 epochs::serve_next(state, |_| false);
@@ -253,7 +267,8 @@ fn carry_out(state: &mut State, handle: usize, member: i32, visit: &Visit) {
         passive.locks.release(member);
     }
     if member == own {
-        passive.own.push_back(row);
+        passive.own.insert(passive.n_own[1], row);
+        passive.n_own[1] += 1;
     } else {
         epochs::begin_send(state, &row, member, ANSWERS, comm);
     }

@@ -406,14 +406,19 @@ pub unsafe extern "C" fn calloc(n: size_t, size: size_t) -> *mut c_void {
     zeros(whole, GRAIN)
 }
 
-/// See malloc(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(at: *mut c_void) {
+/// Lets go of what [`zeros`] gave, also where the program has a `free` of its own.
+pub(crate) unsafe fn release(at: *mut c_void) {
     if is_here(at) {
         quietly(|| give(at));
     } else {
         unsafe { __libc_free(at) };
     }
+}
+
+/// See malloc(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(at: *mut c_void) {
+    unsafe { release(at) };
 }
 
 /// See malloc(3).

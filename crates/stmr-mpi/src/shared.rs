@@ -52,7 +52,7 @@ impl Shared {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         unsafe {
             libc::mmap(self.at as *mut _, self.length, rights, kind, -1, 0);
-            libc::free(self.block as *mut _);
+            program_heap::release(self.block as *mut _);
         }
     }
 }

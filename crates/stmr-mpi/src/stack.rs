@@ -111,6 +111,19 @@ fn clear_registers() {
                 options(nomem, nostack, preserves_flags)
             );
         }
+        if std::arch::is_x86_feature_detected!("avx512bw") {
+            asm!(
+                "kxorq k0, k0, k0",
+                "kxorq k1, k1, k1",
+                "kxorq k2, k2, k2",
+                "kxorq k3, k3, k3",
+                "kxorq k4, k4, k4",
+                "kxorq k5, k5, k5",
+                "kxorq k6, k6, k6",
+                "kxorq k7, k7, k7",
+                options(nomem, nostack, preserves_flags)
+            );
+        }
         if std::arch::is_x86_feature_detected!("avx") {
             asm!(
                 "vzeroall",

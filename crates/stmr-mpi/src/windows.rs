@@ -319,7 +319,7 @@ pub(crate) fn free(state: &mut State, call: Call, args: &[usize]) -> usize {
     shared::free(state, &mut window);
     crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
     if window.shown.flavor == abi::table().flavors[1] {
-        unsafe { libc::free(window.shown.base as *mut libc::c_void) };
+        unsafe { program_heap::release(window.shown.base as *mut libc::c_void) };
     }
     unsafe { abi::put_handle(args[0], 0, state.handles().win_null) };
     abi::SUCCESS as usize
