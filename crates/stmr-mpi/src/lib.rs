@@ -145,6 +145,9 @@ const ARGS_MAX: usize = 13;
 /// What may be called when MPI_Finalize is over.
 const AFTER_THE_END: [Call; 3] = [calls::INITIALIZED, calls::FINALIZED, calls::ABORT];
 
+/// Calls by which a program begins to be one of MPI.
+const BEGINNINGS: [Call; 2] = [calls::INIT, calls::INIT_THREAD];
+
 /// What any thread may ask, also while another is in MPI.
 const STAGE: [Call; 2] = [calls::INITIALIZED, calls::FINALIZED];
 
@@ -221,6 +224,9 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     drop(inside);
     errors::deliver();
     signals::deliver();
+    if BEGINNINGS.contains(&call) {
+        stack::forget_below();
+    }
     answer
 }
 

@@ -63,7 +63,7 @@ fn left_at() -> usize {
 
 /// Does it on this library's stack, if this is the thread whose stack the program sends from.
 pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
-    if IS_OWN.get() || !state::is_ordered() {
+    if IS_OWN.get() || !(state::is_ordered() || state::early().is_some()) {
         return what();
     }
     on_own_of_this(what)
@@ -157,6 +157,12 @@ pub(crate) fn on_programs<R>(what: impl FnOnce() -> R) -> R {
     answer
 }
 
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" {
+    static stdin: *mut libc::FILE;
+    static stdout: *mut libc::FILE;
+}
+
 /// Begins the program.  Nobody has put the word anywhere yet who will look at it again.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
@@ -170,19 +176,56 @@ pub unsafe extern "C" fn __libc_start_main(
     top: usize,
 ) -> i32 {
     type Begin = unsafe extern "C" fn(usize, i32, usize, usize, usize, usize, usize) -> i32;
-    let name = c"__libc_start_main".as_ptr();
-    let real = unsafe { libc::dlsym(libc::RTLD_NEXT, name) } as usize;
-    if let Some(told) = told() {
-        let row = [told.dice, told.rank as u64, WORD].map(u64::to_le_bytes).concat();
-        // The lowest byte ends a text, so that no text has the word in it.
-        let word = Digest::of(&row).0 as u64 & !0xff;
-        unsafe { std::arch::asm!("mov qword ptr fs:[0x28], {}", in(reg) word, options(nostack)) };
-    }
+    let real = prepare();
+    forget_below();
     unsafe {
         let begin = std::mem::transmute::<usize, Begin>(real);
         begin(main, n_args, args, init, end, end_of_loader, top)
     }
 }
+
+/// Draws the word; returns the C library's function.  What it has in registers would stay there
+/// until the program puts it on its stack, were it a part of who calls it.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn prepare() -> usize {
+    if let Some(told) = told() {
+        let row = [told.dice, told.rank as u64, WORD].map(u64::to_le_bytes).concat();
+        // The lowest byte ends a text, so that no text has the word in it.
+        let word = Digest::of(&row).0 as u64 & !0xff;
+        unsafe { std::arch::asm!("mov qword ptr fs:[0x28], {}", in(reg) word, options(nostack)) };
+        // At the first byte that comes or goes, the C library asks what kind of file that is, and
+        // leaves the answer on the stack: here it asks now.
+        for stream in unsafe { [stdin, stdout] } {
+            unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+        }
+    }
+    unsafe { libc::dlsym(libc::RTLD_NEXT, c"__libc_start_main".as_ptr()) as usize }
+}
+
+/// What lies below on this stack is zeros: whoever loads a program leaves most there, and MPI_Init.
+/// No function is called for it, which would leave something itself.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn forget_below() {
+    let at = psm::stack_pointer() as usize;
+    let last = at / PAGE * PAGE;
+    unsafe {
+        // Pages that are not there are passed over, and nothing else lies so near to a stack.
+        std::arch::asm!("syscall", inout("rax") libc::SYS_madvise => _,
+            in("rdi") last - LOADED_MAX, in("rsi") LOADED_MAX, in("rdx") libc::MADV_DONTNEED,
+            out("rcx") _, out("r11") _, options(nostack));
+        std::arch::asm!("rep stosb", inout("rdi") last => _, inout("rcx") at - last => _,
+            in("al") 0_u8, options(nostack));
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn forget_below() {}
+
+/// More of a stack than a loader takes, in whole pages.
+#[cfg(target_arch = "x86_64")]
+const LOADED_MAX: usize = 4 << 20;
 
 /// Tells the word from what else is drawn of the launcher's dice.
 #[cfg(target_arch = "x86_64")]

@@ -161,13 +161,13 @@ fn lock() -> MutexGuard<'static, Option<State>> {
 
 /// Does something with the state, which the first call makes.
 fn within<R>(mut guard: MutexGuard<'_, Option<State>>, what: impl FnOnce(&mut State) -> R) -> R {
+    // What MPI or a wait came to is not the program's, and is another in each replica.
+    let error = unsafe { *libc::__errno_location() };
     if guard.is_none() {
         *guard = Some(stack::on_own_of_this(State::connect));
     }
     let state = guard.as_mut().expect("it was made above");
     HELD.with(|it| it.set(true));
-    // What MPI or a wait came to is not the program's, and is another in each replica.
-    let error = unsafe { *libc::__errno_location() };
     let answer = stack::on_own(|| what(state));
     unsafe { *libc::__errno_location() = error };
     HELD.with(|it| it.set(false));

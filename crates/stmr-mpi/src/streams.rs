@@ -13,6 +13,7 @@ use libc::{FILE, off_t, size_t, ssize_t};
 
 use crate::descriptors;
 use crate::files::{self, Opening, failed, is_begun, is_known, is_served, last_error, open_for};
+use crate::program_heap;
 use crate::stack;
 
 /// What stands behind a stream.
@@ -61,21 +62,27 @@ unsafe extern "C" fn seek(cookie: *mut c_void, at: *mut off_t, whence: c_int) ->
 }
 
 unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
-    let cookie = unsafe { Box::from_raw(cookie.cast::<Cookie>()) };
-    let mut streams = STREAMS.lock().unwrap_or_else(|it| it.into_inner());
-    streams.remove(&(cookie.stream as usize));
-    drop(streams);
-    descriptors::close(cookie.fd)
+    stack::on_own(|| {
+        let Cookie { fd, stream } = unsafe { cookie.cast::<Cookie>().read() };
+        unsafe { program_heap::release(cookie) };
+        STREAMS.lock().unwrap_or_else(|it| it.into_inner()).remove(&(stream as usize));
+        descriptors::close(fd)
+    })
 }
 
 /// A stream of ours on a descriptor.
 fn stream_on(fd: c_int, mode: *const c_char) -> *mut FILE {
-    let cookie = Box::into_raw(Box::new(Cookie { fd, stream: std::ptr::null_mut() }));
+    // The C library puts its address on the program's stack.
+    let cookie = program_heap::zeros(size_of::<Cookie>(), align_of::<Cookie>()).cast::<Cookie>();
+    if cookie.is_null() {
+        return std::ptr::null_mut();
+    }
+    unsafe { cookie.write(Cookie { fd, stream: std::ptr::null_mut() }) };
     let functions =
         Functions { read: Some(read), write: Some(write), seek: Some(seek), close: Some(close) };
     let stream = unsafe { fopencookie(cookie.cast(), mode, functions) };
     if stream.is_null() {
-        drop(unsafe { Box::from_raw(cookie) });
+        unsafe { program_heap::release(cookie.cast()) };
         return stream;
     }
     unsafe { (*cookie).stream = stream };

@@ -1,5 +1,6 @@
 //! What a process does before it becomes the program.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write as _;
@@ -92,16 +93,23 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         preload.push(":");
         preload.push(others);
     }
+    let told: [(&str, OsString); 8] = [
+        ("SELVEDGE_SET", set.idx().to_string().into()),
+        ("SELVEDGE_RANK", rank.0.to_string().into()),
+        ("SELVEDGE_FIRST", process::id().to_string().into()),
+        ("SELVEDGE_TAKEN", "0000000000".into()),
+        ("SELVEDGE_LINK", link.as_raw_fd().to_string().into()),
+        ("SELVEDGE_FOLDER", folder.into()),
+        ("SELVEDGE_MEMORY", memory),
+        ("LD_PRELOAD", preload),
+    ];
+    let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
+    all.extend(told.map(|(name, value)| (name.into(), value)));
+    all.insert(FILL.into(), fill(&all));
     let error = Command::new(&program[0])
         .args(&program[1..])
-        .env("SELVEDGE_SET", set.idx().to_string())
-        .env("SELVEDGE_RANK", rank.0.to_string())
-        .env("SELVEDGE_FIRST", process::id().to_string())
-        .env("SELVEDGE_TAKEN", "0000000000")
-        .env("SELVEDGE_LINK", link.as_raw_fd().to_string())
-        .env("SELVEDGE_FOLDER", &folder)
-        .env("SELVEDGE_MEMORY", memory)
-        .env("LD_PRELOAD", preload)
+        .env_clear()
+        .envs(all)
         .stdin(Stdio::from(input))
         .stdout(Stdio::from(out))
         .stderr(Stdio::from(err))
@@ -110,6 +118,26 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     let _ = link.write_all(b"never 126\n");
     Err(io_error(format!("start {}", program[0].display()))(error))
 }
+
+/// What makes a replica's environment as long as its siblings': the program's stack begins below
+/// it, and programs send addresses of what lies there.
+fn fill(all: &BTreeMap<OsString, OsString>) -> OsString {
+    let is_each_ones =
+        |name: &OsString| EACH_ONES.iter().any(|it| name.as_encoded_bytes().starts_with(it));
+    let rows = all.iter().filter(|it| is_each_ones(it.0));
+    let length: usize = rows.map(|(name, value)| name.len() + value.len()).sum();
+    "-".repeat(FILLED.saturating_sub(length)).into()
+}
+
+/// Fills what launchers and this one say to each process.
+const FILL: &str = "SELVEDGE_FILL";
+
+/// How the names begin of what may be another in each replica.
+const EACH_ONES: [&[u8]; 8] =
+    [b"SELVEDGE_", b"OMPI_", b"OPAL_", b"ORTE_", b"PRTE_", b"PMI", b"MPI", b"SLURM_"];
+
+/// Bytes that all of these have together.
+const FILLED: usize = 8192;
 
 /// The set that the whole job of this process is, if it is one.
 fn number_of_set() -> Option<usize> {
