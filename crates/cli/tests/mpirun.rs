@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 17] = [
+    let programs: [(&str, &[&str]); 18] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -35,6 +35,7 @@ fn print_alike(mpi: &Mpi) {
         ("windows", &["2"]),
         ("locks", &["2"]),
         ("segments", &["3"]),
+        ("unwritten", &["3"]),
         ("anybody", &["3"]),
         ("many", &["8"]),
         ("freed", &[]),
