@@ -68,8 +68,8 @@ pub(crate) struct Table {
     pub(crate) keyval_invalid: i32,
     /// Attributes of windows: base, size, unit, how it was made, which model it has.
     pub(crate) win_keyvals: [i32; 5],
-    /// A window of the program's memory, one of memory that MPI gave, one that begins with none, and
-    /// one of memory that processes share.
+    /// A window of the program's memory, one of memory that MPI gave, one that begins with none,
+    /// and one of memory that processes share.
     pub(crate) flavors: [i32; 4],
     /// Windows are locked for one alone, or shared.
     pub(crate) locks: [i32; 2],

@@ -10,7 +10,8 @@
 //! its sake (`origin`), its handles and statuses (`abi`), memory that all processes share
 //! (`memory`), links to siblings on other hosts (`network`), those to all siblings and to the
 //! launcher (`link`), what the launcher says at the start (`told`), the one state of a replica
-//! (`state`), its spare buffers (`spare`), the stack on which it is used (`stack`) and how it waits (`wait`), comparing in full (`full`),
+//! (`state`), the stack on which it is used (`stack`), its spare buffers (`spare`) and how it waits
+//! (`wait`), comparing in full (`full`),
 //! calls that only the environment answers (`env`), communicators (`comm`), what the program does
 //! wrong (`errors`), communicators that MPI does not know (`made`), contents in the order of their
 //! types (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`), those that come
@@ -25,7 +26,8 @@
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
 //! `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last, memory
 //! that other processes put to and get from (`windows`, in Fortran `fortran`), and when
-//! (`epochs`), also where who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
+//! (`epochs`), also where who accesses it says so (`passive`), or nobody does, because it is shared
+//! (`shared`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has

@@ -411,8 +411,10 @@ pub(crate) fn unlock_all(state: &mut State, call: Call, args: &[usize]) -> usize
     state.window_error(handle, code, call)
 }
 
-/// MPI_Win_flush and its kin: what was done to a window, or to all, is carried out at the end.  What
-/// is put has left the program's memory when it was put; who flushes locally waits for what it gets.
+/// MPI_Win_flush and its kin: what was done to a window, or to all, is carried out at the end.
+///
+/// What is put has left the program's memory when it was put; who flushes locally waits for what it
+/// gets.
 pub(crate) fn flush(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[args.len() - 1]);
     let is_of_all = [calls::WIN_FLUSH_ALL, calls::WIN_FLUSH_LOCAL_ALL].contains(&call);

@@ -1,15 +1,15 @@
 //! This library's stack.
 //!
 //! Programs send memory that they have not written, as a part of a row on their stack: what lies
-//! there is what calls have left that were over before.  Of the program's own calls that is the same
-//! in all replicas; of MPI's and this library's it is not.  So the thread that calls MPI does what
-//! needs the state on another stack, and what the program gave to be called within that on its own
-//! again.
+//! there is what calls have left that were over before.  Of the program's own calls that is the
+//! same in all replicas; of MPI's and this library's it is not.  So the thread that calls MPI does
+//! what needs the state on another stack, and what the program gave to be called within that on its
+//! own again.
 //!
 //! Functions of operations, which MPI calls itself, run where MPI does.
 //!
-//! Compilers put a random word beside rows on the stack, to see whether somebody writes beyond them:
-//! it is alike in all replicas.
+//! Compilers put a random word beside rows on the stack, to see whether somebody writes beyond
+//! them: it is alike in all replicas.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -59,6 +59,25 @@ fn bottom() -> usize {
 #[inline(always)]
 fn left_at() -> usize {
     (psm::stack_pointer() as usize - BEYOND) & !63
+}
+
+/// The number of this thread.  The kernel is asked without a call, which could leave it on the
+/// program's stack.
+#[inline(always)]
+pub(crate) fn thread_id() -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut number = libc::SYS_gettid;
+        unsafe {
+            std::arch::asm!("syscall", inout("rax") number, out("rcx") _, out("r11") _,
+                options(nostack, preserves_flags));
+        }
+        number as u32
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe {
+        libc::gettid() as u32
+    }
 }
 
 /// Does it on this library's stack, if this is the thread whose stack the program sends from.

@@ -81,27 +81,9 @@ pub(crate) fn tell_never(code: i32) {
 /// The thread whose calls have an order among replicas.
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
-/// The kernel is asked without a call, which could leave the number on the program's stack.
-#[inline(always)]
-fn thread_id() -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let mut number = libc::SYS_gettid;
-        unsafe {
-            std::arch::asm!("syscall", inout("rax") number, out("rcx") _, out("r11") _,
-                options(nostack, preserves_flags));
-        }
-        number as u32
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    unsafe {
-        libc::gettid() as u32
-    }
-}
-
 /// Whether links are up and this is the thread that all replicas' order is about.
 pub(crate) fn is_ordered() -> bool {
-    is_replica() && thread_id() == THREAD.load(Ordering::Relaxed)
+    is_replica() && stack::thread_id() == THREAD.load(Ordering::Relaxed)
 }
 
 /// Whether this is another thread than the one that all replicas' order is about.
@@ -112,7 +94,7 @@ pub(crate) fn is_beside() -> bool {
 /// What a replica was told, if this is its program's first thread before it calls MPI.
 pub(crate) fn early() -> Option<&'static Told> {
     let is_early = !CONNECTED.load(Ordering::Relaxed) && is_replica();
-    told().filter(|it| is_early && it.pid == thread_id() as usize)
+    told().filter(|it| is_early && it.pid == stack::thread_id() as usize)
 }
 
 /// Two threads call MPI at a time, which nobody was told that they may; in milliseconds.
@@ -310,7 +292,7 @@ impl State {
         let memory = Memory::open(told);
         let (siblings, pids) = link::connect_siblings(told, memory, &mut launcher);
         told::take_place();
-        THREAD.store(thread_id(), Ordering::Relaxed);
+        THREAD.store(stack::thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
             own: SetId::new(told.set),
             replicas: told.replicas,

@@ -206,7 +206,8 @@ pub unsafe extern "C" fn freopen(
                     return std::ptr::null_mut();
                 }
                 let own = unsafe { fileno(stream) };
-                // A stream of the C library's own can be read from, but not written to, as ours are.
+                // A stream of the C library's own can be read from, but not written to, as ours
+                // are.
                 let done = if writes && is_known(fd) {
                     files::divert(own, fd)
                 } else {
