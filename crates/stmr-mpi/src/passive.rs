@@ -250,7 +250,7 @@ fn arrive(state: &mut State, handle: usize, member: i32, visit: Visit) {
     if let Some(visit) = passive(state, handle).locks.arrive(member, visit) {
         carry_out(state, handle, member, &visit);
     }
-    while let Some((member, visit)) = passive(state, handle).locks.next() {
+    while let Some((member, visit)) = passive(state, handle).locks.grant_next() {
         carry_out(state, handle, member, &visit);
     }
 }
@@ -315,12 +315,12 @@ pub(crate) fn close(state: &mut State, handle: usize) {
 
 /// A window that may be locked and of which `is_right` holds, or the answer to a call about one
 /// that is otherwise.
-fn known<'s>(
-    state: &'s mut State,
+fn known(
+    state: &mut State,
     handle: usize,
     call: Call,
     is_right: impl Fn(&Passive, &Window) -> bool,
-) -> Result<&'s mut Passive, usize> {
+) -> Result<&mut Passive, usize> {
     let window = state.known_window(handle, call)?;
     if !window.passive.as_ref().is_some_and(|it| is_right(it, window)) {
         return Err(state.window_error(handle, abi::table().err_rma_sync, call));

@@ -11,6 +11,8 @@
 //! Compilers put a random word beside rows on the stack, to see whether somebody writes beyond
 //! them: it is alike in all replicas.
 
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
 use std::cell::Cell;
 use std::sync::OnceLock;
 

@@ -39,7 +39,7 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// A member's visit; returns it if it need not wait.  One with a lock is [`Locks::next`]'s in
+    /// A member's visit; returns it if it need not wait.  One with a lock is [`Locks::grant_next`]'s in
     /// any case, which is asked after this.
     pub fn arrive(&mut self, member: i32, visit: Visit) -> Option<Visit> {
         match visit.lock {
@@ -52,7 +52,7 @@ impl Locks {
     }
 
     /// The next member that gets the lock for which it waits, if one does.
-    pub fn next(&mut self) -> Option<(i32, Visit)> {
+    pub fn grant_next(&mut self) -> Option<(i32, Visit)> {
         let (_, lock, _) = self.waiting.front()?;
         let is_free = match lock {
             Lock::Shared => self.holders.values().all(|it| *it == Lock::Shared),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn granted(locks: &mut Locks) -> Vec<i32> {
-        std::iter::from_fn(|| locks.next()).map(|it| it.0).collect()
+        std::iter::from_fn(|| locks.grant_next()).map(|it| it.0).collect()
     }
 
     #[test]
