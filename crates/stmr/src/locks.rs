@@ -39,8 +39,8 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// A member's visit; returns it if it need not wait.  One with a lock is [`Locks::grant_next`]'s
-    /// in any case, which is asked after this.
+    /// A member's visit; returns it if it need not wait.  One with a lock is given back by
+    /// [`Locks::grant_next`] in any case, which is asked after this.
     pub fn arrive(&mut self, member: i32, visit: Visit) -> Option<Visit> {
         match visit.lock {
             Some(lock) => {
