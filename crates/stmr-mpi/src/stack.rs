@@ -15,6 +15,7 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use selvedge_stmr::digest::Digest;
 
@@ -129,7 +130,10 @@ fn clear_registers() {
                 "vpxord zmm29, zmm29, zmm29",
                 "vpxord zmm30, zmm30, zmm30",
                 "vpxord zmm31, zmm31, zmm31",
-                options(nomem, nostack, preserves_flags)
+                out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _, out("xmm20") _,
+                out("xmm21") _, out("xmm22") _, out("xmm23") _, out("xmm24") _, out("xmm25") _,
+                out("xmm26") _, out("xmm27") _, out("xmm28") _, out("xmm29") _, out("xmm30") _,
+                out("xmm31") _, options(nomem, nostack, preserves_flags)
             );
         }
         if std::arch::is_x86_feature_detected!("avx512bw") {
@@ -142,7 +146,8 @@ fn clear_registers() {
                 "kxorq k5, k5, k5",
                 "kxorq k6, k6, k6",
                 "kxorq k7, k7, k7",
-                options(nomem, nostack, preserves_flags)
+                out("k0") _, out("k1") _, out("k2") _, out("k3") _, out("k4") _, out("k5") _,
+                out("k6") _, out("k7") _, options(nomem, nostack, preserves_flags)
             );
         }
         if std::arch::is_x86_feature_detected!("avx") {
@@ -198,6 +203,7 @@ pub unsafe extern "C" fn __libc_start_main(
 ) -> i32 {
     type Begin = unsafe extern "C" fn(usize, i32, usize, usize, usize, usize, usize) -> i32;
     let real = prepare();
+    TOP.store(top, Ordering::Relaxed);
     forget_below();
     unsafe {
         let begin = std::mem::transmute::<usize, Begin>(real);
@@ -220,19 +226,30 @@ fn prepare() -> usize {
         for stream in unsafe { [stdin, stdout] } {
             unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
         }
+        // As a program finds it (C17 §7.5).
+        unsafe { *libc::__errno_location() = 0 };
     }
     unsafe { libc::dlsym(libc::RTLD_NEXT, c"__libc_start_main".as_ptr()) as usize }
 }
 
-/// What lies below on this stack is zeros: whoever loads a program leaves most there, and MPI_Init.
-/// No function is called for it, which would leave something itself.
+/// Where the stack begins that the kernel gave the program.
+#[cfg(target_arch = "x86_64")]
+static TOP: AtomicUsize = AtomicUsize::new(0);
+
+/// What lies below on the program's first stack is zeros, if that is the one in use: whoever loads
+/// a program leaves most there, and MPI_Init.  No function is called for it, which would leave
+/// something itself.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn forget_below() {
     let at = psm::stack_pointer() as usize;
     let last = at / PAGE * PAGE;
+    // Below others' there may be anything.
+    if TOP.load(Ordering::Relaxed).wrapping_sub(at) >= LOADED_MAX {
+        return;
+    }
     unsafe {
-        // Pages that are not there are passed over, and nothing else lies so near to a stack.
+        // Pages that are not there are passed over; the kernel keeps 128 MiB free below.
         std::arch::asm!("syscall", inout("rax") libc::SYS_madvise => _,
             in("rdi") last - LOADED_MAX, in("rsi") LOADED_MAX, in("rdx") libc::MADV_DONTNEED,
             out("rcx") _, out("r11") _, options(nostack));
