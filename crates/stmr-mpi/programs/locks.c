@@ -83,6 +83,41 @@ static void shared(int round) {
     free(seen);
 }
 
+/* Some have it for themselves while others share it, and go on before they have got it. */
+static void by_both(int round) {
+    int *cell, one = 1, before[2], flag;
+    MPI_Status status;
+    MPI_Win win;
+    WANT(!MPI_Win_allocate(sizeof *cell, sizeof *cell, MPI_INFO_NULL, all, &cell, &win));
+    *cell = 0;
+    MPI_Barrier(all);
+    for (int turn = 0; turn < 6; turn++) {
+        int to = (turn + round) % size;
+        if (rank % 2) {
+            int count;
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, win);
+            MPI_Get(&count, 1, MPI_INT, to, 0, 1, MPI_INT, win), MPI_Win_flush(to, win);
+            count += 2;
+            MPI_Iprobe(0, 98, all, &flag, &status);
+            MPI_Put(&count, 1, MPI_INT, to, 0, 1, MPI_INT, win), MPI_Win_unlock(to, win);
+        } else {
+            MPI_Win_lock_all(0, win);
+            MPI_Fetch_and_op(&one, &before[0], MPI_INT, to, 0, MPI_SUM, win);
+            MPI_Iprobe(0, 98, all, &flag, &status);
+            MPI_Fetch_and_op(&one, &before[1], MPI_INT, to, 0, MPI_SUM, win);
+            MPI_Win_unlock_all(win);
+            WANT(0 <= before[0] && before[0] < before[1] && before[1] < 12 * size);
+        }
+    }
+    MPI_Barrier(all);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+    int sum = 0, own = *cell;
+    MPI_Win_unlock(rank, win);
+    MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, all);
+    WANT(sum == 12 * size);
+    MPI_Win_free(&win);
+}
+
 /* A queue in which each tells its next one that it is its turn, and looks at its own memory meanwhile: what it
  * tells is not waited for. */
 static void in_turn(int round) {
@@ -278,6 +313,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < rounds; round++) {
         for_itself(round);
         shared(round);
+        by_both(round);
         in_turn(round);
         with_requests(round);
         meanwhile(round);

@@ -56,11 +56,14 @@ pub(crate) fn access(state: &mut State, call: Call, args: &[usize]) -> usize {
     let code = access_without(state, call, args);
     if let (Some(at), abi::SUCCESS) = (request, code as i32) {
         // What is put has left the program's memory.
+        let of = |state: &mut State, window: usize, rank: usize| {
+            let (handle, member) = (abi::cut(args[window]), args[rank] as i32);
+            let number = state.window(handle).expect("it is known").number;
+            Request::Access { handle, number, member }
+        };
         let request = match call {
-            calls::GET => Request::Access { handle: abi::cut(args[7]), member: args[3] as i32 },
-            calls::GET_ACCUMULATE => {
-                Request::Access { handle: abi::cut(args[11]), member: args[6] as i32 }
-            }
+            calls::GET => of(state, 7, 3),
+            calls::GET_ACCUMULATE => of(state, 11, 6),
             _ => Request::Done(Status::empty()),
         };
         state.keep_request(request, *at);

@@ -160,10 +160,21 @@ impl Memory {
         self.size as u64 + (((told.set * told.ranks + first) as u64) << REGION_BITS)
     }
 
+    /// Bytes of all that with all that windows may share, most of which are never there.
+    fn size_with_shared(&self, told: &Told) -> u64 {
+        self.size as u64 + (((told.replicas * told.ranks) as u64) << REGION_BITS)
+    }
+
+    /// The limit of a file's size that does not permit what windows share, if it does not.
+    pub(crate) fn limit_of_files(&self, told: &Told) -> Option<u64> {
+        let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+        unsafe { libc::getrlimit64(libc::RLIMIT_FSIZE, &raw mut limit) };
+        Some(limit.rlim_cur).filter(|it| *it < self.size_with_shared(told))
+    }
+
     /// Maps so many bytes from `offset` on at this address, in place of what is there.
     pub(crate) fn map_shared(&self, told: &Told, at: usize, length: usize, offset: u64) {
-        let all = ((told.replicas * told.ranks) as u64) << REGION_BITS;
-        let fd = open_to(told, self.size as u64 + all);
+        let fd = open_to(told, self.size_with_shared(told));
         let (rights, from) = (libc::PROT_READ | libc::PROT_WRITE, offset as libc::off_t);
         let kind = libc::MAP_SHARED | libc::MAP_FIXED;
         let mapped = unsafe { libc::mmap(at as *mut _, length, rights, kind, fd, from) };

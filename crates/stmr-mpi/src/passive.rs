@@ -463,9 +463,9 @@ fn look(state: &mut State) {
 
 impl State {
     /// Waits for the answers to accesses of a member's window.
-    pub(crate) fn finish_access(&mut self, handle: usize, member: i32) -> i32 {
+    pub(crate) fn finish_access(&mut self, handle: usize, number: u64, member: i32) -> i32 {
         match self.window(handle) {
-            Some(window) if window.passive.is_some() => {
+            Some(window) if window.passive.is_some() && window.number == number => {
                 finish_visits(self, handle, |it| it.member == member)
             }
             _ => abi::SUCCESS,

@@ -33,6 +33,7 @@ pub(crate) enum Request {
     /// waited for.
     Access {
         handle: usize,
+        number: u64,
         member: i32,
     },
     Persistent {
@@ -270,8 +271,8 @@ impl State {
             }
             Request::Receive(id, part) => self.finish_receive(id, part),
             Request::Done(status) => status,
-            Request::Access { handle, member } => {
-                Status { error: self.finish_access(handle, member), ..Status::empty() }
+            Request::Access { handle, number, member } => {
+                Status { error: self.finish_access(handle, number, member), ..Status::empty() }
             }
             Request::Collective(running) => self.finish_collective(running),
             Request::Exchange { send, receive } => {

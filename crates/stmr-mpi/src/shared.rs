@@ -59,6 +59,10 @@ impl Shared {
 
 /// MPI_Win_allocate_shared.
 pub(crate) fn allocate(state: &mut State, call: Call, args: &[usize]) -> usize {
+    if let Some(limit) = state.memory.limit_of_files(state.told) {
+        let kilobytes = limit / 1024;
+        state.refuse_as(call, &format!("with a limit of {kilobytes} KiB for files (ulimit -f)"));
+    }
     let (size, unit) = (args[0] as isize, args[1] as i32);
     let (flavor, model) = (abi::table().flavors[3], abi::table().unified);
     let shown = || Shown { base: 0, size, unit, flavor, model };

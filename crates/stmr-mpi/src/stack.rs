@@ -187,6 +187,8 @@ pub(crate) fn on_programs<R>(what: impl FnOnce() -> R) -> R {
 unsafe extern "C" {
     static stdin: *mut libc::FILE;
     static stdout: *mut libc::FILE;
+    fn __fbufsize(stream: *mut libc::FILE) -> libc::size_t;
+    fn __flbf(stream: *mut libc::FILE) -> libc::c_int;
 }
 
 /// Begins the program.  Nobody has put the word anywhere yet who will look at it again.
@@ -205,6 +207,7 @@ pub unsafe extern "C" fn __libc_start_main(
     let real = prepare();
     TOP.store(top, Ordering::Relaxed);
     forget_below();
+    clear_registers();
     unsafe {
         let begin = std::mem::transmute::<usize, Begin>(real);
         begin(main, n_args, args, init, end, end_of_loader, top)
@@ -223,8 +226,11 @@ fn prepare() -> usize {
         unsafe { std::arch::asm!("mov qword ptr fs:[0x28], {}", in(reg) word, options(nostack)) };
         // At the first byte that comes or goes, the C library asks what kind of file that is, and
         // leaves the answer on the stack: here it asks now.
+        // Somebody may have said before how it is written.
         for stream in unsafe { [stdin, stdout] } {
-            unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+            if unsafe { __fbufsize(stream) == 0 && __flbf(stream) == 0 } {
+                unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+            }
         }
         // As a program finds it (C17 §7.5).
         unsafe { *libc::__errno_location() = 0 };

@@ -28,6 +28,7 @@ pub(crate) struct Windows {
     pub(crate) open: Vec<Option<Window>>,
     /// What is called when an attribute goes, and what it is told beside.
     keyvals: BTreeMap<i32, [usize; 2]>,
+    n_opened: u64,
     /// Windows for which accesses wait that are to leave at the next call.
     pub(crate) pending: BTreeSet<usize>,
     /// Of shared memory that this process was the first of a group to have, in all.
@@ -51,6 +52,8 @@ impl Windows {
 }
 
 pub(crate) struct Window {
+    /// Its number among all that this process opened.
+    pub(crate) number: u64,
     /// A duplicate of the program's communicator.
     pub(crate) comm: usize,
     pub(crate) rank: i32,
@@ -82,8 +85,15 @@ impl Window {
         let size = if is_dynamic { ALL } else { self.shown.size.max(0) as usize };
         let pieces = access.pieces(size)?;
         let is_there = |it: &Piece| {
-            let attached = self.attached.range(..=it.at).next_back();
-            attached.is_some_and(|(at, size)| it.at + it.length <= at + size)
+            // They may lie side by side.
+            let mut at = it.at;
+            while at < it.at + it.length {
+                match self.attached.range(..=at).next_back() {
+                    Some((begin, size)) if at < begin + size => at = begin + size,
+                    _ => return false,
+                }
+            }
+            true
         };
         match pieces.iter().find(|it| is_dynamic && !is_there(it)) {
             Some(it) => Err(Outside { at: it.at as i64, length: it.length as u64, size: 0 }),
@@ -221,7 +231,9 @@ pub(crate) fn open(
     let length = size_of_val(&own);
     collective::blocking(state, calls::ALLGATHER, &[from, length, byte, into, length, byte, comm]);
     let passive = (!is_never_locked(info)).then(|| Passive::open(state, comm));
+    state.windows.n_opened += 1;
     let window = Window {
+        number: state.windows.n_opened,
         comm,
         rank: known.rank,
         shown: Box::new(shown),
@@ -282,7 +294,7 @@ pub(crate) fn attach(state: &mut State, call: Call, args: &[usize]) -> usize {
     if (size as isize) < 0 || window.attached.iter().any(overlaps) {
         return state.window_error(handle, abi::table().err_rma_attach, call);
     }
-    window.attached.insert(at, size);
+    window.attached.entry(at).or_insert(size);
     abi::SUCCESS as usize
 }
 

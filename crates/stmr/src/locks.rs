@@ -35,32 +35,40 @@ pub struct Visit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locks {
     holders: BTreeMap<i32, Lock>,
-    waiting: VecDeque<(i32, Lock, Visit)>,
+    /// In the order in which they came; what a member wants behind the lock for which it waits has
+    /// none of its own.
+    waiting: VecDeque<(i32, Visit)>,
 }
 
 impl Locks {
-    /// A member's visit; returns it if it need not wait.  One with a lock is given back by
-    /// [`Locks::grant_next`] in any case, which is asked after this.
+    /// A member's visit; returns it if it need not wait.  One with a lock, or behind one, is given
+    /// back by [`Locks::grant_next`] in any case, which is asked after this.
     pub fn arrive(&mut self, member: i32, visit: Visit) -> Option<Visit> {
-        match visit.lock {
-            Some(lock) => {
-                self.waiting.push_back((member, lock, visit));
-                None
-            }
-            None => Some(visit),
+        if visit.lock.is_none() && self.waiting.iter().all(|it| it.0 != member) {
+            return Some(visit);
         }
+        self.waiting.push_back((member, visit));
+        None
     }
 
-    /// The next member that gets the lock for which it waits, if one does.
+    /// The next visit that may be made: of a member that gets the lock for which it waits, or that
+    /// has got it.
     pub fn grant_next(&mut self) -> Option<(i32, Visit)> {
-        let (_, lock, _) = self.waiting.front()?;
+        let is_behind = |it: &(i32, Visit)| it.1.lock.is_none() && self.holders.contains_key(&it.0);
+        if let Some(at) = self.waiting.iter().position(is_behind) {
+            return self.waiting.remove(at);
+        }
+        let at = self.waiting.iter().position(|it| it.1.lock.is_some())?;
+        let (member, lock) = (self.waiting[at].0, self.waiting[at].1.lock?);
         let is_free = match lock {
             Lock::Shared => self.holders.values().all(|it| *it == Lock::Shared),
             Lock::Exclusive => self.holders.is_empty(),
         };
-        let (member, lock, visit) = self.waiting.pop_front_if(|_| is_free)?;
+        if !is_free {
+            return None;
+        }
         self.holders.insert(member, lock);
-        Some((member, visit))
+        self.waiting.remove(at)
     }
 
     /// A member lets go of its lock.
@@ -157,6 +165,30 @@ mod tests {
         assert_eq!(granted(&mut locks), [0]);
         locks.release(0);
         assert_eq!(locks, Locks::default());
+    }
+
+    #[test]
+    fn what_a_member_wants_behind_a_lock_waits_for_it_too() {
+        let mut locks = Locks::default();
+        let behind =
+            |accesses: &[u8], unlocks| Visit { lock: None, accesses: accesses.to_vec(), unlocks };
+        locks.arrive(7, asks(Lock::Exclusive));
+        assert_eq!(granted(&mut locks), [7]);
+        locks.arrive(2, asks(Lock::Shared));
+        locks.arrive(3, asks(Lock::Exclusive));
+        for it in [behind(&[1], false), behind(&[2], true)] {
+            assert_eq!(locks.arrive(2, it), None);
+        }
+        assert_eq!(locks.grant_next(), None);
+        locks.release(7);
+        let wanted = [asks(Lock::Shared), behind(&[1], false), behind(&[2], true)];
+        for it in wanted {
+            assert_eq!(locks.grant_next(), Some((2, it)));
+        }
+        // It has not let go before it is told to.
+        assert_eq!(locks.grant_next(), None);
+        locks.release(2);
+        assert_eq!(granted(&mut locks), [3]);
     }
 
     #[test]
