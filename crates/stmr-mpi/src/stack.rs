@@ -85,14 +85,17 @@ pub(crate) fn thread_id() -> u32 {
 
 /// Does it on this library's stack, if this is the thread whose stack the program sends from.
 pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
-    if IS_OWN.get() || !(state::is_ordered() || state::early().is_some()) {
-        return what();
+    match state::is_ordered() || state::early().is_some() {
+        true => on_own_of_this(what),
+        false => what(),
     }
-    on_own_of_this(what)
 }
 
 /// The same in the thread that is about to be that one.
 pub(crate) fn on_own_of_this<R>(what: impl FnOnce() -> R) -> R {
+    if IS_OWN.get() {
+        return what();
+    }
     let bottom = bottom();
     let before = FREE.get();
     let own = if before.own == 0 { bottom + SIZE - PAGE } else { before.own };
