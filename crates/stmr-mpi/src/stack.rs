@@ -93,7 +93,7 @@ pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
 
 /// The same in the thread that is about to be that one.
 pub(crate) fn on_own_of_this<R>(what: impl FnOnce() -> R) -> R {
-    if IS_OWN.get() {
+    if IS_OWN.get() || !is_first() {
         return what();
     }
     let bottom = bottom();
@@ -171,6 +171,16 @@ fn clear_registers() {
     }
 }
 
+/// Whether this is the stack that the kernel gave the program.  What runs on that of a signal's
+/// handler stays there: the next signal begins at its top again when it is not in use.
+#[inline(always)]
+fn is_first() -> bool {
+    TOP.load(Ordering::Relaxed).wrapping_sub(psm::stack_pointer() as usize) < NEAR
+}
+
+/// The kernel keeps more than so many bytes free below the top of a program's stack.
+const NEAR: usize = 100 << 20;
+
 /// Does something of the program's on its stack.
 pub(crate) fn on_programs<R>(what: impl FnOnce() -> R) -> R {
     if !IS_OWN.get() {
@@ -241,8 +251,7 @@ fn prepare() -> usize {
     unsafe { libc::dlsym(libc::RTLD_NEXT, c"__libc_start_main".as_ptr()) as usize }
 }
 
-/// Where the stack begins that the kernel gave the program.
-#[cfg(target_arch = "x86_64")]
+/// Where the stack begins that the kernel gave the program; nowhere if that is not known.
 static TOP: AtomicUsize = AtomicUsize::new(0);
 
 /// What lies below on the program's first stack is zeros, if that is the one in use: whoever loads
@@ -254,7 +263,7 @@ pub(crate) fn forget_below() {
     let at = psm::stack_pointer() as usize;
     let last = at / PAGE * PAGE;
     // Below others' there may be anything.
-    if TOP.load(Ordering::Relaxed).wrapping_sub(at) >= LOADED_MAX {
+    if !is_first() {
         return;
     }
     unsafe {
