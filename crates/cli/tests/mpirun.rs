@@ -33,7 +33,7 @@ fn print_alike(mpi: &Mpi) {
         ("errors", &[]),
         ("padding", &[]),
         ("windows", &["2"]),
-        ("locks", &["2"]),
+        ("locks", &["1"]),
         ("segments", &["3"]),
         ("unwritten", &["3"]),
         ("anybody", &["3"]),
