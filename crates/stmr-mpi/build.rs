@@ -18,6 +18,7 @@ fn main() {
     let mut out = String::new();
     let mut names = String::new();
     let mut communicators = String::new();
+    let mut buffers = String::new();
     let mut arms = String::new();
     for (idx, [name, args, class]) in rows.iter().enumerate() {
         let n_args = args.trim_end_matches('-').len();
@@ -26,9 +27,11 @@ fn main() {
         let symbol =
             if name.starts_with("MPIX_") { (*name).to_owned() } else { format!("MPI_{name}") };
         let _ = writeln!(names, "    \"P{symbol}\\0\",");
-        let mask: u32 =
-            args.chars().enumerate().filter(|it| it.1 == 'c').map(|(at, _)| 1 << at).sum();
-        let _ = writeln!(communicators, "    {mask},");
+        let mask = |letter: char| -> u32 {
+            args.chars().enumerate().filter(|it| it.1 == letter).map(|(at, _)| 1 << at).sum()
+        };
+        let _ = writeln!(communicators, "    {},", mask('c'));
+        let _ = writeln!(buffers, "    {},", mask('b'));
         let answer = match *class {
             "pass" => "Class::Pass".to_owned(),
             "value" => "Class::Value".to_owned(),
@@ -55,6 +58,7 @@ fn main() {
     let _ = writeln!(out, "pub(crate) const N_CALLS: usize = {n};");
     let _ = writeln!(out, "pub(crate) static NAMES: [&str; {n}] = [\n{names}];");
     let _ = writeln!(out, "pub(crate) static COMMUNICATORS: [u32; {n}] = [\n{communicators}];");
+    let _ = writeln!(out, "pub(crate) static BUFFERS: [u32; {n}] = [\n{buffers}];");
     let _ = writeln!(out, "pub(crate) static CLASSES: [Class; {n}] = [\n{arms}];");
     let folder = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(Path::new(&folder).join("calls.rs"), out).expect("OUT_DIR is cargo's to write");

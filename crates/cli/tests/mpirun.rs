@@ -286,6 +286,39 @@ fn what_mpi_brings_along_is_answered_truly_while_it_is_loaded() {
     }
 }
 
+/// Goal: to an accelerator each replica is a process; memory that the processor cannot read is named
+/// and harms nobody, nor does one replica that errs about where its memory lies.  Method: a library
+/// that is called as CUDA's; see accelerator.c.
+#[test]
+fn drivers_of_accelerators_are_answered_truly_and_their_memory_is_refused_by_name() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("accelerator", folder.path());
+        let library = folder.path().join("libcuda.so.1");
+        let source = mpi::sources().join("accelerator.c");
+        let words = ["-DLIBRARY", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o"];
+        succeed(Command::new("cc").args(words).args([&library, &source]));
+        let run = |gives: &str| {
+            let words = [program.to_str().unwrap(), library.to_str().unwrap(), gives];
+            mpi.tripled(&summary, &words).output().unwrap()
+        };
+        let wanted = mpi.plain(&program, &[library.to_str().unwrap(), "none"]);
+        for (gives, n_deaths) in [("none", 0), ("0", 1), ("2", 1)] {
+            let out = run(gives);
+            let said = format!("{}, {gives}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+            let wanted = [("deaths", n_deaths), ("marks", n_deaths), ("restarts", 0)];
+            mpi::check_counts(&summary, &wanted, &said);
+        }
+        let out = run("all");
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        assert!(said.contains("MPI_Sendrecv of memory that is an accelerator's"), "{said}");
+    }
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
     let selvedge = |args: &[&str]| {

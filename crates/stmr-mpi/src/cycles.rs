@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::origin::Loaded;
+use crate::origin::{Loaded, Object};
 use crate::real;
 use crate::state;
 
@@ -124,7 +124,8 @@ pub(crate) fn is_on() -> bool {
 fn may_read() -> bool {
     const SYSTEM: [&[u8]; 3] = [b"ld-", b"libc.so", b"linux-vdso"];
     let is_system = |file: &[u8]| SYSTEM.iter().any(|it| file.starts_with(it));
-    let programs = Loaded::look().programs.into_iter().filter(|it| !is_system(&it.file));
+    let is_asked = |it: &Object| !is_system(&it.file) && !it.is_driver();
+    let programs = Loaded::look().programs.into_iter().filter(is_asked);
     let is_own = |it: &Range<usize>| it.contains(&(reads_in as *const u8 as usize));
     let mut code = programs.flat_map(|it| it.code).filter(|it| !is_own(it));
     code.any(|it| reads_in(unsafe { std::slice::from_raw_parts(it.start as *const u8, it.len()) }))
@@ -205,7 +206,8 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     if length == 0 {
         return pass_on(signal, info, context);
     }
-    if real::is_mpi_asking() || !state::is_ordered() {
+    let is_others = is_kernels(at as usize) || crate::origin::is_of_driver(at as usize);
+    if real::is_inside() || crate::origin::is_mpi() || !state::is_ordered() {
         // The instruction is made again, and reads the true counter.
         set(false);
         OFF.set(true);
@@ -213,7 +215,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
         return;
     }
     let error = crate::files::last_error();
-    let count = if is_kernels(at as usize) {
+    let count = if is_others {
         set(false);
         let count = unsafe { std::arch::x86_64::_rdtsc() };
         set(true);

@@ -7,7 +7,7 @@
 //!
 //! In reading order: its own heap (`heap`), the program's (`program_heap`), processes that others
 //! started (`joined`), the program's MPI library and how it is called (`real`), what is loaded for
-//! its sake (`origin`), its handles and statuses (`abi`), memory that all processes share
+//! its sake (`origin`), memory of accelerators (`accelerators`), its handles and statuses (`abi`), memory that all processes share
 //! (`memory`), links to siblings on other hosts (`network`), those to all siblings and to the
 //! launcher (`link`), what the launcher says at the start (`told`), the one state of a replica
 //! (`state`), the stack on which it is used (`stack`), its spare buffers (`spare`) and how it waits
@@ -43,6 +43,8 @@ mod joined;
 mod real;
 
 mod origin;
+
+mod accelerators;
 
 mod abi;
 
@@ -245,6 +247,7 @@ fn make(state: &mut State, call: Call, args: &[usize]) -> usize {
     if let Some(answer) = errors::refusal(state, call, args) {
         return answer;
     }
+    accelerators::check(state, call, args);
     match calls::CLASSES[call.0] {
         Class::Value => comm::pass(state, call, args),
         Class::Pass => {

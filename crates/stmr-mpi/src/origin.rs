@@ -1,9 +1,11 @@
-//! What is in this process for MPI's sake alone: MPI's libraries, and those that nothing else
-//! wants.
+//! Whose libraries are in this process: what is there for MPI's sake alone, MPI's own and those that
+//! nothing else wants, and the drivers of accelerators.
 //!
 //! Some look at clocks, process numbers and the cycle counter when they are loaded, before any call
 //! of MPI: UCX holds the counter against the clock until both agree, which is another number of
-//! looks in each replica.  What they ask is MPI's question, and gets the true answer.
+//! looks in each replica.  What they ask is MPI's question, and gets the true answer.  So do
+//! drivers, whenever they ask: each replica is a process of its own to an accelerator.  CUDA's puts
+//! the number of its process into the name of a socket, which one process alone can have.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -19,17 +21,43 @@ const FRAMES_MAX: usize = 16;
 /// How the names of MPI's own libraries begin, also of those that programs are linked with by name.
 const MPI: [&[u8]; 3] = [b"libmpi", b"libopen-pal.", b"libopen-rte."];
 
+/// How the names of drivers' libraries begin: of CUDA, HIP and Level Zero.
+const DRIVERS: [&[u8]; 7] = [
+    b"libcuda.so",
+    b"libnvidia-",
+    b"libamdhip64.so",
+    b"libhsa-runtime64.so",
+    b"libze_loader.so",
+    b"libze_intel_gpu.so",
+    b"libigdrcl.so",
+];
+
 /// The program has called `MPI_Init`; what MPI asks from then on, it asks within its calls.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// What was loaded, and when that was asked for.
-static KNOWN: Mutex<Known> = Mutex::new(Known { n_loaded: 0, mpis: Vec::new() });
+static MPIS: Mutex<Known> = Mutex::new(Known { n_loaded: 0, code: Vec::new() });
 
+/// The same of drivers; the program's thread alone has it.
+static OF_DRIVERS: Mutex<Known> = Mutex::new(Known { n_loaded: 0, code: Vec::new() });
+
+/// Where the code of some libraries is.
 struct Known {
-    /// How many objects had been loaded, ever.
+    /// How many objects had been loaded, ever, when it was looked for.
     n_loaded: u64,
-    /// Where MPI's own are.
-    mpis: Vec<Range<usize>>,
+    code: Vec<Range<usize>>,
+}
+
+impl Known {
+    /// Looks for it again if something was loaded since.
+    fn look(&mut self, look: impl FnOnce() -> Vec<Object>) -> &[Range<usize>] {
+        let n_loaded = n_loaded();
+        if self.n_loaded != n_loaded {
+            let code = look().into_iter().flat_map(|it| it.code).collect();
+            *self = Self { n_loaded, code };
+        }
+        &self.code
+    }
 }
 
 /// The program calls `MPI_Init`.
@@ -43,25 +71,45 @@ pub(crate) fn is_mpi() -> bool {
         return false;
     }
     // Who cannot be answered is the program.
-    let Ok(mut known) = KNOWN.try_lock() else { return false };
-    let n_loaded = n_loaded();
-    if known.n_loaded != n_loaded {
-        let mpis = Loaded::look().mpis.into_iter().flat_map(|it| it.code).collect();
-        *known = Known { n_loaded, mpis };
-    }
-    if known.mpis.is_empty() {
-        return false;
-    }
-    let mut asked = Asked { mpis: &known.mpis, frames: 0, by_mpi: false };
-    unsafe { _Unwind_Backtrace(look_at_frame, (&raw mut asked).cast()) };
-    asked.by_mpi
+    let Ok(mut known) = MPIS.try_lock() else { return false };
+    is_called_by(known.look(|| Loaded::look().mpis))
 }
 
-/// A question, and who stands behind it.
+/// Whether it is an accelerator's driver that calls us in the program's thread.
+pub(crate) fn is_driver() -> bool {
+    if !state::is_ordered() && state::early().is_none() {
+        return false;
+    }
+    // This thread has it only in a handler of a signal.
+    let Ok(mut known) = OF_DRIVERS.try_lock() else { return false };
+    is_called_by(known.look(drivers))
+}
+
+/// Whether an instruction of a driver's stands there.
+pub(crate) fn is_of_driver(at: usize) -> bool {
+    let Ok(mut known) = OF_DRIVERS.try_lock() else { return false };
+    known.look(drivers).iter().any(|it| it.contains(&at))
+}
+
+fn drivers() -> Vec<Object> {
+    objects().into_iter().filter(Object::is_driver).collect()
+}
+
+/// Whether some of this code stands behind the call that is made.
+fn is_called_by(code: &[Range<usize>]) -> bool {
+    if code.is_empty() {
+        return false;
+    }
+    let mut asked = Asked { of: code, frames: 0, is_by_them: false };
+    unsafe { _Unwind_Backtrace(look_at_frame, (&raw mut asked).cast()) };
+    asked.is_by_them
+}
+
+/// A question, and whether they stand behind it.
 struct Asked<'k> {
-    mpis: &'k [Range<usize>],
+    of: &'k [Range<usize>],
     frames: usize,
-    by_mpi: bool,
+    is_by_them: bool,
 }
 
 // What backtrace(3) is made of, which itself may want the program's memory.
@@ -78,9 +126,9 @@ unsafe extern "C" fn look_at_frame(frame: *mut c_void, asked: *mut c_void) -> c_
     const STOP: c_int = 5;
     let asked = unsafe { &mut *asked.cast::<Asked<'_>>() };
     let at = unsafe { _Unwind_GetIP(frame) };
-    asked.by_mpi = asked.mpis.iter().any(|it| it.contains(&at));
+    asked.is_by_them = asked.of.iter().any(|it| it.contains(&at));
     asked.frames += 1;
-    if asked.by_mpi || asked.frames == FRAMES_MAX { STOP } else { GO_ON }
+    if asked.is_by_them || asked.frames == FRAMES_MAX { STOP } else { GO_ON }
 }
 
 /// Everything that is loaded.
@@ -117,7 +165,7 @@ impl Loaded {
 }
 
 /// How many objects this process has loaded so far.
-fn n_loaded() -> u64 {
+pub(crate) fn n_loaded() -> u64 {
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
         _size: usize,
@@ -145,6 +193,10 @@ pub(crate) struct Object {
 }
 
 impl Object {
+    pub(crate) fn is_driver(&self) -> bool {
+        DRIVERS.iter().any(|it| self.file.starts_with(it))
+    }
+
     fn answers_to(&self, need: &[u8]) -> bool {
         self.soname.as_deref().is_some_and(|it| it == need) || self.file == need
     }

@@ -711,6 +711,7 @@ impl State {
 
     /// The same once its replicas have agreed to: one that errs may make any call.
     pub(crate) fn refuse_in_words(&mut self, words: &str) -> ! {
+        self.mix(&[u64::MAX - 1]);
         self.compare(words.as_bytes().to_vec());
         self.refuse_at_once(words)
     }
