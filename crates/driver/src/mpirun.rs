@@ -42,8 +42,11 @@ mod replica;
 
 mod signals;
 
+mod threads;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -51,7 +54,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use selvedge_stmr::job::{Job, Order, Rank};
 use selvedge_stmr::output::Output;
@@ -192,6 +194,8 @@ enum Event {
     HostGone(HostId, Option<io::Error>),
     /// Somebody called who is none of this job's.
     Stranger(String),
+    /// The run cannot go on.
+    Failed(MpirunError),
 }
 
 /// What the launcher tells a process through.
@@ -299,6 +303,7 @@ struct Attempt<'a> {
     launchers_ended: usize,
     path: PathBuf,
     events: Receiver<Event>,
+    sender: Sender<Event>,
     job: Job,
     processes: Vec<Vec<Process>>,
     outputs: Vec<[Printing; 2]>,
@@ -403,7 +408,8 @@ impl Attempt<'_> {
             hosts: BTreeMap::new(),
             known: avoid::Known::default(),
             awaited: Awaited::default(),
-            inputs: folder::read_input(options.replicas),
+            inputs: folder::read_input(options.replicas, &sender),
+            sender,
         })
     }
 
@@ -495,6 +501,7 @@ impl Attempt<'_> {
             Event::HostSaid(id, letter) => return Ok(self.hear_host(id, letter)),
             Event::HostGone(id, why) => return Ok(self.lose_host(id, why)),
             Event::Stranger(what) => self.note_stranger(what),
+            Event::Failed(why) => return Err(why),
             Event::LauncherEnded(code) => {
                 self.launchers_ended += 1;
                 if self.processes.iter().flatten().any(|it| it.pid == 0) {
@@ -739,11 +746,11 @@ impl Attempt<'_> {
 
 /// Takes the calls of replicas, and hears each on a thread.
 fn listen(listener: UnixListener, sender: Sender<Event>) {
-    thread::spawn(move || {
+    threads::begin(&sender.clone(), move || {
         for link in listener.incoming() {
             let Ok(link) = link else { return };
-            let sender = sender.clone();
-            thread::spawn(move || hear_link(link, &sender));
+            let heard = sender.clone();
+            threads::begin(&sender, move || hear_link(link, &heard));
         }
     });
 }

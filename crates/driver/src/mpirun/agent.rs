@@ -6,6 +6,7 @@
 //! runs here.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufRead as _, Write as _};
 use std::net::TcpStream;
@@ -14,7 +15,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::{env, thread};
 
 use nix::unistd::Uid;
 use selvedge_stmr::digest::Digest;
@@ -25,7 +25,7 @@ use selvedge_stmr::verdict::SetId;
 use super::folder::{Folder, LAUNCHER, LIBRARY, MEMORY};
 use super::hosts::{JOB, REACH, SECRET, usage_of};
 use super::letter::{self, Kind, Letter};
-use super::{Channel, Event, MpirunError, io_error, listen, program, reach, signals};
+use super::{Channel, Event, MpirunError, io_error, listen, program, reach, signals, threads};
 
 /// Where the agent is told its folder.
 const OWN_FOLDER: &str = "SELVEDGE_HOST_FOLDER";
@@ -155,8 +155,8 @@ impl Agent {
         };
         let stream = call(End::Agent)?;
         let copy = stream.try_clone().map_err(io_error("share a link"))?;
-        let outbox = letter::outbox(copy);
         let (sender, events) = mpsc::channel();
+        let outbox = letter::outbox(copy, &sender);
         hear(stream, sender.clone(), 0);
         hear(call(End::Pulse)?, sender.clone(), 1);
         let told: Vec<String> = reach::addresses().iter().map(ToString::to_string).collect();
@@ -210,7 +210,8 @@ impl Agent {
                 Event::Closed(Channel::Out, rank, set) => self.post(Kind::OutEnd, rank, set, []),
                 Event::Closed(Channel::Err, rank, set) => self.post(Kind::ErrEnd, rank, set, []),
                 Event::HostSaid(_, letter) => self.take(letter),
-                Event::HostGone(..) => break,
+                // The launcher hears that this host is gone.
+                Event::HostGone(..) | Event::Failed(_) => break,
                 // Nobody else sends anything here.
                 Event::LauncherEnded(_)
                 | Event::Signalled(_)
@@ -235,7 +236,7 @@ impl Agent {
         if rank == Rank(0)
             && let Some(chunks) = self.input(set).chunks.take()
         {
-            self.folder.write_input(set, chunks);
+            self.folder.write_input(set, chunks, &self.sender);
         }
         self.locals.insert((rank, set), Local { link: Some(link), pid });
     }
@@ -318,7 +319,7 @@ impl Agent {
 
 /// Hears the launcher on a thread; that a link ends is told as well.
 fn hear(stream: TcpStream, sender: Sender<Event>, id: u128) {
-    thread::spawn(move || {
+    threads::begin(&sender.clone(), move || {
         let ended =
             letter::read_all(&stream, |letter| sender.send(Event::HostSaid(id, letter)).is_ok());
         let _ = sender.send(Event::HostGone(id, ended.err()));

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::{env, process, thread};
+use std::{env, process};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
@@ -16,7 +16,7 @@ use selvedge_stmr::job::{BROKEN_AT, Rank};
 use selvedge_stmr::verdict::SetId;
 
 use super::launcher::Launcher;
-use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error};
+use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error, threads};
 
 /// The library's name in the folder.
 pub(super) const LIBRARY: &str = "selvedge-mpi.so";
@@ -113,7 +113,7 @@ impl Folder {
         sender: Sender<Event>,
     ) {
         let path = self.path.join(pipe_name(channel, rank, set));
-        thread::spawn(move || {
+        threads::begin(&sender.clone(), move || {
             let Ok(mut pipe) = File::open(path) else { return };
             let mut chunk = vec![0; 1 << 16];
             loop {
@@ -134,9 +134,14 @@ impl Folder {
 
     /// Writes what comes to the input of a replica of the first process, on a thread, since one may
     /// be slower than another.
-    pub(super) fn write_input(&self, set: SetId, chunks: Receiver<Vec<u8>>) {
+    pub(super) fn write_input(
+        &self,
+        set: SetId,
+        chunks: Receiver<Vec<u8>>,
+        sender: &Sender<Event>,
+    ) {
         let path = self.path.join(input_name(set));
-        thread::spawn(move || {
+        threads::begin(sender, move || {
             let Ok(mut pipe) = File::options().write(true).open(path) else { return };
             for chunk in chunks {
                 if pipe.write_all(&chunk).is_err() {
@@ -148,9 +153,12 @@ impl Folder {
 }
 
 /// Reads our own input for each replica of the first process.
-pub(super) fn read_input(replicas: usize) -> Vec<Option<Receiver<Vec<u8>>>> {
+pub(super) fn read_input(
+    replicas: usize,
+    sender: &Sender<Event>,
+) -> Vec<Option<Receiver<Vec<u8>>>> {
     let (pipes, inputs): (Vec<_>, Vec<_>) = (0..replicas).map(|_| mpsc::channel()).unzip();
-    thread::spawn(move || {
+    threads::begin(sender, move || {
         let mut chunk = vec![0; 1 << 16];
         while let Ok(n @ 1..) = io::stdin().read(&mut chunk) {
             for pipe in &pipes {

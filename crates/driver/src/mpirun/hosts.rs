@@ -9,13 +9,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::{fs, thread};
 
 use nix::sys::socket;
 use selvedge_stmr::digest::Digest;
@@ -27,7 +27,7 @@ use selvedge_stmr::verdict::SetId;
 
 use super::avoid::Name;
 use super::letter::{self, Kind, Letter};
-use super::{Attempt, Channel, Ended, Event, Line, MpirunError, io_error, program, reach};
+use super::{Attempt, Channel, Ended, Event, Line, MpirunError, io_error, program, reach, threads};
 
 /// The variables that processes on other hosts need to call.
 pub(super) const JOB: &str = "SELVEDGE_JOB";
@@ -60,8 +60,9 @@ impl Door {
         let addresses = reach::addresses();
         let addresses = addresses.into_iter().map(|it| SocketAddr::new(it, port)).collect();
         let heard = listener.try_clone().map_err(io_error(failed))?;
+        let events = sender.clone();
         let porter = Arc::new(Porter { secret, library, size, sender, n: AtomicUsize::new(0) });
-        thread::spawn(move || porter.stand_at(&heard));
+        threads::begin(&events, move || porter.stand_at(&heard));
         Ok(Self { secret, job: format!("{:016x}", u64::from_le_bytes(job)), addresses, listener })
     }
 
@@ -103,7 +104,7 @@ impl Porter {
                 continue;
             }
             let this = self.clone();
-            thread::spawn(move || this.answer(stream, from));
+            threads::begin(&self.sender, move || this.answer(stream, from));
         }
     }
 
@@ -136,7 +137,7 @@ impl Porter {
         let (Ok(here), Ok(copy), Ok(kept)) = (here, stream.try_clone(), stream.try_clone()) else {
             return;
         };
-        let outbox = letter::outbox(copy);
+        let outbox = letter::outbox(copy, &self.sender);
         let _ = outbox.send(Letter::plain(Kind::Library, &self.library[..]));
         // Nobody but the host's entry has it: the host hears that the job is over when that goes.
         let host = Host { outbox, streams: vec![kept], here, addresses: vec![from.ip()] };
@@ -447,8 +448,8 @@ impl Attempt<'_> {
         }
         let Some(chunks) = self.inputs[set.idx()].take() else { return };
         match host.and_then(|it| self.hosts.get(&it)) {
-            None => self.folder.write_input(set, chunks),
-            Some(host) => send_input(chunks, host.outbox.clone(), set),
+            None => self.folder.write_input(set, chunks, &self.sender),
+            Some(host) => send_input(chunks, host.outbox.clone(), set, &self.sender),
         }
     }
 
@@ -459,8 +460,13 @@ impl Attempt<'_> {
     }
 }
 
-fn send_input(chunks: Receiver<Vec<u8>>, outbox: mpsc::Sender<Letter>, set: SetId) {
-    thread::spawn(move || {
+fn send_input(
+    chunks: Receiver<Vec<u8>>,
+    outbox: mpsc::Sender<Letter>,
+    set: SetId,
+    sender: &Sender<Event>,
+) {
+    threads::begin(sender, move || {
         for chunk in chunks {
             if outbox.send(Letter::of(Kind::Input, Rank(0), set, chunk)).is_err() {
                 return;

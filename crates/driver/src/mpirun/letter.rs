@@ -6,11 +6,12 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, Sender};
-use std::thread;
 
 use selvedge_stmr::frame::{FrameReader, FrameWriter};
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
+
+use super::{Event, threads};
 
 /// No letter is longer, in bytes: the library is the longest.
 const LENGTH_MAX: usize = 256 << 20;
@@ -122,9 +123,9 @@ impl Letter {
 
 /// Sends letters on a thread, so that a host that does not read holds nobody up; when nobody can
 /// give it another one, the other end is told that none comes.
-pub(super) fn outbox(mut stream: TcpStream) -> Sender<Letter> {
+pub(super) fn outbox(mut stream: TcpStream, events: &Sender<Event>) -> Sender<Letter> {
     let (sender, letters) = mpsc::channel::<Letter>();
-    thread::spawn(move || {
+    threads::begin(events, move || {
         let mut writer = FrameWriter::default();
         for letter in letters {
             let (mut bytes, mut frames) = (Vec::new(), Vec::new());

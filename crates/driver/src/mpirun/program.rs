@@ -18,7 +18,7 @@ use super::folder::Folder;
 use super::hosts::Door;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
 use super::reach;
-use super::{Event, MpirunError, MpirunOptions, command, io_error};
+use super::{Event, MpirunError, MpirunOptions, command, io_error, threads};
 
 /// Where a process that somebody else started finds the program that makes it a replica.
 const REPLICA_BY: &str = "SELVEDGE_REPLICA_BY";
@@ -214,12 +214,12 @@ fn spawn(
         child.stderr.take().map(|it| Box::new(it) as Box<dyn io::Read + Send>),
     ] {
         let pipe = pipe.expect("both were asked for");
-        thread::spawn(move || pass_on(pipe));
+        threads::begin(sender, move || pass_on(pipe));
     }
-    let (pid, sender) = (child.id(), sender.clone());
-    thread::spawn(move || {
+    let (pid, ended) = (child.id(), sender.clone());
+    threads::begin(sender, move || {
         let code = wait(pid);
-        let _ = sender.send(Event::LauncherEnded(code));
+        let _ = ended.send(Event::LauncherEnded(code));
     });
     Ok(child)
 }

@@ -2,14 +2,14 @@
 //! processes, one that is sent to a process, or to each of its replicas, to all of these once.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::mpsc::Sender;
-use std::{fs, thread};
 
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::SetId;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::{Event, MpirunError, io_error};
+use super::{Event, MpirunError, io_error, threads};
 
 /// What the launcher passes on.  Who is to outlive its terminal ignores that one's end.
 const PASSED_ON: [i32; 3] = [SIGTERM, SIGUSR1, SIGUSR2];
@@ -80,7 +80,7 @@ pub(super) fn listen(sender: Sender<Event>) -> Result<(), MpirunError> {
     }
     let mut signals =
         signal_hook::iterator::Signals::new(heard).map_err(io_error("listen for signals"))?;
-    thread::spawn(move || {
+    threads::begin(&sender.clone(), move || {
         for signal in &mut signals {
             // An attempt that is over has the next one's listener beside it.
             if sender.send(Event::Signalled(signal)).is_err() {
