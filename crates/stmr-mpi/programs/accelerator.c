@@ -12,8 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Whether this process can have a socket with its number in the name, as CUDA's driver wants it. */
-int cuda_begin(void) {
+/* Whether this process has the same number for the program, and can have a socket with that in its
+ * name, as CUDA's driver wants it. */
+int cuda_begin(int pid) {
     struct sockaddr_un name = {AF_UNIX};
     struct timespec now;
     int length = snprintf(name.sun_path + 1, 100, "cuda-test-%d", (int)getpid()) + 3;
@@ -22,6 +23,7 @@ int cuda_begin(void) {
         clock_gettime(CLOCK_REALTIME, &now);
         __builtin_ia32_rdtsc();
     }
+    if (pid != getpid()) return -2;
     return bind(made, (struct sockaddr *)&name, length);
 }
 
@@ -46,6 +48,7 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long at) {
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "want.h"
 
@@ -58,10 +61,10 @@ int main(int argc, char **argv) {
     void *library = dlopen(argv[1], RTLD_NOW);
     WANT(library);
     void *(*find)(void) = (void *(*)(void))dlsym(library, "cuda_page");
-    int (*begin)(void) = (int (*)(void))dlsym(library, "cuda_begin");
+    int (*begin)(int) = (int (*)(int))dlsym(library, "cuda_begin");
     struct timespec now[2];
     unsigned long long cycles = __builtin_ia32_rdtsc();
-    WANT(begin() == 0);
+    WANT(begin(getpid()) == 0);
     WANT(cycles < __builtin_ia32_rdtsc());
     clock_gettime(CLOCK_REALTIME, &now[0]);
     MPI_Sendrecv(&now[0], sizeof now[0], MPI_BYTE, (rank + 1) % size, 1, &now[1], sizeof now[1], MPI_BYTE,

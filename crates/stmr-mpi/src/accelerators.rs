@@ -3,6 +3,12 @@
 //!
 //! A program that copies to the host's memory by itself runs as any other, and so does one whose
 //! accelerator shows its memory to the processor.
+//!
+//! CUDA's driver listens at a name without a file, which has the number of its process in it, and
+//! calls others of the program's processes at theirs.  That number is alike in all replicas, and one
+//! process alone can have a name: that of the replica's set is put behind it.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Mutex;
@@ -10,7 +16,8 @@ use std::sync::Mutex;
 use crate::calls::BUFFERS;
 use crate::origin;
 use crate::real::Call;
-use crate::state::State;
+use crate::state::{self, State};
+use crate::told::told;
 
 /// Says something of an address: a status, 0 if it knows the address.
 type Ask = unsafe extern "C" fn(*mut c_void, c_int, *mut c_void) -> c_int;
@@ -83,4 +90,56 @@ fn is_readable(at: usize) -> bool {
 fn is_known(ask: Ask, at: usize) -> bool {
     let mut kind = [0_u64; 8];
     unsafe { ask(kind.as_mut_ptr().cast(), KIND_OF_MEMORY, at as *mut c_void) == 0 }
+}
+
+/// What a driver calls a socket, if it is a name without a file, with its set's number behind it.
+unsafe fn name_in_set(name: *const libc::sockaddr, length: libc::socklen_t) -> Option<Vec<u8>> {
+    let n = length as usize;
+    let is_unix = size_of::<libc::sa_family_t>() < n
+        && n < size_of::<libc::sockaddr_un>()
+        && c_int::from(unsafe { (*name).sa_family }) == libc::AF_UNIX;
+    if !is_unix || !state::is_replica() {
+        return None;
+    }
+    let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), n) };
+    if name[size_of::<libc::sa_family_t>()] != 0 || !origin::is_driver() {
+        return None;
+    }
+    Some([name, &[b'0' + told()?.set as u8]].concat())
+}
+
+/// Does what the C library's function of that name does to a socket and such a name.
+unsafe fn with_name(
+    function: &CStr,
+    socket: c_int,
+    name: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, *const libc::sockaddr, libc::socklen_t) -> c_int;
+    let real = unsafe { libc::dlsym(libc::RTLD_NEXT, function.as_ptr()) };
+    let real = unsafe { std::mem::transmute::<*mut c_void, Function>(real) };
+    match unsafe { name_in_set(name, length) } {
+        Some(it) => unsafe { real(socket, it.as_ptr().cast(), it.len() as libc::socklen_t) },
+        None => unsafe { real(socket, name, length) },
+    }
+}
+
+/// See bind(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bind(
+    socket: c_int,
+    name: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> c_int {
+    unsafe { with_name(c"bind", socket, name, length) }
+}
+
+/// See connect(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn connect(
+    socket: c_int,
+    name: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> c_int {
+    unsafe { with_name(c"connect", socket, name, length) }
 }

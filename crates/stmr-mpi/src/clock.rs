@@ -311,11 +311,14 @@ pub extern "C" fn arc4random_uniform(end: c_uint) -> c_uint {
 }
 
 /// See getpid(2): all replicas of a process have one number, so that seeds and names made from it
-/// are equal.
+/// are equal.  To drivers of accelerators it is the same one: CUDA's holds it against what CUDA's
+/// runtime asks, which is a part of the program.
 #[unsafe(no_mangle)]
 pub extern "C" fn getpid() -> pid_t {
     stack::on_own(|| {
-        if crate::files::is_begun() {
+        let is_mpi = real::is_mpi_asking();
+        let is_early = || state::early().is_some() && real::is_loaded();
+        if !is_mpi && (state::is_ordered() || is_early()) {
             let _inside = Inside::enter();
             return state::with(|state| {
                 state.sources.insert(Source::Pid);

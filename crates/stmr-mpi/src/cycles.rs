@@ -207,7 +207,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
         return pass_on(signal, info, context);
     }
     let is_others = is_kernels(at as usize) || crate::origin::is_of_driver(at as usize);
-    if real::is_inside() || crate::origin::is_mpi() || !state::is_ordered() {
+    if real::is_mpi_asking() || !state::is_ordered() {
         // The instruction is made again, and reads the true counter.
         set(false);
         OFF.set(true);

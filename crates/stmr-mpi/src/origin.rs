@@ -4,8 +4,8 @@
 //! Some look at clocks, process numbers and the cycle counter when they are loaded, before any call
 //! of MPI: UCX holds the counter against the clock until both agree, which is another number of
 //! looks in each replica.  What they ask is MPI's question, and gets the true answer.  So do
-//! drivers, whenever they ask: each replica is a process of its own to an accelerator.  CUDA's puts
-//! the number of its process into the name of a socket, which one process alone can have.
+//! drivers, whenever they ask, but for the number of the process: each replica is a process of its
+//! own to an accelerator.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -32,10 +32,14 @@ pub(crate) fn is_inside() -> bool {
     INSIDE.with(|it| 0 < it.get())
 }
 
-/// Whether it is not the program that asks the C library for something: MPI does, in a call of it or
-/// while it is loaded, or an accelerator's driver.
+/// Whether it is MPI that asks the C library for something: in a call of it, or while it is loaded.
+pub(crate) fn is_mpi_asking() -> bool {
+    is_inside() || crate::origin::is_mpi()
+}
+
+/// Whether it is not the program: MPI, or the driver of an accelerator.
 pub(crate) fn is_other_asking() -> bool {
-    is_inside() || crate::origin::is_mpi() || crate::origin::is_driver()
+    is_mpi_asking() || crate::origin::is_driver()
 }
 
 /// While it lives, calls of this thread are MPI's own or ours.

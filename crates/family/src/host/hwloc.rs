@@ -52,7 +52,7 @@ pub(crate) fn without_type(text: &str) -> String {
 /// Where in the tree an object is.
 #[derive(Clone, Debug, Default)]
 struct Above {
-    numa: u32,
+    numa: i32,
     /// Bridges on the way, outermost first.
     bridges: Vec<String>,
     cpu: Node,

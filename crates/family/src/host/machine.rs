@@ -9,7 +9,7 @@ use crate::host::nccl::xml::Element;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     /// NUMA nodes, by number.
-    pub nodes: BTreeMap<u32, Node>,
+    pub nodes: BTreeMap<i32, Node>,
     /// GPUs, cards and all bridges.
     pub devices: Vec<Device>,
     /// What had to be assumed.
@@ -38,8 +38,8 @@ pub struct Device {
     pub bus: String,
     /// The switch that it hangs below, by its upstream port; none below a CPU.
     pub above: Option<String>,
-    /// Its NUMA node.
-    pub numa: u32,
+    /// Its NUMA node; -1 where the machine does not say, as virtual ones do.
+    pub numa: i32,
     /// Such as `0x030200`.
     pub class: String,
     /// Vendor, device and the same of the subsystem, each as `0x10de`.
@@ -111,7 +111,7 @@ pub enum NoMachine {
 /// The topology file of a machine.
 pub fn topology(machine: &Machine) -> Element {
     let mut root = Element::new("system").with("version", 1);
-    let mut numas: Vec<u32> = machine.devices.iter().map(|it| it.numa).collect();
+    let mut numas: Vec<i32> = machine.devices.iter().map(|it| it.numa).collect();
     numas.sort_unstable();
     numas.dedup();
     for numa in numas {
@@ -127,10 +127,13 @@ pub fn topology(machine: &Machine) -> Element {
     root
 }
 
-fn cpu(numa: u32, node: Option<&Node>) -> Element {
+fn cpu(numa: i32, node: Option<&Node>) -> Element {
     let none = Node { arch: "x86_64".to_owned(), ..Node::default() };
     let node = node.unwrap_or(&none);
-    let mut cpu = Element::new("cpu").with("numaid", numa).with("affinity", &node.affinity);
+    let mut cpu = Element::new("cpu").with("numaid", numa);
+    if !node.affinity.is_empty() {
+        cpu = cpu.with("affinity", &node.affinity);
+    }
     cpu = cpu.with("arch", &node.arch);
     if node.arch == "x86_64" {
         cpu = cpu.with("vendor", &node.vendor);

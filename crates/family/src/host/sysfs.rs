@@ -128,9 +128,9 @@ fn link(files: &Files, path: &str) -> (String, u32) {
     };
     let speeds = [speed(path), speed(port)].into_iter().flatten();
     let slowest = speeds.min_by(|a, b| a.0.total_cmp(&b.0));
-    let width = |path: &str| text(files, path, "max_link_width").parse::<u32>().ok();
-    let widths = [width(path), width(port)].into_iter().flatten().filter(|it| *it < 255);
-    (slowest.map_or_else(String::new, |it| it.1), widths.min().unwrap_or(0))
+    // Where one of them says nothing NCCL writes 0, and takes 16 lanes for it.
+    let width = |path: &str| text(files, path, "max_link_width").parse().unwrap_or(0);
+    (slowest.map_or_else(String::new, |it| it.1), width(path).min(width(port)))
 }
 
 /// Ports of active InfiniBand and RoCE devices by the path of their card.
