@@ -134,6 +134,50 @@ fn a_driver_s_facts_count_before_guesses() {
     assert!(text.contains("target=\"0000:81:00.0\" count=\"2\" tclass=\"0x030200\""), "{text}");
 }
 
+/// A virtual machine that shows its GPU below no bridge and on no NUMA node, an H100 under
+/// Firecracker: but for the hash of the host and the socket, what NCCL 2.28.9 wrote there.
+#[test]
+fn a_virtual_machine_s_gpu_stands_as_nccl_put_it() {
+    let gpu = "devices/pci0000:00/0000:00:06.0";
+    let files: Files = [
+        ("class", "0x030200"),
+        ("vendor", "0x10de"),
+        ("device", "0x2330"),
+        ("subsystem_vendor", "0x10de"),
+        ("subsystem_device", "0x16c1"),
+        ("max_link_speed", "32.0 GT/s PCIe"),
+        ("max_link_width", "16"),
+        ("numa_node", "-1"),
+    ]
+    .map(|(name, value)| (format!("{gpu}/{name}"), value.to_owned()))
+    .into_iter()
+    .chain([("devices/system/node/node0/cpumap".to_owned(), "ffff".to_owned())])
+    .collect();
+    let facts = GpuFacts { bus: "0000:00:06.0".to_owned(), dev: 0, sm: 90, links: Vec::new() };
+    let cpuinfo = CPUINFO.replace("143", "207");
+    let machine = sysfs::machine(&files, &cpuinfo, &[facts]).expect("a server");
+    check(
+        &topology(&machine),
+        expect![[r#"
+            <system version="1">
+              <cpu numaid="-1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="207">
+                <pci busid="0000:00:06.0" class="0x030200" vendor="0x10de" device="0x2330" subsystem_vendor="0x10de" subsystem_device="0x16c1" link_speed="32.0 GT/s PCIe" link_width="0">
+                  <gpu dev="0" sm="90" rank="0" gdr="1"/>
+                </pci>
+              </cpu>
+            </system>
+                  GPU0  CPU
+            GPU0  X     -1
+
+            GB/s  GPU0
+            GPU0  X
+
+            !  no P2P between the two    *  GPUDirect RDMA    s, r  only for sending, receiving
+
+        "#]],
+    );
+}
+
 #[test]
 fn a_host_without_devices_is_no_server() {
     let error = sysfs::machine(&Files::new(), "", &[]).expect_err("nothing there");

@@ -93,6 +93,23 @@ fn lines_of_gpudirect_rdma_are_read_in_every_version_s_form() {
     }
 }
 
+/// Lines of NCCL 2.28.9's on a machine with a GPU and no card: what it says of its ways to carry has
+/// the form of a port's ways.
+#[test]
+fn ways_to_carry_are_no_ports() {
+    let log = "\
+vm:651:651 [0] NCCL INFO NCCL version 2.28.9+cuda13.0
+vm:651:651 [0] NCCL INFO NET/IB : No device found.
+vm:651:651 [0] NCCL INFO NET/Socket : Using [0]eth0:192.0.2.2<0>
+vm:651:651 [0] NCCL INFO NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'
+vm:651:651 [0] NCCL INFO GPU/0-60 :GPU/0-60 (0/5000.0/LOC) CPU/0-ffffffffffffff (1/48.0/PHB) \
+NET/0-0 (3/1.2/PHB)
+vm:651:651 [0] NCCL INFO NET/0-0 :GPU/0-60 (3/1.2/PHB) NET/0-0 (0/5000.0/LOC)
+";
+    let logged = log::read(log, None).expect("paths are spelled out");
+    assert_eq!(logged.matrix.ends, ["GPU/60", "NET0"]);
+}
+
 /// What launchers, clocks and mail make of a log does not change what it says.
 #[test]
 fn what_stands_around_a_log_s_lines_does_not_matter() {

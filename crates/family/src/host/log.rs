@@ -596,7 +596,7 @@ fn init_line(text: &str) -> Option<(i32, String)> {
     Some((after("rank")?.parse().ok()?, local_id(bus)))
 }
 
-/// `GPU/0-7000` or `NET/1`; of other kinds nothing.
+/// `GPU/0-7000` or `NET/1`; of other kinds nothing, nor of `NET/Socket`, as NCCL calls who carries.
 fn named(text: &str) -> Option<Named> {
     let (kind, id) = text.split_once('/')?;
     let is_net = match kind {
@@ -604,7 +604,9 @@ fn named(text: &str) -> Option<Named> {
         "NET" => true,
         _ => return None,
     };
-    Some(Named { is_net, id: local_id(id) })
+    let id = local_id(id);
+    let is_number = !id.is_empty() && id.bytes().all(|it| it.is_ascii_hexdigit());
+    is_number.then_some(Named { is_net, id })
 }
 
 /// An id without the host's number, in small letters.
