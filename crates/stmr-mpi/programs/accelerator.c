@@ -4,6 +4,8 @@
  * (argv[2]), or in none, where it gives what nobody looks at. */
 #ifdef LIBRARY
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -11,6 +13,24 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+static void *count(void *cycles) {
+    *(unsigned long long *)cycles = __builtin_ia32_rdtsc();
+    return 0;
+}
+
+/* Has a thread that hears of no signal read the counter. */
+static int have_counted(void) {
+    unsigned long long cycles = 0;
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    cycles = __builtin_ia32_rdtsc();
+    int code = pthread_create(&thread, 0, count, &cycles);
+    pthread_sigmask(SIG_SETMASK, &before, 0);
+    return code == 0 && pthread_join(thread, 0) == 0 && cycles;
+}
 
 /* Whether this process has the same number for the program, and can have a socket with that in its
  * name, as CUDA's driver wants it. */
@@ -24,6 +44,7 @@ int cuda_begin(int pid) {
         __builtin_ia32_rdtsc();
     }
     if (pid != getpid()) return -2;
+    if (!have_counted()) return -3;
     return bind(made, (struct sockaddr *)&name, length);
 }
 

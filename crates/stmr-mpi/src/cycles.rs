@@ -6,8 +6,9 @@
 //! when MPI falls into it, is off while the program's thread is in an MPI that often does, and is
 //! off for good if the program has made many calls and read no counter.  A program in whose code
 //! there is no such instruction has none ([`may_read`]).
-//! Programs that the program starts would inherit it, and their loader reads the counter: so it is
-//! off while one is started.
+//! Programs and threads that the program's thread starts would inherit it.  A program's loader reads
+//! the counter, and a thread that hears of no signal would be ended by the kernel: so it is off while
+//! one is started.  The program's thread hears of the trap whatever signals it blocks.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
@@ -83,6 +84,11 @@ pub(crate) fn begin() {
         WANTED.store(false, Ordering::Relaxed);
     }
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
+    unsafe {
+        let mut trap: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut trap, libc::SIGSEGV);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const trap, std::ptr::null_mut());
+    }
     // It is on once the call is over that is made.
     let can = set(true) && set(false);
     OWN.with(|it| it.set(can));
@@ -301,6 +307,68 @@ fn untrapped<R>(start: impl FnOnce() -> R) -> R {
 
 fn next(name: &CStr) -> usize {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
+}
+
+/// See pthread_create(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    begin: *mut c_void,
+    with: *mut c_void,
+) -> c_int {
+    type Function = unsafe extern "C" fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        *mut c_void,
+        *mut c_void,
+    ) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pthread_create")) };
+    let traps = is_on() && set(false);
+    let code = unsafe { real(thread, attributes, begin, with) };
+    if traps {
+        set(true);
+    }
+    code
+}
+
+type Mask = unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
+
+/// Blocks signals for the program, but not the trap.
+unsafe fn block(
+    function: &CStr,
+    how: c_int,
+    new: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    let real = unsafe { std::mem::transmute::<usize, Mask>(next(function)) };
+    let wants = !new.is_null() && WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get);
+    if !wants || how == libc::SIG_UNBLOCK {
+        return unsafe { real(how, new, old) };
+    }
+    let mut new = unsafe { *new };
+    unsafe { libc::sigdelset(&raw mut new, libc::SIGSEGV) };
+    unsafe { real(how, &raw const new, old) }
+}
+
+/// See pthread_sigmask(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_sigmask(
+    how: c_int,
+    new: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    unsafe { block(c"pthread_sigmask", how, new, old) }
+}
+
+/// See sigprocmask(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigprocmask(
+    how: c_int,
+    new: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    unsafe { block(c"sigprocmask", how, new, old) }
 }
 
 type Words = *const *const c_char;
