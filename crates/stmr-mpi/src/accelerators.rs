@@ -15,7 +15,9 @@ use std::sync::Mutex;
 
 use crate::calls::BUFFERS;
 use crate::origin;
+use crate::program_heap;
 use crate::real::Call;
+use crate::stack;
 use crate::state::{self, State};
 use crate::told::told;
 
@@ -44,7 +46,13 @@ static KNOWN: Mutex<(u64, Vec<Ask>)> = Mutex::new((0, Vec::new()));
 /// Stops the program if it gives the call memory of an accelerator.
 pub(crate) fn check(state: &mut State, call: Call, args: &[usize]) {
     let mask = BUFFERS[call.0];
-    if mask == 0 {
+    let given = args.iter().enumerate().filter(|it| mask & 1 << it.0 != 0).map(|it| *it.1);
+    // What the program allocates and its stack are the processor's.
+    let is_elsewhere = |it: &usize| {
+        LOWEST <= *it && !program_heap::is_here(*it as *mut c_void) && !stack::is_programs(*it)
+    };
+    let mut given = given.filter(is_elsewhere).peekable();
+    if given.peek().is_none() {
         return;
     }
     let mut known = KNOWN.lock().unwrap_or_else(|it| it.into_inner());
@@ -55,12 +63,10 @@ pub(crate) fn check(state: &mut State, call: Call, args: &[usize]) {
     if known.1.is_empty() {
         return;
     }
-    let given = args.iter().enumerate().filter(|it| mask & 1 << it.0 != 0).map(|it| *it.1);
-    for at in given.filter(|it| LOWEST <= *it && !is_readable(*it)) {
+    for at in given.filter(|it| !is_readable(*it)) {
         if known.1.iter().any(|ask| is_known(*ask, at)) {
             drop(known);
-            let how = "of memory that is an accelerator's; give it memory of the host's,";
-            state.refuse_as(call, how)
+            state.refuse_as(call, "of an accelerator's memory (give it the host's)")
         }
     }
 }

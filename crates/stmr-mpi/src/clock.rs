@@ -27,7 +27,7 @@ const RANDOM: u64 = 200;
 
 /// Whether the answer is to come from the meta.
 fn is_shared() -> bool {
-    !real::is_other_asking() && state::is_ordered()
+    state::is_ordered() && !real::is_other_asking()
 }
 
 /// The meta's answer; `which` is the question.
@@ -117,12 +117,12 @@ fn early_clock(told: &Told, clock: clockid_t) -> timespec {
 
 /// What a replica was told, if it asks before it can ask the others.
 fn early() -> Option<&'static Told> {
-    if real::is_other_asking() { None } else { state::early() }
+    state::early().filter(|_| !real::is_other_asking())
 }
 
 /// The time of a clock, the meta's where that is wanted.
 pub(crate) fn now(clock: clockid_t) -> timespec {
-    if real::is_other_asking() || python::locks() {
+    if python::locks() {
         return true_clock(clock);
     }
     if let Some(told) = early() {

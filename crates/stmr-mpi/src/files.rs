@@ -130,13 +130,13 @@ impl Table {
 
 /// Whether a call is the program's own and has an order that its replicas share.
 pub(crate) fn is_served() -> bool {
-    !real::is_other_asking() && state::is_ordered()
+    state::is_ordered() && !real::is_other_asking()
 }
 
 /// The same, for what changes files: that is shared before MPI_Init as well, if this is a program
 /// of MPI.
 pub(crate) fn is_begun() -> bool {
-    is_served() || (!real::is_other_asking() && state::early().is_some() && real::is_loaded())
+    is_served() || (state::early().is_some() && real::is_loaded() && !real::is_other_asking())
 }
 
 pub(crate) fn is_known(fd: c_int) -> bool {
@@ -232,10 +232,11 @@ impl Opening<'_> {
 pub(crate) fn open_for(opening: &Opening<'_>) -> c_int {
     let &Opening { dir, path, flags, mode } = opening;
     let native = || native_open(dir, path, flags, mode).unwrap_or(-1);
-    if real::is_other_asking() {
+    let is_programs = state::is_ordered() || state::early().is_some();
+    if !is_programs || real::is_other_asking() {
         return native();
     }
-    if devices::is_dice(path) && (state::is_ordered() || state::early().is_some()) {
+    if devices::is_dice(path) {
         let fd = native();
         if 0 <= fd {
             let file = File { kind: Kind::Dice, appends: false, flags, error: 0 };

@@ -75,12 +75,9 @@ pub(crate) fn is_mpi() -> bool {
     is_called_by(known.look(|| Loaded::look().mpis))
 }
 
-/// Whether it is an accelerator's driver that calls us in the program's thread.
+/// Whether it is an accelerator's driver that calls us; asked in the program's thread.
 pub(crate) fn is_driver() -> bool {
-    if !state::is_ordered() && state::early().is_none() {
-        return false;
-    }
-    // This thread has it only in a handler of a signal.
+    // That thread has it already only in a handler of a signal.
     let Ok(mut known) = OF_DRIVERS.try_lock() else { return false };
     is_called_by(known.look(drivers))
 }

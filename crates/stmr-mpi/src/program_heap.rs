@@ -24,6 +24,7 @@ use dlmalloc::{Allocator, Dlmalloc};
 use libc::size_t;
 
 use crate::memory::PAGE;
+use crate::origin;
 use crate::real;
 use crate::streams::next;
 
@@ -565,7 +566,8 @@ pub unsafe extern "C" fn mmap(
     let own = own(&OWN, || next(c"mmap"));
     let own: Mmap = unsafe { std::mem::transmute(own) };
     let wanted = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    let is_ours = kind & !libc::MAP_NORESERVE == wanted && at.is_null() && is_program();
+    let is_plain = kind & !libc::MAP_NORESERVE == wanted && at.is_null();
+    let is_ours = is_plain && is_program() && !origin::is_driver();
     if is_ours && let Some(room) = length.checked_next_multiple_of(PAGE).filter(|it| 0 < *it) {
         let at = LARGE_USED.load(Ordering::Relaxed);
         if let Some(got) = map_at(at, room, rights, kind) {

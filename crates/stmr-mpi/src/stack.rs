@@ -175,7 +175,13 @@ fn clear_registers() {
 /// handler stays there: the next signal begins at its top again when it is not in use.
 #[inline(always)]
 fn is_first() -> bool {
-    TOP.load(Ordering::Relaxed).wrapping_sub(psm::stack_pointer() as usize) < NEAR
+    is_programs(psm::stack_pointer() as usize)
+}
+
+/// Whether that is a place on the stack that the kernel gave the program.
+#[inline(always)]
+pub(crate) fn is_programs(at: usize) -> bool {
+    TOP.load(Ordering::Relaxed).wrapping_sub(at) < NEAR
 }
 
 /// The kernel keeps more than so many bytes free below the top of a program's stack.
