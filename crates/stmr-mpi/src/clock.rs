@@ -25,11 +25,6 @@ const HOST: u64 = 151;
 /// Questions from here on are for random bytes, those before for times.
 const RANDOM: u64 = 200;
 
-/// Whether the answer is to come from the meta.
-fn is_shared() -> bool {
-    state::is_ordered() && !real::is_other_asking()
-}
-
 /// The meta's answer; `which` is the question.
 fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
     let _inside = Inside::enter();
@@ -115,24 +110,18 @@ fn early_clock(told: &Told, clock: clockid_t) -> timespec {
     timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// What a replica was told, if it asks before it can ask the others.
-fn early() -> Option<&'static Told> {
-    state::early().filter(|_| !real::is_other_asking())
+/// The meta's time of a clock, where that is wanted.
+fn shared_now(clock: clockid_t) -> Option<timespec> {
+    if let Some(told) = real::early_asking() {
+        return (!python::locks()).then(|| early_clock(told, clock));
+    }
+    (real::is_program_asking() && !python::locks())
+        .then(|| shared_value(1 + clock as u64, || true_clock(clock)))
 }
 
 /// The time of a clock, the meta's where that is wanted.
 pub(crate) fn now(clock: clockid_t) -> timespec {
-    if python::locks() {
-        return true_clock(clock);
-    }
-    if let Some(told) = early() {
-        return early_clock(told, clock);
-    }
-    if is_shared() {
-        shared_value(1 + clock as u64, || true_clock(clock))
-    } else {
-        true_clock(clock)
-    }
+    shared_now(clock).unwrap_or_else(|| true_clock(clock))
 }
 
 /// See clock_gettime(2).
@@ -148,10 +137,8 @@ pub unsafe extern "C" fn timespec_get(to: *mut timespec, base: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int {
     stack::on_own(|| {
-        if (!is_shared() && early().is_none()) || python::locks() {
-            return unsafe { read_clock(clock, to) };
-        }
-        unsafe { *to = now(clock) };
+        let Some(now) = shared_now(clock) else { return unsafe { read_clock(clock, to) } };
+        unsafe { *to = now };
         0
     })
 }
@@ -198,9 +185,9 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
             let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
             (row, ticks)
         };
-        let (row, ticks) = match early() {
+        let (row, ticks) = match real::early_asking() {
             Some(told) => (unsafe { std::mem::zeroed() }, (told.epoch[1] / 10_000_000) as c_long),
-            None if is_shared() => shared_value(100, ask),
+            None if real::is_program_asking() => shared_value(100, ask),
             None => ask(),
         };
         if !to.is_null() {
@@ -219,9 +206,9 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
             let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };
             (row, code as c_int)
         };
-        let (row, code) = match early() {
+        let (row, code) = match real::early_asking() {
             Some(_) => (unsafe { std::mem::zeroed() }, 0),
-            None if is_shared() => shared_value(101 + who as u64, ask),
+            None if real::is_program_asking() => shared_value(101 + who as u64, ask),
             None => ask(),
         };
         if code == 0 {
@@ -259,9 +246,9 @@ fn true_random(length: usize, flags: c_uint) -> Result<Vec<u8>, ssize_t> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(to: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
     stack::on_own(|| {
-        let bytes = match early() {
+        let bytes = match real::early_asking() {
             Some(told) => early_random(told, length),
-            None if is_shared() => {
+            None if real::is_program_asking() => {
                 shared(RANDOM, || true_random(length, flags).unwrap_or_default())
             }
             None => {
@@ -336,7 +323,7 @@ fn system_name() -> libc::utsname {
         unsafe { libc::syscall(libc::SYS_uname, &raw mut row) };
         row
     };
-    if is_shared() { shared_value(HOST, ask) } else { ask() }
+    if real::is_program_asking() { shared_value(HOST, ask) } else { ask() }
 }
 
 /// See uname(2).
@@ -364,7 +351,7 @@ pub unsafe extern "C" fn gethostname(to: *mut c_char, room: size_t) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn kill(pid: pid_t, signal: c_int) -> c_int {
     stack::on_own(|| {
-        let own = crate::files::is_served() && pid == getpid();
+        let own = real::is_program_asking() && pid == getpid();
         let to = if own { unsafe { libc::syscall(libc::SYS_getpid) as pid_t } } else { pid };
         unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
     })
@@ -378,11 +365,11 @@ pub extern "C" fn _ZNSt13random_device9_M_getvalEv(_this: *mut c_void) -> c_uint
             let bytes = true_random(4, 0).unwrap_or_default();
             bytes.iter().fold(0, |sum: c_uint, it| sum << 8 | c_uint::from(*it))
         };
-        match early() {
+        match real::early_asking() {
             Some(told) => {
                 early_random(told, 4).iter().fold(0, |sum, it| sum << 8 | c_uint::from(*it))
             }
-            None if is_shared() => shared_value(RANDOM + 1, dice),
+            None if real::is_program_asking() => shared_value(RANDOM + 1, dice),
             None => dice(),
         }
     })

@@ -9,7 +9,7 @@ use libc::{off_t, size_t, ssize_t};
 use selvedge_stmr::message::EventKind;
 
 use crate::files::{
-    FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_known, is_served, last_error,
+    FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_known, last_error,
     let_out_waiting, native_close, native_seek, table, take, words,
 };
 use crate::real::{self, Inside};
@@ -68,7 +68,7 @@ pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     stack::on_own(|| {
-        if is_served() {
+        if real::is_program_asking() {
             end_diverting(to);
             if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
                 return divert(to, fd);
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, what: c_int, with: usize) -> c_int {
 pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
     stack::on_own(|| {
         let native = |how: c_int| unsafe { libc::syscall(libc::SYS_flock, fd, how) as c_int };
-        if !is_served() {
+        if !real::is_program_asking() {
             return native(how);
         }
         lock_for(fd, how & libc::LOCK_NB == 0, || native(how | libc::LOCK_NB))
@@ -138,7 +138,7 @@ pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
 
 /// A lock against other programs is the meta's: its replicas would wait for each other.
 fn lock_for(fd: c_int, waits: bool, attempt: impl Fn() -> c_int) -> c_int {
-    if !is_served() {
+    if !real::is_program_asking() {
         return attempt();
     }
     let_out_waiting();
@@ -167,7 +167,7 @@ fn decided(which: &[u64], attempt: impl Fn() -> Option<c_int>) -> c_int {
 
 /// Something about an open file, asked for by the program.
 fn change_open(fd: c_int, row: &[u64], attempt: impl Fn() -> c_int) -> c_int {
-    if !is_known(fd) || !is_served() {
+    if !is_known(fd) || !real::is_program_asking() {
         return attempt();
     }
     let error = {

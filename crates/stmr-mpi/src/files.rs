@@ -128,15 +128,10 @@ impl Table {
     }
 }
 
-/// Whether a call is the program's own and has an order that its replicas share.
-pub(crate) fn is_served() -> bool {
-    state::is_ordered() && !real::is_other_asking()
-}
-
-/// The same, for what changes files: that is shared before MPI_Init as well, if this is a program
-/// of MPI.
+/// Whether the program asks for it, for what changes files: that is shared before MPI_Init as well,
+/// if this is a program of MPI.
 pub(crate) fn is_begun() -> bool {
-    is_served() || (state::early().is_some() && real::is_loaded() && !real::is_other_asking())
+    real::is_program_asking() || (real::early_asking().is_some() && real::is_loaded())
 }
 
 pub(crate) fn is_known(fd: c_int) -> bool {
@@ -232,8 +227,7 @@ impl Opening<'_> {
 pub(crate) fn open_for(opening: &Opening<'_>) -> c_int {
     let &Opening { dir, path, flags, mode } = opening;
     let native = || native_open(dir, path, flags, mode).unwrap_or(-1);
-    let is_programs = state::is_ordered() || state::early().is_some();
-    if !is_programs || real::is_other_asking() {
+    if !real::is_program_asking() && real::early_asking().is_none() {
         return native();
     }
     if devices::is_dice(path) {
@@ -252,7 +246,7 @@ pub(crate) fn open_for(opening: &Opening<'_>) -> c_int {
     let opened = if opening.writes() && !is_kernels && is_begun() {
         let _inside = Inside::enter();
         state::with(|state| state.open_to_write(opening))
-    } else if is_served() {
+    } else if real::is_program_asking() {
         let _inside = Inside::enter();
         state::with(|state| match devices::is_shared_text(path, flags) {
             true => devices::open_text(state, opening),

@@ -15,8 +15,9 @@ use selvedge_stmr::writes::{self, Again, Change};
 
 use crate::files::{
     FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun, is_known,
-    is_served, last_error, let_out_waiting, open_for, words,
+    last_error, let_out_waiting, open_for, words,
 };
+use crate::real;
 use crate::real::Inside;
 use crate::stack;
 use crate::state::{self, State};
@@ -118,7 +119,7 @@ fn ask<T: Copy>(
     to: *mut T,
     answer: impl Fn(*mut T) -> c_int,
 ) -> c_int {
-    if !is_served() {
+    if !real::is_program_asking() {
         return answer(to);
     }
     let_out_waiting();

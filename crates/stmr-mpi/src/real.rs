@@ -9,6 +9,8 @@ use crate::ARGS_MAX;
 use crate::abi::Family;
 use crate::calls::{self, N_CALLS, NAMES};
 use crate::memory::{Bell, For};
+use crate::state;
+use crate::told::Told;
 
 /// A function of MPI, by its row in calls.txt.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,8 +40,19 @@ pub(crate) fn is_mpi_asking() -> bool {
 }
 
 /// Whether it is not the program: MPI, or the driver of an accelerator.
-pub(crate) fn is_other_asking() -> bool {
+fn is_other_asking() -> bool {
     is_mpi_asking() || crate::origin::is_driver()
+}
+
+/// Whether the program asks for it, in the thread whose order its replicas share.
+pub(crate) fn is_program_asking() -> bool {
+    // MPI asks most often, and is told apart without a question to the kernel.
+    !is_inside() && state::is_ordered() && !is_other_asking()
+}
+
+/// What a replica was told, if its program asks before it can ask the others.
+pub(crate) fn early_asking() -> Option<&'static Told> {
+    if is_inside() { None } else { state::early().filter(|_| !is_other_asking()) }
 }
 
 /// While it lives, calls of this thread are MPI's own or ours.

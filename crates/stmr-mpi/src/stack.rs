@@ -21,7 +21,6 @@ use selvedge_stmr::digest::Digest;
 
 use crate::memory::PAGE;
 use crate::real;
-use crate::state;
 use crate::told::told;
 
 /// As much as a program's first thread has, by default twice.  What is not used costs nothing.
@@ -85,15 +84,8 @@ pub(crate) fn thread_id() -> u32 {
 
 /// Does it on this library's stack, if this is the thread whose stack the program sends from.
 pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
-    match state::is_ordered() || state::early().is_some() {
-        true => on_own_of_this(what),
-        false => what(),
-    }
-}
-
-/// The same in the thread that is about to be that one.
-pub(crate) fn on_own_of_this<R>(what: impl FnOnce() -> R) -> R {
-    if IS_OWN.get() || !is_first() {
+    // The kernel is not asked which thread this is: no other has that stack.
+    if IS_OWN.get() || !is_first() || told().is_none() {
         return what();
     }
     let bottom = bottom();

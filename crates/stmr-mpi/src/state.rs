@@ -109,12 +109,15 @@ pub(crate) fn with_turn<R>(call: Call, what: impl FnOnce(&mut State) -> R) -> R 
     if let Some(lent) = Lent::take() {
         return lent.within(what);
     }
-    let since_ms = clock::coarse_ms();
+    let mut until_ms = None;
     let guard = loop {
         match STATE.try_lock() {
             Ok(it) => break it,
             Err(TryLockError::Poisoned(it)) => break it.into_inner(),
-            Err(TryLockError::WouldBlock) if clock::coarse_ms() <= since_ms + OVERLAP_MS => {
+            Err(TryLockError::WouldBlock)
+                if clock::coarse_ms()
+                    <= *until_ms.get_or_insert_with(|| clock::coarse_ms() + OVERLAP_MS) =>
+            {
                 unsafe { libc::usleep(200) };
             }
             Err(TryLockError::WouldBlock) => {
@@ -146,7 +149,7 @@ fn within<R>(mut guard: MutexGuard<'_, Option<State>>, what: impl FnOnce(&mut St
     // What MPI or a wait came to is not the program's, and is another in each replica.
     let error = unsafe { *libc::__errno_location() };
     if guard.is_none() {
-        *guard = Some(stack::on_own_of_this(State::connect));
+        *guard = Some(stack::on_own(State::connect));
     }
     let state = guard.as_mut().expect("it was made above");
     HELD.with(|it| it.set(true));

@@ -12,8 +12,9 @@ use std::sync::Mutex;
 use libc::{FILE, off_t, size_t, ssize_t};
 
 use crate::descriptors;
-use crate::files::{self, Opening, failed, is_begun, is_known, is_served, last_error, open_for};
+use crate::files::{self, Opening, failed, is_begun, is_known, last_error, open_for};
 use crate::program_heap;
+use crate::real;
 use crate::stack;
 
 /// What stands behind a stream.
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
         let flags = flags_of(unsafe { CStr::from_ptr(mode) });
         let path = unsafe { CStr::from_ptr(path) };
         let flags = match flags {
-            Some(it) if is_served() || is_begun() => it,
+            Some(it) if real::is_program_asking() || is_begun() => it,
             _ => {
                 type Function = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
                 let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fopen")) };
@@ -180,7 +181,7 @@ pub unsafe extern "C" fn freopen(
         let flags = flags_of(unsafe { CStr::from_ptr(mode) });
         let ours = cookie_of(stream);
         let writes = flags.is_some_and(|it| it & libc::O_ACCMODE != libc::O_RDONLY);
-        let (Some(flags), true) = (flags, is_served() && !path.is_null()) else {
+        let (Some(flags), true) = (flags, real::is_program_asking() && !path.is_null()) else {
             type Function =
                 unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
             let real = unsafe { std::mem::transmute::<usize, Function>(next(c"freopen")) };
