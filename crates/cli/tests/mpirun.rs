@@ -10,7 +10,7 @@ mod mpi;
 mod support;
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use mpi::{Mpi, count, lines, replica, succeed, told};
@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 18] = [
+    let programs: [(&str, &[&str]); 20] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -44,6 +44,8 @@ fn print_alike(mpi: &Mpi) {
         ("heap", &["12"]),
         ("allocator", &[]),
         ("beside", &[]),
+        ("numbers", &[]),
+        ("trapped", &[]),
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());
@@ -316,6 +318,30 @@ fn drivers_of_accelerators_are_answered_truly_and_their_memory_is_refused_by_nam
         let said = format!("{}: {}", mpi.name, told(&out));
         assert_eq!(out.status.code(), Some(2), "{said}");
         assert!(said.contains("MPI_Sendrecv of an accelerator's memory"), "{said}");
+    }
+}
+
+/// Goal: a program that starts again gets its input again, from the first byte.  Method: two
+/// replicas of one process are gone when it has read all of it; see reader.c.
+#[test]
+fn a_program_that_starts_again_reads_its_input_again() {
+    let input: String = (1..=20_000).map(|it| format!("{it}\n")).collect();
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("reader", folder.path());
+        let marks = folder.path().join("was");
+        let words = [program.to_str().unwrap(), marks.to_str().unwrap()];
+        let mut command = mpi.tripled(&summary, &words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut run = command.spawn().unwrap();
+        run.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let out = run.wait_with_output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        let lines = lines(&String::from_utf8_lossy(&out.stdout));
+        assert!(lines.contains("rank 0: 200010000"), "{said}");
+        mpi::check_counts(&summary, &[("restarts", 1)], &said);
     }
 }
 

@@ -28,6 +28,8 @@ mod folder;
 
 mod hosts;
 
+mod input;
+
 mod launcher;
 
 mod letter;
@@ -67,6 +69,7 @@ pub use error::MpirunError;
 use error::io_error;
 use folder::Folder;
 use hosts::{Awaited, Door, Host, HostId};
+use input::Input;
 use launcher::Launcher;
 pub use launcher::NONE;
 use letter::{Kind, Letter};
@@ -235,17 +238,22 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     let mut avoided = Avoided::default();
     let mut differed = false;
     let mut dead_ends = 0;
+    let input = Input::default();
     loop {
         let again = 0 < summary.restarts;
         let given = avoided.options(options);
-        let mut attempt = Attempt::start(&given, &launcher, again, &printed)?;
+        let mut attempt = Attempt::start(&given, &launcher, again, &printed, &input)?;
         let ended = match attempt.go_on() {
             Err(MpirunError::NotStarted { code, .. }) if avoided.give_up() => {
                 let why = format!("{} ended with {code}", launcher.path.display());
                 summary.notes.push(format!("the program does not start elsewhere: {why}"));
                 continue;
             }
-            ended => ended?,
+            Ok(ended) => ended,
+            Err(e) => {
+                attempt.finish(Ended::Refused(e.to_string()));
+                return Err(e);
+            }
         };
         attempt.sum_up(&mut summary);
         printed = attempt.lengths();
@@ -269,10 +277,16 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 differed |= why == Double::NotDeterministic;
                 dead_ends +=
                     u32::from(matches!(why, Double::Lone | Double::NoWholeSet | Double::Early));
-                let is_last = summary.restarts == options.restarts_max || launcher.is_nobody();
+                let lost = input.is_lost();
+                let is_last = lost.is_some()
+                    || summary.restarts == options.restarts_max
+                    || launcher.is_nobody();
                 if is_again || is_last || options.replicas == 1 {
                     summary.code = 1;
                     summary.result = format!("{rank}: {why}");
+                    if let Some(lost) = lost {
+                        summary.result += &format!("; the program cannot start again: {lost}");
+                    }
                     if 1 < dead_ends && dead_ends == summary.restarts + 1 {
                         let often = format!("; so it was in all {dead_ends} starts");
                         summary.result += &(often + ", as of a program that crashes by itself");
@@ -346,6 +360,7 @@ impl Attempt<'_> {
         launcher: &Launcher,
         again: bool,
         printed: &[[u64; 2]],
+        input: &Input,
     ) -> Result<Attempt<'a>, MpirunError> {
         let folder = Folder::make(options, launcher)?;
         let listener = UnixListener::bind(folder.path().join(folder::LAUNCHER))
@@ -408,7 +423,7 @@ impl Attempt<'_> {
             hosts: BTreeMap::new(),
             known: avoid::Known::default(),
             awaited: Awaited::default(),
-            inputs: folder::read_input(options.replicas, &sender),
+            inputs: input.read(options.replicas, &sender),
             sender,
         })
     }

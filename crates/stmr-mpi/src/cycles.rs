@@ -258,18 +258,32 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
 
 /// A fault of the program's own.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let programs = *PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
-    match programs {
-        Some(it) if it.sa_sigaction != libc::SIG_DFL && it.sa_sigaction != libc::SIG_IGN => {
-            type Function = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
-            let handler = unsafe { std::mem::transmute::<usize, Function>(it.sa_sigaction) };
-            unsafe { handler(signal, info, context) };
+    let programs = {
+        let mut programs = PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
+        let before = *programs;
+        if let Some(it) = programs.as_mut().filter(|it| it.sa_flags & libc::SA_RESETHAND != 0) {
+            it.sa_sigaction = libc::SIG_DFL;
         }
-        _ => {
+        before
+    };
+    let action = programs.map_or(libc::SIG_DFL, |it| it.sa_sigaction);
+    // One that somebody sent, and no instruction made.
+    let is_sent = unsafe { (*info).si_code } <= 0;
+    match action {
+        libc::SIG_IGN if is_sent => {}
+        libc::SIG_DFL | libc::SIG_IGN => {
             let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
             default.sa_sigaction = libc::SIG_DFL;
             // The instruction is made again, and ends the process.
             native_action(signal, Some(&default), None);
+            if is_sent {
+                unsafe { libc::raise(signal) };
+            }
+        }
+        handler => {
+            type Function = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+            let handler = unsafe { std::mem::transmute::<usize, Function>(handler) };
+            unsafe { handler(signal, info, context) };
         }
     }
 }
@@ -324,12 +338,105 @@ pub unsafe extern "C" fn pthread_create(
         *mut c_void,
     ) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pthread_create")) };
+    without(|| unsafe { real(thread, attributes, begin, with) })
+}
+
+/// Does what makes a thread or a process of the C library's own, which would inherit the trap.
+fn without<R>(what: impl FnOnce() -> R) -> R {
     let traps = is_on() && set(false);
-    let code = unsafe { real(thread, attributes, begin, with) };
+    let answer = what();
     if traps {
         set(true);
     }
-    code
+    answer
+}
+
+/// Functions of the C library whose threads and processes do not go through those that it exports.
+macro_rules! without_trap {
+    ($($name:ident($($arg:ident),*);)*) => {
+        $(
+            /// See the function's manual page.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($arg: usize),*) -> usize {
+                type Function = unsafe extern "C" fn($(without_trap!(@word $arg)),*) -> usize;
+                let name = concat!(stringify!($name), "\0").as_bytes();
+                let name = CStr::from_bytes_with_nul(name).expect("it ends with a zero");
+                let real = unsafe { std::mem::transmute::<usize, Function>(next(name)) };
+                without(|| unsafe { real($($arg),*) })
+            }
+        )*
+    };
+    (@word $arg:ident) => { usize };
+}
+
+without_trap! {
+    aio_read(control);
+    aio_read64(control);
+    aio_write(control);
+    aio_write64(control);
+    aio_fsync(how, control);
+    aio_fsync64(how, control);
+    lio_listio(mode, list, n, event);
+    lio_listio64(mode, list, n, event);
+    timer_create(clock, event, timer);
+    mq_notify(queue, event);
+    getaddrinfo_a(mode, list, n, event);
+    wordexp(words, to, flags);
+}
+
+extern "C" fn before_vfork() {
+    // A child has the trap of its parent, and so has the program that it becomes.
+    VFORKED.set(is_on() && set(false));
+}
+
+extern "C" fn after_vfork() {
+    if VFORKED.replace(false) {
+        set(true);
+    }
+}
+
+thread_local! {
+    /// The trap is on again when the child is another program.
+    static VFORKED: Cell<bool> = const { Cell::new(false) };
+}
+
+extern "C" fn vfork_failed(error: c_int) -> c_int {
+    crate::files::failed(error)
+}
+
+/// See vfork(2).  The child returns first, over the place on the stack where the parent would find
+/// its way back: so that is kept in a register.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn vfork() -> libc::pid_t {
+    std::arch::naked_asm!(
+        "sub rsp, 8",
+        "call {before}",
+        "add rsp, 8",
+        "pop rdi",
+        "mov eax, {number}",
+        "syscall",
+        "push rdi",
+        "test eax, eax",
+        "jnz 2f",
+        "ret",
+        "2:",
+        "push rax",
+        "call {after}",
+        "pop rax",
+        "test eax, eax",
+        "js 3f",
+        "ret",
+        "3:",
+        "neg eax",
+        "mov edi, eax",
+        "jmp {failed}",
+        before = sym before_vfork,
+        after = sym after_vfork,
+        failed = sym vfork_failed,
+        number = const libc::SYS_vfork,
+    )
 }
 
 type Mask = unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
@@ -450,6 +557,64 @@ pub unsafe extern "C" fn execv(path: *const c_char, args: Words) -> c_int {
         static environ: Words;
     }
     unsafe { execve(path, args, environ) }
+}
+
+/// See exec(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvpe(path: *const c_char, args: Words, environment: Words) -> c_int {
+    leave_for_another();
+    type Function = unsafe extern "C" fn(*const c_char, Words, Words) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"execvpe")) };
+    let code = unsafe { real(path, args, environment) };
+    cross(false);
+    code
+}
+
+/// See fexecve(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fexecve(file: c_int, args: Words, environment: Words) -> c_int {
+    leave_for_another();
+    type Function = unsafe extern "C" fn(c_int, Words, Words) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fexecve")) };
+    let code = unsafe { real(file, args, environment) };
+    cross(false);
+    code
+}
+
+/// Functions of as many arguments as who calls them likes, which go on to the C library's as they
+/// came.
+#[cfg(target_arch = "x86_64")]
+macro_rules! leave_by {
+    ($($name:ident, $find:ident;)*) => {
+        $(
+            extern "C" fn $find() -> usize {
+                leave_for_another();
+                let name = concat!(stringify!($name), "\0").as_bytes();
+                next(CStr::from_bytes_with_nul(name).expect("it ends with a zero"))
+            }
+
+            /// See exec(3).
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub unsafe extern "C" fn $name() {
+                std::arch::naked_asm!(
+                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
+                    "call {find}",
+                    "mov r11, rax",
+                    "pop rax", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                    "jmp r11",
+                    find = sym $find,
+                )
+            }
+        )*
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+leave_by! {
+    execl, find_execl;
+    execlp, find_execlp;
+    execle, find_execle;
 }
 
 /// See exec(3).

@@ -35,6 +35,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         state.refuse_in_words("MPI_Init, a second time,");
     }
     origin::begin();
+    launchers_variables();
     let (code, world) = state.while_telling(|| enter_mpi(told, init));
     let Some((handles, world)) = world else { return code };
     state.handles = Some(handles);
@@ -103,6 +104,20 @@ fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, 
     (code, Some((handles, world)))
 }
 
+/// Before the name of a variable, what the launcher said; see `become_replica`.
+const LAUNCHERS: &str = "SELVEDGE_LAUNCHERS_";
+
+/// MPI is told what its launcher said, in whose place the program has found its own numbers.
+fn launchers_variables() {
+    for (name, value) in std::env::vars_os() {
+        let of = name.to_str().and_then(|it| it.strip_prefix(LAUNCHERS));
+        if let Some(of) = of {
+            // The program's thread is the only one that reads them here.
+            unsafe { std::env::set_var(of, value) };
+        }
+    }
+}
+
 /// What the launcher told the program of itself, as it would without replicas.
 fn virtual_variables(told: &Told) {
     let (rank, ranks) = (told.rank.to_string(), told.ranks.to_string());
@@ -119,7 +134,12 @@ fn virtual_variables(told: &Told) {
         ("MPI_LOCALRANKID", &rank),
         ("MPI_LOCALNRANKS", &ranks),
     ];
-    let of_slurm = [("SLURM_PROCID", &rank), ("SLURM_NTASKS", &ranks), ("SLURM_NPROCS", &ranks)];
+    let of_slurm = [
+        ("SLURM_PROCID", &rank),
+        ("SLURM_LOCALID", &rank),
+        ("SLURM_NTASKS", &ranks),
+        ("SLURM_NPROCS", &ranks),
+    ];
     let of_slurm = of_slurm.into_iter().filter(|it| std::env::var_os(it.0).is_some());
     for (name, value) in rows.into_iter().chain(of_slurm) {
         // The program's thread is the only one that reads them here.

@@ -8,14 +8,19 @@
 //! So a signal comes to the program at the end of a call of MPI, the next in which its cluster
 //! compares something.  One that is sent to all replicas of a process is one signal.  What the
 //! program does not handle does at once what it does without replicas.
+//!
+//! An alarm is a process's own, and each replica has set it: where the program does nothing but wait
+//! (pause, sleep), which is the same place in all replicas, it comes there.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
-use std::ffi::{c_int, c_void};
+use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::cycles;
+use crate::real;
 use crate::state::{self, State};
 
 /// Those that wait for a compare.
@@ -41,6 +46,34 @@ static ANY_CAME: AtomicBool = AtomicBool::new(false);
 
 static ANY_DUE: AtomicBool = AtomicBool::new(false);
 
+/// Alarms that the program has not heard of, and those that it heard of before its siblings had
+/// agreed to.
+static ALARMS_WAIT: AtomicU32 = AtomicU32::new(0);
+
+static ALARMS_TAKEN: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// The program does nothing but wait.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Takes one of a count, if there is one.
+fn take_one(of: &AtomicU32) -> bool {
+    of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_ok()
+}
+
+/// Has the program hear of an alarm that it has not heard of; false if there is none.
+fn take_alarm() -> bool {
+    if HANDLERS[libc::SIGALRM as usize].load(Ordering::Relaxed) == 0 || !take_one(&ALARMS_WAIT) {
+        return false;
+    }
+    ALARMS_TAKEN.fetch_add(1, Ordering::Relaxed);
+    DUE[libc::SIGALRM as usize].fetch_add(1, Ordering::Relaxed);
+    // In a handler it comes when that is over.
+    unsafe { libc::raise(libc::SIGALRM) };
+    true
+}
+
 fn is_deferred(signal: c_int) -> bool {
     DEFERRED.contains(&signal)
 }
@@ -56,8 +89,14 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, contex
     let is_due =
         DUE[idx].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_ok();
     if !is_due && state::is_replica() {
+        if signal == libc::SIGALRM {
+            ALARMS_WAIT.fetch_add(1, Ordering::Relaxed);
+        }
         CAME[idx].fetch_add(1, Ordering::Relaxed);
         ANY_CAME.store(true, Ordering::Relaxed);
+        if WAITS.replace(false) {
+            take_alarm();
+        }
         return;
     }
     let handler = HANDLERS[idx].load(Ordering::Relaxed);
@@ -84,7 +123,8 @@ impl State {
 
     /// The launcher tells of a signal to all replicas of this process.
     pub(crate) fn hear_signal(&mut self, signal: c_int) {
-        if !is_handled(signal) {
+        let is_over = signal == libc::SIGALRM && 0 < ALARMS_TAKEN.load(Ordering::Relaxed);
+        if !is_over && !is_handled(signal) {
             // It ends the program, wherever it is.
             self.say(&format!("abort {}", 128 + signal));
             self.wait_for_the_end();
@@ -117,6 +157,13 @@ pub(crate) fn deliver() {
     for signal in DEFERRED {
         let due = &DUE[signal as usize];
         for _ in 0..due.load(Ordering::Relaxed) {
+            if signal == libc::SIGALRM && take_one(&ALARMS_TAKEN) {
+                take_one(due);
+                continue;
+            }
+            if signal == libc::SIGALRM {
+                take_one(&ALARMS_WAIT);
+            }
             if !is_handled(signal) {
                 due.store(0, Ordering::Relaxed);
             }
@@ -140,6 +187,14 @@ pub unsafe extern "C" fn sigaction(
         cycles::keep_programs(new, old);
         return 0;
     }
+    // The trap of the cycle counter comes through whatever a handler blocks.
+    let new = new.copied().map(|mut it| {
+        if state::is_replica() && signal != libc::SIGSEGV {
+            unsafe { libc::sigdelset(&raw mut it.sa_mask, libc::SIGSEGV) };
+        }
+        it
+    });
+    let new = new.as_ref();
     // MPI's own handlers are its own affair.
     if !is_deferred(signal) || !state::is_replica() || crate::real::is_inside() {
         return if cycles::native_action(signal, new, old) { 0 } else { -1 };
@@ -178,4 +233,72 @@ pub unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> l
         0 => old.sa_sigaction,
         _ => libc::SIG_ERR,
     }
+}
+
+/// Waits as the C library's function does; `stopped` is the answer of one that an alarm which came
+/// before stops.
+fn waiting<R>(what: impl FnOnce() -> R, stopped: Option<R>) -> R {
+    if !real::is_program_asking() {
+        return what();
+    }
+    if let (true, Some(stopped)) = (take_alarm(), stopped) {
+        crate::files::failed(libc::EINTR);
+        return stopped;
+    }
+    WAITS.set(true);
+    let answer = what();
+    WAITS.set(false);
+    answer
+}
+
+fn next(name: &CStr) -> usize {
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
+}
+
+/// See pause(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pause() -> c_int {
+    type Function = unsafe extern "C" fn() -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pause")) };
+    waiting(|| unsafe { real() }, Some(-1))
+}
+
+/// See sigsuspend(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
+    type Function = unsafe extern "C" fn(*const libc::sigset_t) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"sigsuspend")) };
+    let mut mask = unsafe { *mask };
+    if state::is_replica() {
+        // The trap of the cycle counter comes through.
+        unsafe { libc::sigdelset(&raw mut mask, libc::SIGSEGV) };
+    }
+    waiting(|| unsafe { real(&raw const mask) }, None)
+}
+
+/// See sleep(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sleep(seconds: u32) -> u32 {
+    type Function = unsafe extern "C" fn(u32) -> u32;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"sleep")) };
+    waiting(|| unsafe { real(seconds) }, None)
+}
+
+/// See usleep(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn usleep(microseconds: u32) -> c_int {
+    type Function = unsafe extern "C" fn(u32) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"usleep")) };
+    waiting(|| unsafe { real(microseconds) }, None)
+}
+
+/// See nanosleep(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nanosleep(
+    wanted: *const libc::timespec,
+    left: *mut libc::timespec,
+) -> c_int {
+    type Function = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"nanosleep")) };
+    waiting(|| unsafe { real(wanted, left) }, None)
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender};
 use std::{env, process};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -150,24 +150,6 @@ impl Folder {
             }
         });
     }
-}
-
-/// Reads our own input for each replica of the first process.
-pub(super) fn read_input(
-    replicas: usize,
-    sender: &Sender<Event>,
-) -> Vec<Option<Receiver<Vec<u8>>>> {
-    let (pipes, inputs): (Vec<_>, Vec<_>) = (0..replicas).map(|_| mpsc::channel()).unzip();
-    threads::begin(sender, move || {
-        let mut chunk = vec![0; 1 << 16];
-        while let Ok(n @ 1..) = io::stdin().read(&mut chunk) {
-            for pipe in &pipes {
-                // A replica that reads no more is no reason to keep it from the others.
-                let _ = pipe.send(chunk[..n].to_vec());
-            }
-        }
-    });
-    inputs.into_iter().map(Some).collect()
 }
 
 /// Whether a path leads to the memory of a job on this host.

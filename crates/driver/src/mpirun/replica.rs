@@ -1,7 +1,7 @@
 //! What a process does before it becomes the program.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
@@ -104,6 +104,7 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         ("LD_PRELOAD", preload),
     ];
     let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
+    hide_numbers(&mut all, rank);
     all.extend(told.map(|(name, value)| (name.into(), value)));
     all.insert(FILL.into(), fill(&all));
     let error = Command::new(&program[0])
@@ -118,6 +119,40 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     let _ = link.write_all(b"never 126\n");
     Err(io_error(format!("start {}", program[0].display()))(error))
 }
+
+/// Where launchers and MPIs say which process this is, and of how many.
+const NUMBERS: [(&str, bool); 15] = [
+    ("OMPI_COMM_WORLD_RANK", true),
+    ("OMPI_COMM_WORLD_LOCAL_RANK", true),
+    ("OMPI_COMM_WORLD_NODE_RANK", true),
+    ("OMPI_COMM_WORLD_SIZE", false),
+    ("OMPI_COMM_WORLD_LOCAL_SIZE", false),
+    ("OMPI_UNIVERSE_SIZE", false),
+    ("PMIX_RANK", true),
+    ("PMI_RANK", true),
+    ("PMI_SIZE", false),
+    ("MPI_LOCALRANKID", true),
+    ("MPI_LOCALNRANKS", false),
+    ("SLURM_PROCID", true),
+    ("SLURM_LOCALID", true),
+    ("SLURM_NTASKS", false),
+    ("SLURM_NPROCS", false),
+];
+
+/// What the program finds in its environment is its own number, as without replicas; MPI gets what
+/// its launcher said, from beside it, when it begins.
+fn hide_numbers(all: &mut BTreeMap<OsString, OsString>, rank: Rank) {
+    let ranks = all.get(OsStr::new("SELVEDGE_RANKS")).cloned().unwrap_or_default();
+    for (name, is_rank) in NUMBERS {
+        let Some(true_one) = all.get_mut(OsStr::new(name)) else { continue };
+        let own = if is_rank { rank.0.to_string().into() } else { ranks.clone() };
+        let true_one = std::mem::replace(true_one, own);
+        all.insert(format!("{LAUNCHERS}{name}").into(), true_one);
+    }
+}
+
+/// Before the name of a variable, what the launcher said.
+const LAUNCHERS: &str = "SELVEDGE_LAUNCHERS_";
 
 /// What makes a replica's environment as long as its siblings': the program's stack begins below
 /// it, and programs send addresses of what lies there.
