@@ -288,9 +288,9 @@ fn what_mpi_brings_along_is_answered_truly_while_it_is_loaded() {
     }
 }
 
-/// Goal: to an accelerator each replica is a process; memory that the processor cannot read is named
-/// and harms nobody, nor does one replica that errs about where its memory lies.  Method: a library
-/// that is called as CUDA's; see accelerator.c.
+/// Goal: to an accelerator each replica is a process; memory that the processor cannot read is
+/// named and harms nobody, nor does one replica that errs about where its memory lies.  Method: a
+/// library that is called as CUDA's; see accelerator.c.
 #[test]
 fn drivers_of_accelerators_are_answered_truly_and_their_memory_is_refused_by_name() {
     for mpi in Mpi::all() {

@@ -259,10 +259,7 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
         printed = attempt.lengths();
         match ended {
             Ended::With(code) => {
-                // The system has eight bits of an exit code.
-                let code = code & 0xff;
-                summary.code = code;
-                summary.result = if code == 0 { "ok".into() } else { format!("exit code {code}") };
+                summary.end(code);
                 return Ok(summary);
             }
             Ended::Refused(why) => {
@@ -354,6 +351,15 @@ struct Process {
     ended: bool,
 }
 
+impl Summary {
+    fn end(&mut self, code: i32) {
+        // The system has eight bits of an exit code.
+        self.code = code & 0xff;
+        let code = self.code;
+        self.result = if code == 0 { "ok".into() } else { format!("exit code {code}") };
+    }
+}
+
 impl Attempt<'_> {
     fn start<'a>(
         options: &'a MpirunOptions,
@@ -368,27 +374,14 @@ impl Attempt<'_> {
         let (sender, events) = mpsc::channel();
         listen(listener, sender.clone());
         signals::listen(sender.clone())?;
-        let mut outputs = Vec::new();
         for rank in 0..options.ranks {
             for set in SetId::all(options.replicas) {
                 for channel in [Channel::Out, Channel::Err] {
                     folder.read_pipe(channel, Rank(rank as u32), set, sender.clone());
                 }
             }
-            let skip = printed.get(rank).copied().unwrap_or_default();
-            let skip = if options.restart_command.is_some() { [0, 0] } else { skip };
-            let printing = |output, skip| Printing {
-                output,
-                waiting: Vec::new(),
-                since: Instant::now(),
-                skip,
-            };
-            let n = options.replicas;
-            outputs.push([
-                printing(Output::voted(n), skip[0]),
-                printing(Output::followed(n), skip[1]),
-            ]);
         }
+        let outputs = (0..options.ranks).map(|it| printings(options, printed.get(it))).collect();
         let path = launcher.path.clone();
         let door = if launcher.may_leave_host(options) {
             let library = folder.library();
@@ -757,6 +750,16 @@ impl Attempt<'_> {
         summary.marked.extend(&self.marked);
         summary.notes.extend(self.notes.iter().cloned());
     }
+}
+
+/// What a process prints, of which so much was printed by its last start.
+fn printings(options: &MpirunOptions, printed: Option<&[u64; 2]>) -> [Printing; 2] {
+    let is_other = options.restart_command.is_some();
+    let skip = printed.filter(|_| !is_other).copied().unwrap_or_default();
+    let printing =
+        |output, skip| Printing { output, waiting: Vec::new(), since: Instant::now(), skip };
+    let n = options.replicas;
+    [printing(Output::voted(n), skip[0]), printing(Output::followed(n), skip[1])]
 }
 
 /// Takes the calls of replicas, and hears each on a thread.

@@ -93,8 +93,8 @@ fn lines_of_gpudirect_rdma_are_read_in_every_version_s_form() {
     }
 }
 
-/// Lines of NCCL 2.28.9's on a machine with a GPU and no card: what it says of its ways to carry has
-/// the form of a port's ways.
+/// Lines of NCCL 2.28.9's on a machine with a GPU and no card: what it says of its ways to carry
+/// has the form of a port's ways.
 #[test]
 fn ways_to_carry_are_no_ports() {
     let log = "\

@@ -5,8 +5,8 @@
 //! accelerator shows its memory to the processor.
 //!
 //! CUDA's driver listens at a name without a file, which has the number of its process in it, and
-//! calls others of the program's processes at theirs.  That number is alike in all replicas, and one
-//! process alone can have a name: that of the replica's set is put behind it.
+//! calls others of the program's processes at theirs.  That number is alike in all replicas, and
+//! one process alone can have a name: that of the replica's set is put behind it.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 

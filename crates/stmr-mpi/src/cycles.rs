@@ -6,9 +6,9 @@
 //! when MPI falls into it, is off while the program's thread is in an MPI that often does, and is
 //! off for good if the program has made many calls and read no counter.  A program in whose code
 //! there is no such instruction has none ([`may_read`]).
-//! Programs and threads that the program's thread starts would inherit it.  A program's loader reads
-//! the counter, and a thread that hears of no signal would be ended by the kernel: so it is off while
-//! one is started.  The program's thread hears of the trap whatever signals it blocks.
+//! Programs and threads that the program's thread starts would inherit it.  A program's loader
+//! reads the counter, and a thread that hears of no signal would be ended by the kernel: so it is
+//! off while one is started.  The program's thread hears of the trap whatever signals it blocks.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
@@ -598,7 +598,8 @@ macro_rules! leave_by {
             #[unsafe(naked)]
             pub unsafe extern "C" fn $name() {
                 std::arch::naked_asm!(
-                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
+                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
+                    "push rax",
                     "call {find}",
                     "mov r11, rax",
                     "pop rax", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",

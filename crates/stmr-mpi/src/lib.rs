@@ -7,16 +7,16 @@
 //!
 //! In reading order: its own heap (`heap`), the program's (`program_heap`), processes that others
 //! started (`joined`), the program's MPI library and how it is called (`real`), what is loaded for
-//! its sake (`origin`), memory of accelerators (`accelerators`), its handles and statuses (`abi`), memory that all processes share
-//! (`memory`), links to siblings on other hosts (`network`), those to all siblings and to the
-//! launcher (`link`), what the launcher says at the start (`told`), the one state of a replica
-//! (`state`), the stack on which it is used (`stack`), its spare buffers (`spare`) and how it waits
-//! (`wait`), comparing in full (`full`),
-//! calls that only the environment answers (`env`), communicators (`comm`), what the program does
-//! wrong (`errors`), communicators that MPI does not know (`made`), contents in the order of their
-//! types (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`), those that come
-//! in (`receives`) and that are compared together (`batch`), that a probe found (`matched`),
-//! requests (`request`), messages in parts (`partitioned`), requests that the program completes
+//! its sake (`origin`), memory of accelerators (`accelerators`), MPI's handles and statuses
+//! (`abi`), memory that all processes share (`memory`), links to siblings on other hosts
+//! (`network`), those to all siblings and to the launcher (`link`), what the launcher says at the
+//! start (`told`), the one state of a replica (`state`), the stack on which it is used (`stack`),
+//! its spare buffers (`spare`) and how it waits (`wait`), comparing in full (`full`), calls that
+//! only the environment answers (`env`), communicators (`comm`), what the program does wrong
+//! (`errors`), communicators that MPI does not know (`made`), contents in the order of their types
+//! (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`), those that come in
+//! (`receives`) and that are compared together (`batch`), that a probe found (`matched`), requests
+//! (`request`), messages in parts (`partitioned`), requests that the program completes
 //! (`generalized`), what a process frees while requests need it (`held`), what it gives to a
 //! collective and gets (`parts`), where MPI makes one (`room`), collectives (`collective`), calls
 //! with counts of 64 bits (`large`), questions about failures (`failures`), looks at clocks that
@@ -25,9 +25,8 @@
 //! the world: files (`files`) and their descriptors (`descriptors`), those that are none
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
 //! `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last, memory
-//! that other processes put to and get from (`windows`, in Fortran `fortran`), and when
-//! (`epochs`), also where who accesses it says so (`passive`), or nobody does, because it is shared
-//! (`shared`).
+//! that other processes put to and get from (`windows`, in Fortran `fortran`), and when (`epochs`),
+//! also where who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -262,7 +261,7 @@ fn make(state: &mut State, call: Call, args: &[usize]) -> usize {
         Class::Own(own) => own(state, call, args),
         Class::Large(plain, letters) => match large::narrow(state, plain, letters, args) {
             Some(args) => make(state, plain, &args),
-            None => state.refuse_more(call),
+            None => state.refuse_as(call, pack::TOO_MANY),
         },
     }
 }

@@ -1,5 +1,5 @@
-//! Whose libraries are in this process: what is there for MPI's sake alone, MPI's own and those that
-//! nothing else wants, and the drivers of accelerators.
+//! Whose libraries are in this process: what is there for MPI's sake alone, MPI's own and those
+//! that nothing else wants, and the drivers of accelerators.
 //!
 //! Some look at clocks, process numbers and the cycle counter when they are loaded, before any call
 //! of MPI: UCX holds the counter against the clock until both agree, which is another number of

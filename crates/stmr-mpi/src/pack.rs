@@ -8,6 +8,9 @@ use crate::padding;
 use crate::real;
 use crate::state::State;
 
+/// What is said of a count that no call serves.
+pub(crate) const TOO_MANY: &str = "of more than 2147483647 elements";
+
 /// Some of the program's memory: so many of a type, from an address.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {

@@ -8,7 +8,7 @@ use selvedge_stmr::message::EventKind;
 use crate::abi;
 use crate::calls;
 use crate::p2p::{self, Envelope};
-use crate::pack::Part;
+use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::receives;
 use crate::request::Request;
@@ -37,7 +37,7 @@ pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
     let all = i64::from(n).checked_mul(count).and_then(|it| usize::try_from(it).ok());
     let Some(count) = all.filter(|it| i32::try_from(*it).is_ok() && (0..TAGS).contains(&tag))
     else {
-        state.refuse_more(call)
+        state.refuse_as(call, pack::TOO_MANY)
     };
     let sends = call == calls::PSEND_INIT;
     let request = Request::Partitioned(Box::new(Partitioned {

@@ -9,8 +9,8 @@
 //! compares something.  One that is sent to all replicas of a process is one signal.  What the
 //! program does not handle does at once what it does without replicas.
 //!
-//! An alarm is a process's own, and each replica has set it: where the program does nothing but wait
-//! (pause, sleep), which is the same place in all replicas, it comes there.
+//! An alarm is a process's own, and each replica has set it: where the program does nothing but
+//! wait (pause, sleep), which is the same place in all replicas, it comes there.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 

@@ -733,12 +733,6 @@ impl State {
         self.refuse_in_words(&format!("{name} {how}"))
     }
 
-    /// Stops the program because of a count that is not served.
-    pub(crate) fn refuse_more(&mut self, call: Call) -> ! {
-        let name = call.name();
-        self.refuse_in_words(&format!("{name} of more than 2147483647 elements"))
-    }
-
     /// Stops the program with `code`, once its replicas have agreed to.
     pub(crate) fn abort(&mut self, code: i32) -> ! {
         unsafe { libc::fflush(std::ptr::null_mut()) };

@@ -103,14 +103,10 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         ("SELVEDGE_MEMORY", memory),
         ("LD_PRELOAD", preload),
     ];
-    let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
-    hide_numbers(&mut all, rank);
-    all.extend(told.map(|(name, value)| (name.into(), value)));
-    all.insert(FILL.into(), fill(&all));
     let error = Command::new(&program[0])
         .args(&program[1..])
         .env_clear()
-        .envs(all)
+        .envs(environment(told, rank))
         .stdin(Stdio::from(input))
         .stdout(Stdio::from(out))
         .stderr(Stdio::from(err))
@@ -118,6 +114,15 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     // Nobody is left to hear that this could not be said.
     let _ = link.write_all(b"never 126\n");
     Err(io_error(format!("start {}", program[0].display()))(error))
+}
+
+/// What the program finds in its environment.
+fn environment(told: [(&str, OsString); 8], rank: Rank) -> BTreeMap<OsString, OsString> {
+    let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
+    hide_numbers(&mut all, rank);
+    all.extend(told.map(|(name, value)| (name.into(), value)));
+    all.insert(FILL.into(), fill(&all));
+    all
 }
 
 /// Where launchers and MPIs say which process this is, and of how many.
