@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use crate::calls::BUFFERS;
 use crate::origin;
 use crate::program_heap;
-use crate::real::Call;
+use crate::real::{self, Call};
 use crate::stack;
 use crate::state::{self, State};
 use crate::told::told;
@@ -122,9 +122,8 @@ unsafe fn with_name(
     length: libc::socklen_t,
 ) -> c_int {
     type Function = unsafe extern "C" fn(c_int, *const libc::sockaddr, libc::socklen_t) -> c_int;
-    let real = unsafe { libc::dlsym(libc::RTLD_NEXT, function.as_ptr()) };
-    let real = unsafe { std::mem::transmute::<*mut c_void, Function>(real) };
-    match unsafe { name_in_set(name, length) } {
+    let real = unsafe { std::mem::transmute::<usize, Function>(real::next(function)) };
+    match stack::on_own(|| unsafe { name_in_set(name, length) }) {
         Some(it) => unsafe { real(socket, it.as_ptr().cast(), it.len() as libc::socklen_t) },
         None => unsafe { real(socket, name, length) },
     }

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::origin::{Loaded, Object};
-use crate::real;
+use crate::real::{self, next};
 use crate::state;
 
 /// What the counter is as a question (see `clock`).
@@ -317,10 +317,6 @@ fn untrapped<R>(start: impl FnOnce() -> R) -> R {
         set(true);
     }
     answer
-}
-
-fn next(name: &CStr) -> usize {
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
 }
 
 /// See pthread_create(3).

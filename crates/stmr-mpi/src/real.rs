@@ -9,6 +9,7 @@ use crate::ARGS_MAX;
 use crate::abi::Family;
 use crate::calls::{self, N_CALLS, NAMES};
 use crate::memory::{Bell, For};
+use crate::stack;
 use crate::state;
 use crate::told::Told;
 
@@ -32,6 +33,12 @@ thread_local! {
 /// Whether this thread is in a call of MPI already: what MPI itself calls is passed on.
 pub(crate) fn is_inside() -> bool {
     INSIDE.with(|it| 0 < it.get())
+}
+
+/// The C library's own function of that name.  What it takes to find it stays off the program's
+/// stack.
+pub(crate) fn next(name: &CStr) -> usize {
+    stack::on_own(|| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize })
 }
 
 /// Whether it is MPI that asks the C library for something: in a call of it, or while it is loaded.

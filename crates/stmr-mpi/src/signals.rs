@@ -15,12 +15,13 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::cycles;
-use crate::real;
+use crate::real::{self, next};
+use crate::stack;
 use crate::state::{self, State};
 
 /// Those that wait for a compare.
@@ -238,7 +239,8 @@ pub unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> l
 /// Waits as the C library's function does; `stopped` is the answer of one that an alarm which came
 /// before stops.
 fn waiting<R>(what: impl FnOnce() -> R, stopped: Option<R>) -> R {
-    if !real::is_program_asking() {
+    // A handler of the program's runs on its stack, and nothing else does here.
+    if !stack::on_own(real::is_program_asking) {
         return what();
     }
     if let (true, Some(stopped)) = (take_alarm(), stopped) {
@@ -249,10 +251,6 @@ fn waiting<R>(what: impl FnOnce() -> R, stopped: Option<R>) -> R {
     let answer = what();
     WAITS.set(false);
     answer
-}
-
-fn next(name: &CStr) -> usize {
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
 }
 
 /// See pause(2).
