@@ -14,6 +14,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::Mutex;
 
 use crate::calls::BUFFERS;
+use crate::errors::LOWEST;
 use crate::origin;
 use crate::program_heap;
 use crate::real::{self, Call};
@@ -37,9 +38,6 @@ const LIBRARIES: [(&CStr, &CStr); 4] = [
 /// To both: what kind of memory it is.
 const KIND_OF_MEMORY: c_int = 2;
 
-/// Lower addresses have a meaning to MPI.
-const LOWEST: usize = 1 << 16;
-
 /// Which of the libraries this process has, and how many objects it had when that was looked at.
 static KNOWN: Mutex<(u64, Vec<Ask>)> = Mutex::new((0, Vec::new()));
 
@@ -49,7 +47,9 @@ pub(crate) fn check(state: &mut State, call: Call, args: &[usize]) {
     let given = args.iter().enumerate().filter(|it| mask & 1 << it.0 != 0).map(|it| *it.1);
     // What the program allocates and its stack are the processor's.
     let is_elsewhere = |it: &usize| {
-        LOWEST <= *it && !program_heap::is_here(*it as *mut c_void) && !stack::is_programs(*it)
+        LOWEST <= *it as isize
+            && !program_heap::is_here(*it as *mut c_void)
+            && !stack::is_programs(*it)
     };
     let mut given = given.filter(is_elsewhere).peekable();
     if given.peek().is_none() {

@@ -308,15 +308,7 @@ pub(crate) fn keep_programs(new: Option<&libc::sigaction>, old: Option<&mut libc
 fn untrapped<R>(start: impl FnOnce() -> R) -> R {
     // It may read what the program wrote.
     crate::files::let_out_waiting();
-    if !WANTED.load(Ordering::Relaxed) {
-        return start();
-    }
-    set(false);
-    let answer = start();
-    if state::is_ordered() {
-        set(true);
-    }
-    answer
+    without(start)
 }
 
 /// See pthread_create(3).

@@ -273,7 +273,7 @@ fn message_of(call: Call, args: &[usize]) -> Option<Message> {
 }
 
 /// Lower and negative addresses have a meaning to MPI, and no program has memory there.
-const LOWEST: isize = 1 << 16;
+pub(crate) const LOWEST: isize = 1 << 16;
 
 /// What MPI says of sending or receiving this: it is asked to send it to nobody, or to receive it
 /// from nobody, which it does at once, and looks at all that the program said before.

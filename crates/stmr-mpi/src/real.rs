@@ -11,6 +11,7 @@ use crate::calls::{self, N_CALLS, NAMES};
 use crate::memory::{Bell, For};
 use crate::stack;
 use crate::state;
+use crate::streams;
 use crate::told::Told;
 
 /// A function of MPI, by its row in calls.txt.
@@ -38,7 +39,7 @@ pub(crate) fn is_inside() -> bool {
 /// The C library's own function of that name.  What it takes to find it stays off the program's
 /// stack.
 pub(crate) fn next(name: &CStr) -> usize {
-    stack::on_own(|| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize })
+    stack::on_own(|| streams::next(name))
 }
 
 /// Whether it is MPI that asks the C library for something: in a call of it, or while it is loaded.
