@@ -17,6 +17,10 @@ fn main() {
     let target = out.join("mpi");
     let built = Command::new(cargo)
         .args(["build", "--release", "--locked", "--package", "selvedge-stmr-mpi"])
+        // Each call of the program's finds the processor's caches full of other things: what is in
+        // one piece is less to fetch.
+        .env("CARGO_PROFILE_RELEASE_LTO", "fat")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
         .arg("--manifest-path")
         .arg(root.join("Cargo.toml"))
         .arg("--target-dir")

@@ -70,11 +70,6 @@ unsafe fn read_clock(clock: clockid_t, to: *mut timespec) -> c_int {
     unsafe { native(clock, to) }
 }
 
-/// This process's own time, which nothing sent may depend on, in nanoseconds.
-pub(crate) fn now_ns() -> u64 {
-    in_ns(libc::CLOCK_MONOTONIC)
-}
-
 fn in_ns(clock: clockid_t) -> u64 {
     let now = true_clock(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -7,6 +7,7 @@
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// No function that takes a lock is farther from its look at the clock, in frames.
 const FRAMES_MAX: usize = 8;
@@ -16,6 +17,7 @@ type Check = unsafe extern "C" fn() -> c_int;
 // What the linker finds when it loads this library, if it is there.  To ask for it later takes
 // memory, and an allocator of the program's may look at a clock to give it.
 std::arch::global_asm!(
+    ".weak Py_IsInitialized",
     ".weak PyGILState_Check",
     ".weak PyThread_acquire_lock_timed",
     ".pushsection .data.rel, \"aw\"",
@@ -23,16 +25,18 @@ std::arch::global_asm!(
     ".globl selvedge_python",
     ".hidden selvedge_python",
     "selvedge_python:",
-    ".quad PyGILState_Check, PyThread_acquire_lock_timed",
+    ".quad Py_IsInitialized, PyGILState_Check, PyThread_acquire_lock_timed",
     ".popsection",
 );
 
 unsafe extern "C" {
-    static selvedge_python: [Option<Check>; 2];
+    static selvedge_python: [Option<Check>; 3];
 }
 
 /// What of the interpreter is in this process.
 struct Python {
+    /// Whether it has begun: a program may be linked with it and not want it.
+    has_begun: Check,
     /// Whether this thread is the one that runs Python.
     runs: Check,
     /// The code that takes a lock.
@@ -41,9 +45,9 @@ struct Python {
 
 impl Python {
     fn find() -> Option<Self> {
-        let [runs, locks] = unsafe { selvedge_python };
-        let runs = runs?;
-        Some(Self { runs, locks: locks.and_then(|it| code_of(it as *const c_void)) })
+        let [has_begun, runs, locks] = unsafe { selvedge_python };
+        let (has_begun, runs) = (has_begun?, runs?);
+        Some(Self { has_begun, runs, locks: locks.and_then(|it| code_of(it as *const c_void)) })
     }
 }
 
@@ -73,6 +77,14 @@ fn code_of(function: *const c_void) -> Option<Range<usize>> {
 pub(crate) fn locks() -> bool {
     static PYTHON: OnceLock<Option<Python>> = OnceLock::new();
     let Some(python) = PYTHON.get_or_init(Python::find) else { return false };
+    // It takes locks also while it ends, and says then that it has not begun.
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if !BEGUN.load(Ordering::Relaxed) {
+        if unsafe { (python.has_begun)() } == 0 {
+            return false;
+        }
+        BEGUN.store(true, Ordering::Relaxed);
+    }
     if unsafe { (python.runs)() } == 0 {
         return true;
     }

@@ -1,8 +1,8 @@
 //! How a process waits: for its siblings, for its set's MPI, for its own thread.
 //!
-//! Whoever waits first lets others run, for some microseconds, and then sleeps until its bell is
-//! rung or it is time to look by itself.  Siblings ring when they have written; a process that has
-//! started a message rings its receiver.  MPI rings nobody, so that a sleep beside it is short.
+//! Whoever waits first lets others run, some times, and then sleeps until its bell is rung or it is
+//! time to look by itself.  Siblings ring when they have written; a process that has started a
+//! message rings its receiver.  MPI rings nobody, so that a sleep beside it is short.
 
 use std::time::Duration;
 
@@ -21,8 +21,10 @@ use crate::real::{self, Blocking, Call};
 use crate::request::Request;
 use crate::state::State;
 
-/// How long a process only lets others run, before it sleeps, in nanoseconds.
-const YIELD_NS: u64 = 50_000;
+/// How often a process only lets others run, before it sleeps: where no other wants to, some tens
+/// of microseconds.  Where others compute, each takes as long as they do and costs a switch, and
+/// to be woken costs more.
+const YIELDS: u32 = 40;
 
 /// The first and the longest sleep beside MPI, in microseconds, where somebody rings when there is
 /// something; each is twice as long as the one before.
@@ -60,10 +62,9 @@ const LATE_EVERY_MS: u64 = 250;
 
 /// A wait, and what is known of those that are waited for.
 pub(crate) struct Wait {
-    /// Turns and sleeps of it, and when it began.
+    /// Turns and sleeps of it.
     turns: u32,
     sleeps: u32,
-    began_ns: u64,
     /// The bell's count when this process said that it is about to sleep.
     lain: Option<u32>,
     /// Calls that ask and wait for nothing.
@@ -88,7 +89,6 @@ impl Wait {
         Self {
             turns: 0,
             sleeps: 0,
-            began_ns: 0,
             lain: None,
             asks: 0,
             looked_ms: 0,
@@ -150,11 +150,7 @@ impl State {
     fn turn(&mut self, what: For, max_us: u32) -> bool {
         let wait = &mut self.wait;
         wait.turns += 1;
-        let now_ns = clock::now_ns();
-        if wait.turns == 1 {
-            wait.began_ns = now_ns;
-        }
-        if now_ns < wait.began_ns + YIELD_NS {
+        if wait.turns <= YIELDS {
             unsafe { libc::sched_yield() };
             return false;
         }
