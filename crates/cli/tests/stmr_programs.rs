@@ -55,6 +55,8 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         let path = folder.join(format!("fortran{flag}"));
         let mut command = Command::new(compiler);
         command.args([flag, "-O1", "-o"]).arg(&path).arg(mpi::sources().join("fortran.F90"));
+        // Its module is written to where the compiler runs.
+        command.current_dir(folder);
         if mpi.name == "mpich" && name == "mpi_f08" {
             // Plain as well, MPICH 4.0.2 counts the index of MPI_Waitany from 0 there.
             command.arg("-DNO_INDEX");

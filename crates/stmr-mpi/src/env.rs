@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use selvedge_stmr::message::EventKind;
+use selvedge_stmr::numbers;
 
 use crate::abi::{self, Handles};
 use crate::attributes;
@@ -35,7 +36,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         state.refuse_in_words("MPI_Init, a second time,");
     }
     origin::begin();
-    launchers_variables();
+    launchers_numbers();
     let (code, world) = state.while_telling(|| enter_mpi(told, init));
     let Some((handles, world)) = world else { return code };
     state.handles = Some(handles);
@@ -50,7 +51,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     state.world = world;
     real::call(calls::COMM_SET_NAME, &[world, c"MPI_COMM_WORLD".as_ptr() as usize]);
     let _ = WORLD.set((abi::cut(handles.world), world, [rank, size]));
-    virtual_variables(told);
+    own_numbers(told);
     if !program_heap::begin() {
         state.say("note addresses of the program's memory may differ: its heap has no room");
     }
@@ -104,13 +105,10 @@ fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, 
     (code, Some((handles, world)))
 }
 
-/// Before the name of a variable, what the launcher said; see `become_replica`.
-const LAUNCHERS: &str = "SELVEDGE_LAUNCHERS_";
-
 /// MPI is told what its launcher said, in whose place the program has found its own numbers.
-fn launchers_variables() {
+fn launchers_numbers() {
     for (name, value) in std::env::vars_os() {
-        let of = name.to_str().and_then(|it| it.strip_prefix(LAUNCHERS));
+        let of = name.to_str().and_then(|it| it.strip_prefix(numbers::LAUNCHERS));
         if let Some(of) = of {
             // The program's thread is the only one that reads them here.
             unsafe { std::env::set_var(of, value) };
@@ -119,31 +117,12 @@ fn launchers_variables() {
 }
 
 /// What the launcher told the program of itself, as it would without replicas.
-fn virtual_variables(told: &Told) {
-    let (rank, ranks) = (told.rank.to_string(), told.ranks.to_string());
-    let rows = [
-        ("OMPI_COMM_WORLD_RANK", &rank),
-        ("OMPI_COMM_WORLD_SIZE", &ranks),
-        ("OMPI_COMM_WORLD_LOCAL_RANK", &rank),
-        ("OMPI_COMM_WORLD_LOCAL_SIZE", &ranks),
-        ("OMPI_COMM_WORLD_NODE_RANK", &rank),
-        ("OMPI_UNIVERSE_SIZE", &ranks),
-        ("PMIX_RANK", &rank),
-        ("PMI_RANK", &rank),
-        ("PMI_SIZE", &ranks),
-        ("MPI_LOCALRANKID", &rank),
-        ("MPI_LOCALNRANKS", &ranks),
-    ];
-    let of_slurm = [
-        ("SLURM_PROCID", &rank),
-        ("SLURM_LOCALID", &rank),
-        ("SLURM_NTASKS", &ranks),
-        ("SLURM_NPROCS", &ranks),
-    ];
-    let of_slurm = of_slurm.into_iter().filter(|it| std::env::var_os(it.0).is_some());
-    for (name, value) in rows.into_iter().chain(of_slurm) {
-        // The program's thread is the only one that reads them here.
-        unsafe { std::env::set_var(name, value) };
+fn own_numbers(told: &Told) {
+    for (name, own) in numbers::own(told.rank, told.ranks) {
+        if std::env::var_os(name).is_some() {
+            // The program's thread is the only one that reads them here.
+            unsafe { std::env::set_var(name, own) };
+        }
     }
 }
 

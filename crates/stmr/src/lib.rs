@@ -12,7 +12,8 @@
 //! which of what they print is let out ([`output`]), what they write to files and has not gone
 //! there ([`writes`]), what they see of files of MPI's ([`view`]) and how they share a place in one
 //! ([`mod@pointer`]), what they do to each other's windows ([`access`]) and how they lock them
-//! ([`locks`]), and on which hosts they start ([`launch`]).
+//! ([`locks`]), on which hosts they start ([`launch`]) and which numbers they find there
+//! ([`numbers`]).
 //! Nothing here names a socket, a clock or MPI: a shell feeds [`replica::Replica`] what came and
 //! carries out what it returns.
 #![warn(missing_docs)]
@@ -52,6 +53,8 @@ pub mod access;
 pub mod locks;
 
 pub mod launch;
+
+pub mod numbers;
 
 #[cfg(test)]
 mod explore;

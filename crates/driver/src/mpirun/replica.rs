@@ -16,6 +16,7 @@ use nix::sys::personality::{self, Persona};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use selvedge_stmr::job::Rank;
+use selvedge_stmr::numbers;
 use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
 
 use super::folder::{LAUNCHER, LIBRARY, MEMORY, input_name, is_memory, make_pipe, pipe_name};
@@ -60,8 +61,10 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     let number = |name: &str| -> Option<usize> { env::var(name).ok()?.parse().ok() };
     let missing = || io::Error::other("selvedge mpirun starts it with its variables set");
     let found = RANKS.iter().find_map(|it| number(it));
-    let rows = (found, number("SELVEDGE_REPLICAS"), env::var_os("SELVEDGE_FOLDER"));
-    let (Some(number), Some(replicas @ 1..=REPLICAS_MAX), Some(folder)) = rows else {
+    let sizes = (number("SELVEDGE_RANKS"), number("SELVEDGE_REPLICAS"));
+    let rows = (found, sizes, env::var_os("SELVEDGE_FOLDER"));
+    let (Some(number), (Some(ranks), Some(replicas @ 1..=REPLICAS_MAX)), Some(folder)) = rows
+    else {
         return Err(io_error("become a replica")(missing()));
     };
     let (rank, set) = match number_of_set() {
@@ -106,7 +109,7 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     let error = Command::new(&program[0])
         .args(&program[1..])
         .env_clear()
-        .envs(environment(told, rank))
+        .envs(environment(told, rank, ranks))
         .stdin(Stdio::from(input))
         .stdout(Stdio::from(out))
         .stderr(Stdio::from(err))
@@ -117,47 +120,27 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
 }
 
 /// What the program finds in its environment.
-fn environment(told: [(&str, OsString); 8], rank: Rank) -> BTreeMap<OsString, OsString> {
+fn environment(
+    told: [(&str, OsString); 8],
+    rank: Rank,
+    ranks: usize,
+) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
-    hide_numbers(&mut all, rank);
+    hide_numbers(&mut all, rank, ranks);
     all.extend(told.map(|(name, value)| (name.into(), value)));
     all.insert(FILL.into(), fill(&all));
     all
 }
 
-/// Where launchers and MPIs say which process this is, and of how many.
-const NUMBERS: [(&str, bool); 15] = [
-    ("OMPI_COMM_WORLD_RANK", true),
-    ("OMPI_COMM_WORLD_LOCAL_RANK", true),
-    ("OMPI_COMM_WORLD_NODE_RANK", true),
-    ("OMPI_COMM_WORLD_SIZE", false),
-    ("OMPI_COMM_WORLD_LOCAL_SIZE", false),
-    ("OMPI_UNIVERSE_SIZE", false),
-    ("PMIX_RANK", true),
-    ("PMI_RANK", true),
-    ("PMI_SIZE", false),
-    ("MPI_LOCALRANKID", true),
-    ("MPI_LOCALNRANKS", false),
-    ("SLURM_PROCID", true),
-    ("SLURM_LOCALID", true),
-    ("SLURM_NTASKS", false),
-    ("SLURM_NPROCS", false),
-];
-
 /// What the program finds in its environment is its own number, as without replicas; MPI gets what
 /// its launcher said, from beside it, when it begins.
-fn hide_numbers(all: &mut BTreeMap<OsString, OsString>, rank: Rank) {
-    let ranks = all.get(OsStr::new("SELVEDGE_RANKS")).cloned().unwrap_or_default();
-    for (name, is_rank) in NUMBERS {
-        let Some(true_one) = all.get_mut(OsStr::new(name)) else { continue };
-        let own = if is_rank { rank.0.to_string().into() } else { ranks.clone() };
-        let true_one = std::mem::replace(true_one, own);
-        all.insert(format!("{LAUNCHERS}{name}").into(), true_one);
+fn hide_numbers(all: &mut BTreeMap<OsString, OsString>, rank: Rank, ranks: usize) {
+    for (name, own) in numbers::own(rank.0 as usize, ranks) {
+        let Some(launchers) = all.get_mut(OsStr::new(name)) else { continue };
+        let launchers = std::mem::replace(launchers, own.into());
+        all.insert(format!("{}{name}", numbers::LAUNCHERS).into(), launchers);
     }
 }
-
-/// Before the name of a variable, what the launcher said.
-const LAUNCHERS: &str = "SELVEDGE_LAUNCHERS_";
 
 /// What makes a replica's environment as long as its siblings': the program's stack begins below
 /// it, and programs send addresses of what lies there.
