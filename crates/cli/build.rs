@@ -1,7 +1,9 @@
 //! Builds the library that `selvedge mpirun` preloads, so that the program carries it.
 //!
 //! A dependency cannot be had as a shared library (docs/decisions/0015), so cargo builds it once
-//! more, in a folder of its own: it never waits for the lock of the build that runs this.
+//! more, in a folder of its own: it never waits for the lock of the build that runs this.  It is not
+//! optimised in one piece (`lto`): what begins on the program's stack, before the library's own is
+//! in use, would grow by what is then inlined, and leave rows there that differ between replicas.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,10 +19,6 @@ fn main() {
     let target = out.join("mpi");
     let built = Command::new(cargo)
         .args(["build", "--release", "--locked", "--package", "selvedge-stmr-mpi"])
-        // Each call of the program's finds the processor's caches full of other things: what is in
-        // one piece is less to fetch.
-        .env("CARGO_PROFILE_RELEASE_LTO", "fat")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
         .arg("--manifest-path")
         .arg(root.join("Cargo.toml"))
         .arg("--target-dir")
