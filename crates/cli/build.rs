@@ -1,9 +1,11 @@
 //! Builds the library that `selvedge mpirun` preloads, so that the program carries it.
 //!
 //! A dependency cannot be had as a shared library (docs/decisions/0015), so cargo builds it once
-//! more, in a folder of its own: it never waits for the lock of the build that runs this.  It is not
-//! optimised in one piece (`lto`): what begins on the program's stack, before the library's own is
-//! in use, would grow by what is then inlined, and leave rows there that differ between replicas.
+//! more, in a folder of its own: it never waits for the lock of the build that runs this.
+//!
+//! It is not optimised in one piece (`lto`): what begins on the program's stack, before the
+//! library's own is in use, would grow by what is then inlined, and leave rows there that differ
+//! between replicas.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
