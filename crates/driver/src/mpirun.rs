@@ -44,6 +44,8 @@ mod replica;
 
 mod signals;
 
+mod summary;
+
 mod threads;
 
 use std::collections::BTreeMap;
@@ -57,7 +59,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use selvedge_stmr::job::{Job, Order, Rank};
+use selvedge_stmr::job::{Job, N_COUNTS, Order, Rank};
 use selvedge_stmr::output::Output;
 use selvedge_stmr::verdict::{Double, SetId};
 
@@ -75,6 +77,7 @@ pub use launcher::NONE;
 use letter::{Kind, Letter};
 use print::Printing;
 pub use replica::become_replica;
+pub use summary::Summary;
 
 /// How long printed bytes without a line's end wait for the rest, if a person waits for them.
 ///
@@ -142,43 +145,6 @@ pub struct Mark {
     pub call: u64,
     /// The first byte that differs, where contents are compared in full.
     pub byte: Option<u64>,
-}
-
-/// What became of a program.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// Processes as the program saw them.
-    pub ranks: usize,
-    /// Replicas of each.
-    pub replicas: usize,
-    /// Sends and contributions to collectives.
-    pub sends: u64,
-    /// Compares, which are more: the end of the program is one.
-    pub compares: u64,
-    /// Bytes compared.
-    pub bytes: u64,
-    /// Replicas found to differ.
-    pub marks: u64,
-    /// Replicas that lead and did not before.
-    pub promotions: u64,
-    /// What replicas told each other.
-    pub link_messages: u64,
-    /// The bytes that took.
-    pub link_bytes: u64,
-    /// The most that any replica kept for its siblings at a time, in bytes.
-    pub log_bytes_max: u64,
-    /// Processes that ended before the program did.
-    pub deaths: u64,
-    /// How often the program was started again.
-    pub restarts: u32,
-    /// `ok`, or why not.
-    pub result: String,
-    /// The program's exit code.
-    pub code: i32,
-    /// Who differed, and where.
-    pub marked: Vec<Mark>,
-    /// What was noticed on the way, for people.
-    pub notes: Vec<String>,
 }
 
 /// What reaches the one thread that decides.
@@ -307,6 +273,7 @@ enum Ended {
 
 /// One start of the program.
 struct Attempt<'a> {
+    began: Instant,
     options: &'a MpirunOptions,
     folder: Folder,
     /// One for all sets, or one for each.
@@ -347,17 +314,11 @@ struct Process {
     /// It was given up: what it still says and prints is nothing.
     is_parted: bool,
     running: bool,
-    counts: [u64; 8],
+    /// What it told of what it counted.
+    counts: [u64; N_COUNTS],
+    /// How often it printed something else than its siblings.
+    misprints: u64,
     ended: bool,
-}
-
-impl Summary {
-    fn end(&mut self, code: i32) {
-        // The system has eight bits of an exit code.
-        self.code = code & 0xff;
-        let code = self.code;
-        self.result = if code == 0 { "ok".into() } else { format!("exit code {code}") };
-    }
 }
 
 impl Attempt<'_> {
@@ -396,6 +357,7 @@ impl Attempt<'_> {
         let launchers = program::launch(start, launcher, &sender)?;
         let process = |_| (0..options.replicas).map(|_| Process::default()).collect();
         Ok(Attempt {
+            began: Instant::now(),
             options,
             folder,
             launchers,
@@ -732,23 +694,6 @@ impl Attempt<'_> {
                 }
             }
         }
-    }
-
-    fn sum_up(&self, summary: &mut Summary) {
-        for cluster in &self.processes {
-            let most = |idx: usize| cluster.iter().map(|it| it.counts[idx]).max().unwrap_or(0);
-            summary.sends += most(0);
-            summary.compares += most(1);
-            summary.bytes += most(2);
-            summary.marks += most(3);
-            summary.promotions += most(4);
-            summary.link_messages += cluster.iter().map(|it| it.counts[5]).sum::<u64>();
-            summary.link_bytes += cluster.iter().map(|it| it.counts[6]).sum::<u64>();
-            summary.log_bytes_max = summary.log_bytes_max.max(most(7));
-        }
-        summary.deaths += self.deaths;
-        summary.marked.extend(&self.marked);
-        summary.notes.extend(self.notes.iter().cloned());
     }
 }
 

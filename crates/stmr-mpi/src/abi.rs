@@ -190,7 +190,7 @@ impl Table {
     /// Whether a call's code says that a message was longer than its receive.  MPICH's codes hold
     /// their class in the lowest bits and say more above.
     pub(crate) fn is_truncated(&self, code: i32) -> bool {
-        let class = if self.family == Family::Mpich { code & 0x7f } else { code };
+        let class = if self.family == Family::OpenMpi { code } else { code & 0x7f };
         class == self.err_truncate
     }
 

@@ -15,8 +15,9 @@ use selvedge_stmr::message::EventKind;
 
 use crate::python;
 use crate::real::{self, Inside};
+use crate::sends::Source;
 use crate::stack;
-use crate::state::{self, Source};
+use crate::state;
 use crate::told::Told;
 
 /// The question for the host's name.

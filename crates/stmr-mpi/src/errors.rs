@@ -99,6 +99,7 @@ impl State {
         if handler == handles.errors_fatal {
             self.die_of(code, call)
         }
+        let code = self.shared_code(code);
         if let Some(function) = self.handlers_of_errors.get(&handler).copied() {
             self.tell_of_own(comm, function, code);
             return if real::is_mpich_5() { abi::SUCCESS as usize } else { code as usize };
@@ -119,19 +120,19 @@ impl State {
 
     /// Has what the program gave for the errors of such a thing hear of one.
     pub(crate) fn tell_of_own(&mut self, handle: usize, function: usize, code: i32) {
+        let code = self.shared_code(code);
         self.due.push(Due { of: Of::Own(handle, function), code });
         ARE_DUE.store(true, Ordering::Relaxed);
     }
 
     /// The program ends with an error that nobody is to hear of.
     pub(crate) fn die_of(&mut self, code: i32, call: Call) -> ! {
-        let (mut text, mut length) = ([0_u8; 512], 0_i32);
-        let args = [code as usize, text.as_mut_ptr() as usize, &raw mut length as usize];
-        real::call(calls::ERROR_STRING, &args);
+        let text = self.text_of(code).unwrap_or_default();
         // MPICH's has lines.
-        let text = String::from_utf8_lossy(&text[..length as usize]).replace('\n', "; ");
+        let text = String::from_utf8_lossy(&text).replace('\n', "; ");
         let (name, rank) = (call.name(), self.told.rank);
         self.say(&format!("note rank {rank}: {name} failed: {text}"));
+        let code = self.shared_code(code);
         self.abort(code)
     }
 

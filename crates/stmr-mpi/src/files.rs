@@ -186,6 +186,11 @@ pub(crate) fn identity(dir: c_int, path: &CStr) -> Option<Identity> {
     (code == 0).then_some([row.st_dev, row.st_ino])
 }
 
+/// What stands behind a descriptor.
+pub(crate) fn identity_of_open(fd: c_int) -> Option<Identity> {
+    native_stat(fd).map(|it| [it.st_dev, it.st_ino])
+}
+
 pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
     let row = |it: &[u8]| u64::from_le_bytes(it.try_into().expect("eight bytes"));
     bytes.chunks_exact(8).map(row).collect()
@@ -458,7 +463,7 @@ fn open_after(dir: c_int, path: &CStr, flags: c_int, answer: &[u64]) -> c_int {
     let flags = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
     let appended = |path: &CStr, flags: c_int| open_readable(dir, path, flags, 0, true).ok();
     if let Some(fd) = appended(path, flags) {
-        let is_same = native_stat(fd).is_some_and(|it| [it.st_dev, it.st_ino] == answer[1..3]);
+        let is_same = identity_of_open(fd).is_some_and(|it| it == answer[1..3]);
         if is_same {
             return fd;
         }
@@ -628,7 +633,7 @@ pub(crate) fn divert(fd: c_int, to: c_int) -> c_int {
 
 /// Lets out all that was diverted from `fd`, which becomes something else.
 pub(crate) fn end_diverting(fd: c_int) {
-    let memory = native_stat(fd).map(|it| [it.st_dev, it.st_ino]);
+    let memory = identity_of_open(fd);
     let is_it = |it: &Drain| native_stat(it.from).map(|it| [it.st_dev, it.st_ino]) == memory;
     if !table().drains.iter().any(is_it) {
         return;

@@ -11,22 +11,23 @@
 //! (`abi`), memory that all processes share (`memory`), links to siblings on other hosts
 //! (`network`), those to all siblings and to the launcher (`link`), what the launcher says at the
 //! start (`told`), the one state of a replica (`state`), the stack on which it is used (`stack`),
-//! its spare buffers (`spare`) and how it waits (`wait`), comparing in full (`full`), calls that
-//! only the environment answers (`env`), communicators (`comm`), what the program does wrong
-//! (`errors`), communicators that MPI does not know (`made`), contents in the order of their types
-//! (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`), those that come in
-//! (`receives`) and that are compared together (`batch`), that a probe found (`matched`), requests
-//! (`request`), messages in parts (`partitioned`), requests that the program completes
-//! (`generalized`), what a process frees while requests need it (`held`), what it gives to a
-//! collective and gets (`parts`), where MPI makes one (`room`), collectives (`collective`), calls
-//! with counts of 64 bits (`large`), questions about failures (`failures`), looks at clocks that
-//! are CPython's own (`python`), what the C library is asked for that differs between replicas
-//! (`clock`), the cycle counter (`cycles`), signals (`signals`), and what it is asked to change in
-//! the world: files (`files`) and their descriptors (`descriptors`), those that are none
-//! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
-//! `prints`), and MPI's (`mpi_files`), whose processes may share a place (`pointers`); last, memory
-//! that other processes put to and get from (`windows`, in Fortran `fortran`), and when (`epochs`),
-//! also where who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
+//! its spare buffers (`spare`) and how it waits (`wait`), comparing in full (`full`), what is sent
+//! written down (`sends`), calls that only the environment answers (`env`), communicators (`comm`),
+//! what the program does wrong (`errors`) and the codes of that (`codes`), communicators that MPI
+//! does not know (`made`), contents in the order of their types (`pack`), bytes of them that are no
+//! value's (`padding`), messages (`p2p`), those that come in (`receives`) and that are compared
+//! together (`batch`), that a probe found (`matched`), requests (`request`), messages in parts
+//! (`partitioned`), requests that the program completes (`generalized`), what a process frees while
+//! requests need it (`held`), what it gives to a collective and gets (`parts`), where MPI makes one
+//! (`room`), collectives (`collective`), calls with counts of 64 bits (`large`), questions about
+//! failures (`failures`), looks at clocks that are CPython's own (`python`), what the C library is
+//! asked for that differs between replicas (`clock`), the cycle counter (`cycles`), signals
+//! (`signals`), and what it is asked to change in the world: files (`files`) and their descriptors
+//! (`descriptors`), those that are none (`devices`), their names (`names`), the C library's own
+//! ways of writing them (`streams`, `prints`), and MPI's (`mpi_files`), whose processes may share a
+//! place (`pointers`); last, memory that other processes put to and get from (`windows`, in Fortran
+//! `fortran`), and when (`epochs`), also where who accesses it says so (`passive`), or nobody does,
+//! because it is shared (`shared`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -65,11 +66,15 @@ mod wait;
 
 mod full;
 
+mod sends;
+
 mod env;
 
 mod comm;
 
 mod errors;
+
+mod codes;
 
 mod made;
 
@@ -222,7 +227,12 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
             state.shape = state.shape.after(&[call.0 as u64]);
         }
         state.doing = call.name();
-        make(state, call, row)
+        state.begin_codes(call, row);
+        let answer = make(state, call, row);
+        match calls::CLASSES[call.0] {
+            Class::Value => answer,
+            _ => state.shared_code(answer as i32) as usize,
+        }
     });
     drop(inside);
     errors::deliver();
@@ -244,6 +254,9 @@ fn plain_of(call: Call) -> Call {
 /// Does what calls.txt says.
 fn make(state: &mut State, call: Call, args: &[usize]) -> usize {
     if let Some(answer) = errors::refusal(state, call, args) {
+        return answer;
+    }
+    if let Some(answer) = codes::text(state, call, args) {
         return answer;
     }
     accelerators::check(state, call, args);

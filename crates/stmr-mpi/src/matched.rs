@@ -13,7 +13,8 @@ use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::receives::begin_receive;
 use crate::request::Request;
-use crate::state::{Source, State};
+use crate::sends::Source;
+use crate::state::State;
 
 /// A message that a probe found: its receive.
 pub(crate) struct Matched(u64);

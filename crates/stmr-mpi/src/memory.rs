@@ -1,5 +1,6 @@
-//! Memory that all processes of a job share: which sets have lost a process, a pipe from each
-//! replica of a cluster to each other, and a bell for each process, which wakes it where it sleeps.
+//! Memory that all processes of a job share: which sets have lost a process, what each process has
+//! counted, a pipe from each replica of a cluster to each other, and a bell for each process, which
+//! wakes it where it sleeps.
 //!
 //! Nobody sleeps without having said so and looked once more, and nobody rings without having
 //! first put where it is seen what there is to look at: so no bell is missed, and a process that
@@ -7,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use selvedge_stmr::job::BROKEN_AT;
+use selvedge_stmr::job::{BROKEN_AT, N_COUNTS, TALLIES_AT, TALLY_WORDS};
 use selvedge_stmr::pipe::PIPE_WORDS;
 
 use crate::real;
@@ -92,6 +93,8 @@ impl Bell {
 pub(crate) struct Memory {
     /// Of each set, whether the launcher has seen a process of it end.
     broken: &'static [AtomicU8],
+    /// What this process has counted.
+    tally: &'static [AtomicU64],
     bells: &'static [Bell],
     /// The pipes of its cluster.
     words: &'static [AtomicU64],
@@ -124,8 +127,9 @@ pub(crate) const PAGE: usize = 4096;
 impl Memory {
     /// Maps what the launcher made.
     pub(crate) fn open(told: &Told) -> Self {
-        let head = (BROKEN_AT + told.replicas).next_multiple_of(PAGE);
         let n_bells = told.ranks * told.replicas;
+        let n_tallied = n_bells * TALLY_WORDS;
+        let head = (TALLIES_AT + n_tallied * size_of::<u64>()).next_multiple_of(PAGE);
         let bells = (n_bells * size_of::<Bell>()).next_multiple_of(PAGE);
         let n_words = told.replicas * told.replicas * PIPE_WORDS;
         let cluster = (n_words * size_of::<u64>()).next_multiple_of(PAGE);
@@ -148,11 +152,15 @@ impl Memory {
         // Nothing but atomic words is ever made of it, and it is there as long as the process.
         let broken = unsafe { head_at.add(BROKEN_AT) }.cast::<AtomicU8>();
         let broken = unsafe { std::slice::from_raw_parts(broken, told.replicas) };
+        let tallies = unsafe { head_at.add(TALLIES_AT) }.cast::<AtomicU64>();
+        let tallies = unsafe { std::slice::from_raw_parts(tallies, n_tallied) };
+        let own_at = (told.rank * told.replicas + told.set) * TALLY_WORDS;
+        let tally = &tallies[own_at..own_at + N_COUNTS];
         let bells = unsafe { head_at.add(head) }.cast::<Bell>();
         let bells = unsafe { std::slice::from_raw_parts(bells, n_bells) };
         let words = unsafe { std::slice::from_raw_parts(own.cast::<AtomicU64>(), n_words) };
         let (rank, set, replicas) = (told.rank, told.set, told.replicas);
-        Self { broken, bells, words, size, replicas, rank, set }
+        Self { broken, tally, bells, words, size, replicas, rank, set }
     }
 
     /// Where memory begins of windows whose first process is this one, in this set.
@@ -199,6 +207,13 @@ impl Memory {
     /// of it.
     pub(crate) fn has_lost_one(&self) -> bool {
         self.broken[self.set].load(Ordering::Acquire) != 0
+    }
+
+    /// Keeps what this process has counted, for the launcher.
+    pub(crate) fn keep_counts(&self, counts: [u64; N_COUNTS]) {
+        for (to, it) in self.tally.iter().zip(counts) {
+            to.store(it, Ordering::Relaxed);
+        }
     }
 
     /// The pipe from one replica of this cluster to another.

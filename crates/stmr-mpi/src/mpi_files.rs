@@ -577,13 +577,17 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
             unsafe { abi::put_handle(args[1], 0, handler) };
         }
         _ if own == handles.errors_return => {}
-        _ if own == handles.errors_fatal => state.abort(args[1] as i32),
+        _ if own == handles.errors_fatal => {
+            let code = state.shared_code(args[1] as i32);
+            state.abort(code)
+        }
         _ => match state.handlers_of_errors.get(&own).copied() {
             Some(function) => state.tell_of_own(args[0], function, args[1] as i32),
             // One that Fortran made.
             None => {
                 real::call(calls::FILE_SET_ERRHANDLER, &[null(), own]);
-                real::call(call, &[null(), args[1]]);
+                let code = state.shared_code(args[1] as i32);
+                real::call(call, &[null(), code as usize]);
                 real::call(calls::FILE_SET_ERRHANDLER, &[null(), handles.errors_return]);
             }
         },

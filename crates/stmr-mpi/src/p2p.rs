@@ -12,7 +12,8 @@ use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::receives::{begin_receive, receiving};
 use crate::request::Request;
-use crate::state::{Source, State};
+use crate::sends::Source;
+use crate::state::State;
 
 /// Bytes of a seal, at the end of each message.
 pub(crate) const SEAL: usize = 16;

@@ -17,7 +17,8 @@ use crate::collective;
 use crate::files;
 use crate::mpi_files::{self, Done, SEEK_CUR, SEEK_END, SEEK_SET, Wrong};
 use crate::real::Call;
-use crate::state::{Source, State};
+use crate::sends::Source;
+use crate::state::State;
 
 /// The shared pointer of one file.
 pub(crate) struct Pointer {

@@ -1,15 +1,18 @@
 //! What the C library prints by ways of its own that no other library can stand in: to a
-//! descriptor, and in wide characters to a stream of ours.
+//! descriptor, and in wide characters to a stream of ours.  And whether that is a terminal.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
 
 use libc::{FILE, size_t, wchar_t};
 
 use crate::descriptors;
+use crate::files::{self, Identity};
 use crate::stack;
 use crate::streams::{is_ours, next};
+use crate::told::told;
 
 /// No character (WEOF of wchar.h).
 const WEOF: u32 = u32::MAX;
@@ -24,6 +27,31 @@ unsafe extern "C" {
     fn vasprintf(to: *mut *mut c_char, format: *const c_char, arguments: Arguments) -> c_int;
     fn open_wmemstream(to: *mut *mut wchar_t, length: *mut size_t) -> *mut FILE;
     fn wcrtomb(to: *mut c_char, character: wchar_t, state: *mut c_void) -> size_t;
+}
+
+/// What the program prints to, where it takes that for a terminal.
+static TERMINAL: OnceLock<Option<Identity>> = OnceLock::new();
+
+/// Learns what the program prints to, before it prints elsewhere.
+pub(crate) fn find_terminal() {
+    let has_terminal = told().is_some_and(|it| it.has_terminal);
+    let found = if has_terminal { files::identity_of_open(libc::STDOUT_FILENO) } else { None };
+    TERMINAL.get_or_init(|| found);
+}
+
+/// See isatty(3).  Where the launcher gives its processes a terminal to print to, as Open MPI's
+/// does, programs print by lines, and see that they may.
+#[unsafe(no_mangle)]
+pub extern "C" fn isatty(fd: c_int) -> c_int {
+    stack::on_own(|| {
+        let terminal = TERMINAL.get().copied().flatten();
+        if terminal.is_some() && files::identity_of_open(fd) == terminal {
+            return 1;
+        }
+        type Function = unsafe extern "C" fn(c_int) -> c_int;
+        let real = unsafe { std::mem::transmute::<usize, Function>(next(c"isatty")) };
+        unsafe { real(fd) }
+    })
 }
 
 /// See vdprintf(3).

@@ -17,7 +17,8 @@ use crate::p2p::{SEAL, tested};
 use crate::pack::{self, Part};
 use crate::real;
 use crate::request::Request;
-use crate::state::{Source, State};
+use crate::sends::Source;
+use crate::state::State;
 
 /// Where contents begin behind the status of a receive.
 const HEAD: usize = 32;

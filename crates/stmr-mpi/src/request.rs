@@ -13,7 +13,8 @@ use crate::pack::Part;
 use crate::partitioned::{self, Partitioned};
 use crate::real::{self, Call};
 use crate::receives;
-use crate::state::{Source, State};
+use crate::sends::Source;
+use crate::state::State;
 
 /// Something under way that the program holds a handle of.
 pub(crate) enum Request {
@@ -453,9 +454,10 @@ fn complete_all(
     let mut failed = None;
     for (row, idx) in which.iter().enumerate() {
         let comm = state.comm_of(unsafe { abi::handle_at(requests, *idx) }, false);
-        let status = state.complete(requests, *idx);
+        let mut status = state.complete(requests, *idx);
         if status.error != abi::SUCCESS {
             failed = failed.or(Some(comm));
+            status.error = state.shared_code(status.error);
         }
         unsafe { status.write(Status::place(statuses, row), true) };
     }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use selvedge_stmr::digest::Digest;
 
 use crate::memory::PAGE;
+use crate::prints;
 use crate::real;
 use crate::told::told;
 
@@ -235,12 +236,14 @@ fn prepare() -> usize {
         // The lowest byte ends a text, so that no text has the word in it.
         let word = Digest::of(&row).0 as u64 & !0xff;
         unsafe { std::arch::asm!("mov qword ptr fs:[0x28], {}", in(reg) word, options(nostack)) };
+        prints::find_terminal();
         // At the first byte that comes or goes, the C library asks what kind of file that is, and
-        // leaves the answer on the stack: here it asks now.
+        // leaves the answer on the stack: here it is told now.
         // Somebody may have said before how it is written.
-        for stream in unsafe { [stdin, stdout] } {
+        let of_output = if told.has_terminal { libc::_IOLBF } else { libc::_IOFBF };
+        for (stream, how) in unsafe { [(stdin, libc::_IOFBF), (stdout, of_output)] } {
             if unsafe { __fbufsize(stream) == 0 && __flbf(stream) == 0 } {
-                unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+                unsafe { libc::setvbuf(stream, std::ptr::null_mut(), how, 0) };
             }
         }
         // As a program finds it (C17 §7.5).

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
+use selvedge_stmr::job::N_COUNTS;
 use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::receives::Receives;
 use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
@@ -19,6 +19,7 @@ use crate::abi::Handles;
 use crate::attributes::Attributes;
 use crate::batch::Batch;
 use crate::clock;
+use crate::codes::Codes;
 use crate::comm::Comm;
 use crate::errors::Due;
 use crate::full::Contents;
@@ -30,6 +31,7 @@ use crate::p2p::Outgoing;
 use crate::real::{self, Blocking, Call};
 use crate::receives::Buffer;
 use crate::request::Request;
+use crate::sends::{self, Source};
 use crate::spare::Spare;
 use crate::stack;
 use crate::told::{self, Told, native_pid, tell_launcher, told};
@@ -216,6 +218,17 @@ pub(crate) struct Counts {
     link_bytes: u64,
     /// The most that was kept for siblings, in bytes.
     log_max: usize,
+    /// How long compares took, in milliseconds of a clock with coarse ticks.
+    compare_ms: u64,
+}
+
+impl Counts {
+    fn words(&self) -> [u64; N_COUNTS] {
+        let log_max = self.log_max as u64;
+        let Self { sends, compares, bytes, marks, promotions, .. } = *self;
+        let Self { link_messages, link_bytes, compare_ms, .. } = *self;
+        [sends, compares, bytes, marks, promotions, link_messages, link_bytes, log_max, compare_ms]
+    }
 }
 
 /// A replica: the core, its links, and the program's objects.
@@ -239,6 +252,8 @@ pub(crate) struct State {
     pub(crate) comms: BTreeMap<usize, Comm>,
     pub(crate) n_comms: u64,
     pub(crate) errhandlers: BTreeMap<usize, usize>,
+    /// Codes of errors that the program has got.
+    pub(crate) codes: Codes,
     /// Errors that handlers of the program's are to hear of.
     pub(crate) due: Vec<Due>,
     pub(crate) requests: Vec<Option<Request>>,
@@ -276,7 +291,7 @@ pub(crate) struct State {
     pub(crate) n_signals_due: usize,
     /// Names of files that are another in each replica.
     pub(crate) own_names: std::collections::BTreeSet<std::ffi::CString>,
-    log: Option<std::fs::File>,
+    pub(crate) log: Option<std::fs::File>,
     /// Sends that were not compared yet.
     n_in_window: u64,
     /// The call that is made.
@@ -317,6 +332,7 @@ impl State {
             comms: BTreeMap::new(),
             n_comms: 0,
             errhandlers: BTreeMap::new(),
+            codes: Codes::default(),
             due: Vec::new(),
             requests: Vec::new(),
             held: Vec::new(),
@@ -341,7 +357,7 @@ impl State {
             signals: Vec::new(),
             n_signals_due: 0,
             own_names: std::collections::BTreeSet::new(),
-            log: open_log(told),
+            log: sends::open(told),
             n_in_window: 0,
             doing: "MPI_Init",
         };
@@ -372,13 +388,10 @@ impl State {
         self.launcher.flush();
     }
 
+    /// Tells the launcher what was counted.  Of a process that is on its host it knows.
     pub(crate) fn tell_counts(&mut self) {
-        let Counts { sends, compares, bytes, marks, promotions, .. } = self.counts;
-        let Counts { link_messages, link_bytes, log_max, .. } = self.counts;
-        self.say(&format!(
-            "counts {sends} {compares} {bytes} {marks} {promotions} {link_messages} {link_bytes} \
-             {log_max}"
-        ));
+        let words = self.counts.words().map(|it| it.to_string());
+        self.say(&format!("counts {}", words.join(" ")));
     }
 
     /// Compares contents that are about to leave; returns those that may.
@@ -463,7 +476,7 @@ impl State {
         loop {
             let passed = self.replica.passed();
             if passed.is_some() {
-                self.end_wait();
+                self.counts.compare_ms += self.end_compare();
             }
             match passed {
                 None => self.wait_for_siblings(|it| it.replica.late()),
@@ -511,19 +524,6 @@ impl State {
             message.write(&mut link.unsent);
             self.counts.link_messages += 1;
             self.counts.link_bytes += (link.unsent.len() - before) as u64;
-        }
-    }
-
-    /// Where two runs are compared, writes down what is sent and what it may depend on.
-    fn write_log(&mut self, digest: Digest, length: usize) {
-        let sources = std::mem::take(&mut self.sources);
-        let doing = self.doing;
-        if let Some(log) = &mut self.log {
-            let words: Vec<&str> = sources.iter().map(|it| it.name()).collect();
-            let line = format!("{doing} {length} {digest:?} {}\n", words.join(","));
-            if std::io::Write::write_all(log, line.as_bytes()).is_err() {
-                real::fail("what is sent cannot be written down");
-            }
         }
     }
 
@@ -626,6 +626,7 @@ impl State {
                 Note::Trusted(_) | Note::Died(_) => {}
             }
         }
+        self.memory.keep_counts(self.counts.words());
         if told {
             self.tell_counts();
         }
@@ -723,6 +724,7 @@ impl State {
     pub(crate) fn refuse_at_once(&mut self, words: &str) -> ! {
         unsafe { libc::fflush(std::ptr::null_mut()) };
         self.let_out();
+        self.tell_counts();
         self.say(&format!("refuse {words}"));
         self.wait_for_the_end()
     }
@@ -765,34 +767,4 @@ impl State {
         // Not 0 would be told by mpirun in words about a failure; selvedge gives the code.
         unsafe { libc::_exit(0) }
     }
-}
-
-/// What two runs of one program may differ in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
-    Clock,
-    Random,
-    Pid,
-    Wildcard,
-    Completion,
-}
-
-impl Source {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Clock => "clocks",
-            Self::Random => "random bytes",
-            Self::Pid => "its process number",
-            Self::Wildcard => "a message from anybody",
-            Self::Completion => "which request was complete",
-        }
-    }
-}
-
-/// Where what is sent is written down, if that is wanted.
-fn open_log(told: &Told) -> Option<std::fs::File> {
-    let folder = PathBuf::from(std::env::var_os("SELVEDGE_SENDS")?);
-    let path = folder.join(format!("sends.{}", told.rank));
-    let opened = std::fs::File::create(&path);
-    Some(opened.unwrap_or_else(|e| real::fail(&format!("cannot write {}: {e}", path.display()))))
 }

@@ -33,6 +33,8 @@ pub(crate) struct Told {
     pub(crate) window: u64,
     /// MPI's own communicator of all processes is this replica's set.
     pub(crate) is_whole_job: bool,
+    /// The launcher gives its processes a terminal for what they print.
+    pub(crate) has_terminal: bool,
     /// When the launcher started: since 1970, and of the clock that is never set, in nanoseconds.
     pub(crate) epoch: [u64; 2],
 }
@@ -62,6 +64,7 @@ pub(crate) fn told() -> Option<&'static Told> {
             compares_full: std::env::var("SELVEDGE_COMPARE").is_ok_and(|it| it == "full"),
             compares_at_receiver: std::env::var_os("SELVEDGE_COMPARE_AT").is_some(),
             window: number("SELVEDGE_WINDOW").unwrap_or(1) as u64,
+            has_terminal: std::env::var_os("SELVEDGE_TERMINAL").is_some(),
             epoch: [number("SELVEDGE_EPOCH")? as u64, number("SELVEDGE_UPTIME")? as u64],
         };
         // A process that a replica starts is none, though it inherits the variables.

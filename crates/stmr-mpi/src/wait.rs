@@ -521,6 +521,12 @@ impl State {
         }
     }
 
+    /// A compare is over; how long it took, in milliseconds.
+    pub(crate) fn end_compare(&mut self) -> u64 {
+        self.end_wait();
+        clock::coarse_ms().saturating_sub(self.wait.compared_at_ms)
+    }
+
     /// Ends a sibling that does not come while the others wait for it: one that computes and
     /// computes, or one that sleeps and does not answer.
     fn look_for_late(&mut self, late: fn(&Self) -> Vec<SetId>) {

@@ -16,6 +16,17 @@ use crate::verdict::{Double, SetId};
 /// a process: a byte for each set, not 0 before the first of its other processes hears of it.
 pub const BROKEN_AT: usize = 0;
 
+/// Where, in that memory, each process keeps its counts for the launcher, so that they are known
+/// however it ends; of replica s of rank h, the (h × replicas + s)-th row of [`TALLY_WORDS`].
+pub const TALLIES_AT: usize = 4096;
+
+/// Words of 64 bits in the row of a process's counts, of which the first [`N_COUNTS`] are used.
+pub const TALLY_WORDS: usize = 16;
+
+/// What a process counts: sends, compares, bytes compared, marks, promotions, messages to siblings,
+/// their bytes, the most bytes kept for them, and milliseconds in compares.
+pub const N_COUNTS: usize = 9;
+
 /// Which process of the program, as the program counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank(pub u32);

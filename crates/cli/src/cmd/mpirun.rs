@@ -138,6 +138,9 @@ pub(crate) struct MpirunHost {
     serve: bool,
 }
 
+/// Exit code of a program that did not come to its own end.
+const FAILED: i32 = 2;
+
 /// The summary's fixed form.
 #[derive(Serialize)]
 struct Row<'a> {
@@ -155,17 +158,45 @@ struct Row<'a> {
     link_bytes: u64,
     log_bytes_max: u64,
     marked: Vec<serde_json::Value>,
+    /// The program's, all starts of it.
+    seconds: f64,
+    /// In compares, of a process on average.
+    compare_seconds: f64,
     notes: &'a [String],
+}
+
+impl<'a> Row<'a> {
+    fn of(summary: &'a Summary) -> Self {
+        Self {
+            ranks: summary.ranks,
+            replicas: summary.replicas,
+            sends: summary.sends,
+            compares: summary.compares,
+            bytes: summary.bytes,
+            marks: summary.marks,
+            promotions: summary.promotions,
+            deaths: summary.deaths,
+            restarts: summary.restarts,
+            result: &summary.result,
+            link_messages: summary.link_messages,
+            link_bytes: summary.link_bytes,
+            log_bytes_max: summary.log_bytes_max,
+            marked: summary.marked.iter().map(slice::as_json).collect(),
+            seconds: seconds(summary),
+            compare_seconds: compare_seconds(summary),
+            notes: &summary.notes,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Mpirun, globals: &Globals) -> Outcome {
     let options = options(args)?;
     if args.check_determinism {
-        return determinism::check(&options);
+        return determinism::check(&options, globals);
     }
     let mut evidence = slice::Evidence::begin(globals)?;
     let (marks, places) = (evidence.marks(), evidence.places());
-    let code = run_replicated(args, &MpirunOptions { marks, places, ..options });
+    let code = run_replicated(args, &MpirunOptions { marks, places, ..options }, globals);
     evidence.finish();
     match code? {
         0 => Ok(Answer::Yes),
@@ -223,46 +254,39 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
 }
 
 /// The program's exit code.
-fn run_replicated(args: &Mpirun, options: &MpirunOptions) -> Outcome<i32> {
+fn run_replicated(args: &Mpirun, options: &MpirunOptions, globals: &Globals) -> Outcome<i32> {
     let summary =
         mpirun::run(options).within(|| "cannot run the program in replicas".to_owned())?;
-    let failed = tell(&summary);
+    let row = Row::of(&summary);
+    if globals.json {
+        // Standard output is the program's.
+        anstream::eprintln!("{}", serde_json::json!(row));
+    } else {
+        tell(&summary);
+    }
     if let Some(path) = &args.json_summary {
-        let row = Row {
-            ranks: summary.ranks,
-            replicas: summary.replicas,
-            sends: summary.sends,
-            compares: summary.compares,
-            bytes: summary.bytes,
-            marks: summary.marks,
-            promotions: summary.promotions,
-            deaths: summary.deaths,
-            restarts: summary.restarts,
-            result: &summary.result,
-            link_messages: summary.link_messages,
-            link_bytes: summary.link_bytes,
-            log_bytes_max: summary.log_bytes_max,
-            marked: summary.marked.iter().map(slice::as_json).collect(),
-            notes: &summary.notes,
-        };
         let text = serde_json::to_string_pretty(&row).within(|| "cannot write JSON".to_owned())?;
         fs::write(path, text + "\n").within(|| format!("cannot write {}", path.display()))?;
     }
-    if failed {
-        return Err(Failure::new(&summary.result));
+    // Whether the program did not come to its own end.
+    let failed = summary.code != 0 && !summary.result.starts_with("exit code");
+    match (failed, globals.json) {
+        (false, _) => Ok(summary.code),
+        // It was said above.
+        (true, true) => Ok(FAILED),
+        (true, false) => Err(Failure::new(&summary.result)),
     }
-    Ok(summary.code)
 }
 
-/// Prints what was noticed and the sums; returns whether the program did not come to its own end.
-fn tell(summary: &Summary) -> bool {
+/// Prints what was noticed and the sums.
+fn tell(summary: &Summary) {
     for note in &summary.notes {
         anstream::eprintln!("selvedge: {note}");
     }
     anstream::eprintln!(
         "selvedge: {} processes x {} replicas: {} sends, {} compares of {} bytes, {} marks, {} \
          promotions, {} deaths, {} restarts; {} messages of {} bytes between replicas, at most {} \
-         bytes kept for them: {}",
+         bytes kept for them; {:.1} s, {:.1} of them in compares: {}",
         summary.ranks,
         summary.replicas,
         summary.sends,
@@ -275,9 +299,19 @@ fn tell(summary: &Summary) -> bool {
         summary.link_messages,
         summary.link_bytes,
         summary.log_bytes_max,
+        seconds(summary),
+        compare_seconds(summary),
         summary.result
     );
-    summary.code != 0 && !summary.result.starts_with("exit code")
+}
+
+fn seconds(summary: &Summary) -> f64 {
+    summary.ms as f64 / 1000.0
+}
+
+/// In compares, with waiting for siblings to come to them, of a process on average.
+fn compare_seconds(summary: &Summary) -> f64 {
+    summary.compare_ms as f64 / 1000.0 / (summary.ranks * summary.replicas) as f64
 }
 
 pub(crate) fn run_replica(args: &MpirunReplica) -> Outcome {

@@ -12,7 +12,7 @@ use std::{env, process};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use selvedge_stmr::job::{BROKEN_AT, Rank};
+use selvedge_stmr::job::{BROKEN_AT, N_COUNTS, Rank, TALLIES_AT, TALLY_WORDS};
 use selvedge_stmr::verdict::SetId;
 
 use super::launcher::Launcher;
@@ -98,6 +98,20 @@ impl Folder {
     pub(super) fn tell_broken(&self, set: SetId) -> Result<(), MpirunError> {
         let at = (BROKEN_AT + set.idx()) as u64;
         self.memory.write_all_at(&[1], at).map_err(io_error("write memory that replicas share"))
+    }
+
+    /// What a process on this host has counted, by its number in the whole job; nothing if it has
+    /// not begun, or is on another host.
+    pub(super) fn counts(&self, number: usize) -> [u64; N_COUNTS] {
+        let row = TALLY_WORDS * size_of::<u64>();
+        let mut bytes = [0; N_COUNTS * size_of::<u64>()];
+        // Who has not begun has not given the memory its size.
+        let read = self.memory.read_exact_at(&mut bytes, (TALLIES_AT + number * row) as u64);
+        let word = |at: usize| {
+            let bytes = bytes[at * 8..].first_chunk().expect("a row has all its words");
+            u64::from_le_bytes(*bytes)
+        };
+        if read.is_ok() { std::array::from_fn(word) } else { [0; N_COUNTS] }
     }
 
     fn make_pipe(&self, name: &str) -> Result<(), MpirunError> {

@@ -42,7 +42,7 @@ impl Attempt<'_> {
             match found {
                 Found::Wrong(set) => {
                     self.notes.push(format!("{rank}: {set} printed something else"));
-                    self.process(rank, set).counts[3] += 1;
+                    self.process(rank, set).misprints += 1;
                 }
                 Found::Undecided(Double::NotDeterministic) => {
                     let at = self.printing(channel, rank).output.length();

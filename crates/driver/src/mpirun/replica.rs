@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -128,6 +128,10 @@ fn environment(
     let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
     hide_numbers(&mut all, rank, ranks);
     all.extend(told.map(|(name, value)| (name.into(), value)));
+    // What the program prints goes to a pipe, but in lines where it would to a terminal.
+    if io::stdout().is_terminal() {
+        all.insert(TERMINAL.into(), "1".into());
+    }
     all.insert(FILL.into(), fill(&all));
     all
 }
@@ -151,6 +155,9 @@ fn fill(all: &BTreeMap<OsString, OsString>) -> OsString {
     let length: usize = rows.map(|(name, value)| name.len() + value.len()).sum();
     "-".repeat(FILLED.saturating_sub(length)).into()
 }
+
+/// Says that the launcher gives its processes a terminal to print to.
+const TERMINAL: &str = "SELVEDGE_TERMINAL";
 
 /// Fills what launchers and this one say to each process.
 const FILL: &str = "SELVEDGE_FILL";

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
 use selvedge_driver::mpirun::{self, MpirunOptions};
+use serde::Serialize;
+use serde_json::json;
 
+use crate::Globals;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 
 /// Runs the program twice without replicas and compares what its processes send: no if some of it
 /// differs.
-pub(super) fn check(options: &MpirunOptions) -> Outcome {
+pub(super) fn check(options: &MpirunOptions, globals: &Globals) -> Outcome {
     let folder = Folder::make()?;
     let mut runs = Vec::new();
     for (idx, name) in ["first", "second"].into_iter().enumerate() {
@@ -31,17 +34,39 @@ pub(super) fn check(options: &MpirunOptions) -> Outcome {
         let read = |rank| read(&sends.join(format!("sends.{rank}")));
         runs.push((0..options.ranks).map(read).collect::<Outcome<Vec<_>>>()?);
     }
-    let (mut n_sends, mut n_differ) = (0, 0);
-    for (rank, (first, second)) in runs[0].iter().zip(&runs[1]).enumerate() {
-        let (differ, told) = compare(first, second);
-        n_sends += first.len();
-        n_differ += differ;
-        if let Some(told) = told {
-            println!("rank {rank}: {told}");
+    let processes: Vec<Row> = runs[0]
+        .iter()
+        .zip(&runs[1])
+        .enumerate()
+        .map(|(rank, (first, second))| {
+            let (differ, told) = compare(first, second);
+            Row { rank, sends: first.len(), differ, told }
+        })
+        .collect();
+    let n_sends: usize = processes.iter().map(|it| it.sends).sum();
+    let n_differ: usize = processes.iter().map(|it| it.differ).sum();
+    if globals.json {
+        // One line, behind what the program printed.
+        let all = json!({ "sends": n_sends, "differ": n_differ, "processes": processes });
+        println!("{all}");
+    } else {
+        for Row { rank, told, .. } in &processes {
+            if let Some(told) = told {
+                println!("rank {rank}: {told}");
+            }
         }
+        println!("{n_differ} of {n_sends} sends differ between two runs without replicas");
     }
-    println!("{n_differ} of {n_sends} sends differ between two runs without replicas");
     Ok(if n_differ == 0 { Answer::Yes } else { Answer::No })
+}
+
+/// What there is to say of a process.
+#[derive(Serialize)]
+struct Row {
+    rank: usize,
+    sends: usize,
+    differ: usize,
+    told: Option<String>,
 }
 
 /// One send as a process wrote it down.
