@@ -87,6 +87,35 @@ fn an_error_that_nobody_handles_ends_the_program() {
     }
 }
 
+/// Goal: a program that another of its processes ends has printed what it prints plain, and its
+/// summary says what it did.  Method: lines are printed between messages; see lines.c.
+#[test]
+fn what_was_printed_by_lines_has_come_out_when_the_program_is_aborted() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("lines", folder.path());
+        let words = [program.to_str().unwrap(), "7"];
+        let plain = mpi.plain_command(&words).output().unwrap();
+        let out = mpi.tripled(&summary, &[&["--json"], &words[..]].concat()).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(out.status.code(), Some(7), "{said}");
+        let printed = |it: &[u8]| lines(&String::from_utf8_lossy(it));
+        assert_eq!(printed(&out.stdout), printed(&plain.stdout), "{said}");
+        let of_terminal = printed(&out.stdout).contains("step 3, to a terminal");
+        assert_eq!(of_terminal, mpi.name.starts_with("openmpi"), "{said}");
+        // Four processes, four rounds.
+        mpi::check_counts(&summary, &[("marks", 0), ("sends", 16)], &said);
+        let text = told(&out);
+        let last = text.lines().rfind(|it| it.starts_with('{')).unwrap_or_default();
+        let told: serde_json::Value = serde_json::from_str(last).unwrap();
+        let kept = fs::read_to_string(&summary).unwrap();
+        assert_eq!(told, serde_json::from_str::<serde_json::Value>(&kept).unwrap());
+        assert_eq!(told["result"], "exit code 7");
+        assert!(0.2 < told["seconds"].as_f64().unwrap(), "{said}");
+    }
+}
+
 /// Goal: the output is whole when the process that led it dies.  Method: a replica of set 0 is
 /// killed once its process has printed, so it dies between MPI_Init and its last send.
 #[test]

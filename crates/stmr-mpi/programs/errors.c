@@ -10,20 +10,36 @@ enum { ROOM = 1 << 16 };
 static char told[ROOM];
 static int n_told;
 
+/* The codes, and what MPI says of them: no two runs need have the same, but all replicas have. */
+enum { CODES = 256, TEXT = 1 << 17 };
+static int codes[CODES], n_codes;
+static char texts[TEXT];
+static int n_texts;
+
 static MPI_Comm both;
 static const char *heard;
 static int rank_there;
+
+static void keep(int code) {
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    MPI_Error_string(code, text, &length);
+    if (n_codes < CODES) codes[n_codes++] = code;
+    n_texts += snprintf(texts + n_texts, TEXT - n_texts, "%s\n", text);
+}
 
 /* What a handler calls is the program's own: it sees the ranks of the program. */
 static void hear(MPI_Comm *comm, int *code, ...) {
     int class;
     MPI_Error_class(*code, &class);
+    keep(*code);
     heard = *comm == MPI_COMM_WORLD ? "the world" : *comm == MPI_COMM_SELF ? "the process" : *comm == both ? "the copy" : "another";
     MPI_Comm_rank(*comm, &rank_there);
 }
 
 static void tell(const char *call, int code) {
     int rank, class;
+    keep(code);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Error_class(code, &class);
     n_told += snprintf(told + n_told, ROOM - n_told, "%d: %s: %d, heard by %s as %d\n", rank, call, class,
@@ -135,9 +151,13 @@ int main(int argc, char **argv) {
     MPI_Errhandler_free(&handler);
     MPI_Allreduce(&rank, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     n_told += snprintf(told + n_told, ROOM - n_told, "%d: all ranks make %d\n", rank, all);
-    if (rank != 0) MPI_Send(told, n_told, MPI_CHAR, 0, 9, MPI_COMM_WORLD);
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int largest[CODES];
+    MPI_Allreduce(codes, largest, n_codes, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Sendrecv_replace(texts, TEXT, MPI_CHAR, (rank + 1) % size, 8, (rank + size - 1) % size, 8, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+    if (rank != 0) MPI_Send(told, n_told, MPI_CHAR, 0, 9, MPI_COMM_WORLD);
     for (int from = 0; rank == 0 && from < size; from++) {
         MPI_Status status;
         if (from != 0) {

@@ -1,5 +1,6 @@
 """Objects and buffers through mpi4py: pickles of any size, sets and dicts in hash order, probes,
 collectives, requests, and a communicator of half of all processes."""
+import ctypes
 import random
 import time
 
@@ -9,9 +10,24 @@ world = MPI.COMM_WORLD
 rank, size = world.Get_rank(), world.Get_size()
 right, left = (rank + 1) % size, (rank - 1) % size
 total = 0
+
+
+class Moment(ctypes.Structure):
+    """struct timespec."""
+
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+
+
+def beside():
+    """The clock, as a library reads it while others may run Python."""
+    now = Moment()
+    assert ctypes.CDLL(None).clock_gettime(time.CLOCK_MONOTONIC, ctypes.byref(now)) == 0
+    return now.s, now.ns
+
+
 for turn in range(20):
     row = {"rank": rank, "turn": turn, "words": {str(i) for i in range(rank + turn)}, "at": time.time(),
-           "dice": random.random()}
+           "beside": beside(), "dice": random.random()}
     request = world.isend(row, dest=right, tag=turn)
     got = world.recv(source=MPI.ANY_SOURCE if turn % 2 else left, tag=turn)
     request.wait()

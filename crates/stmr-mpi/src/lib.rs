@@ -229,10 +229,10 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         state.doing = call.name();
         state.begin_codes(call, row);
         let answer = make(state, call, row);
-        match calls::CLASSES[call.0] {
-            Class::Value => answer,
-            _ => state.shared_code(answer as i32) as usize,
+        if answer == abi::SUCCESS as usize || !returns_code(call) {
+            return answer;
         }
+        state.shared_code(answer as i32) as usize
     });
     drop(inside);
     errors::deliver();
@@ -249,6 +249,13 @@ fn plain_of(call: Call) -> Call {
         Class::Large(plain, _) => plain,
         _ => call,
     }
+}
+
+/// Whether what a call returns is no handle and no number.
+fn returns_code(call: Call) -> bool {
+    let others = ["_c2f", "_f2c", "_toint", "_fromint"];
+    let is_value = matches!(calls::CLASSES[call.0], Class::Value);
+    !is_value && !others.iter().any(|it| call.name().ends_with(it))
 }
 
 /// Does what calls.txt says.

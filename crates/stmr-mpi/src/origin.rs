@@ -199,6 +199,12 @@ impl Object {
     }
 }
 
+/// Where the instructions are of what has one there.
+pub(crate) fn code_around(at: usize) -> Vec<Range<usize>> {
+    let is_around = |it: &Object| it.code.iter().any(|it| it.contains(&at));
+    objects().into_iter().find(is_around).map(|it| it.code).unwrap_or_default()
+}
+
 /// Everything that is loaded, in the loader's order.
 fn objects() -> Vec<Object> {
     unsafe extern "C" fn look(

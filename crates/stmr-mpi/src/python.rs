@@ -2,14 +2,18 @@
 //!
 //! It looks at one whenever a thread takes a lock, and again and again while a thread waits for its
 //! turn to run Python.  How often that is hangs on what other threads do, and so is another number
-//! in each replica: these looks are not shared.
+//! in each replica: these looks are not shared.  What a library looks for that a program of Python
+//! calls is shared, also where it runs beside Python, as by `ctypes`.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// No function that takes a lock is farther from its look at the clock, in frames.
+use crate::origin;
+
+/// No function that takes a lock is farther from its look at the clock, in frames; nor is who looks
+/// at it from us.
 const FRAMES_MAX: usize = 8;
 
 type Check = unsafe extern "C" fn() -> c_int;
@@ -41,13 +45,23 @@ struct Python {
     runs: Check,
     /// The code that takes a lock.
     locks: Option<Range<usize>>,
+    /// All its code.
+    code: Vec<Range<usize>>,
+    /// This library's code.
+    own: Vec<Range<usize>>,
 }
 
 impl Python {
     fn find() -> Option<Self> {
         let [has_begun, runs, locks] = unsafe { selvedge_python };
         let (has_begun, runs) = (has_begun?, runs?);
-        Some(Self { has_begun, runs, locks: locks.and_then(|it| code_of(it as *const c_void)) })
+        Some(Self {
+            has_begun,
+            runs,
+            locks: locks.and_then(|it| code_of(it as *const c_void)),
+            code: origin::code_around(runs as usize),
+            own: origin::code_around(Self::find as *const () as usize),
+        })
     }
 }
 
@@ -85,11 +99,14 @@ pub(crate) fn locks() -> bool {
         }
         BEGUN.store(true, Ordering::Relaxed);
     }
-    if unsafe { (python.runs)() } == 0 {
-        return true;
-    }
-    let Some(locks) = &python.locks else { return false };
+    let is_beside = unsafe { (python.runs)() } == 0;
     let mut frames = [std::ptr::null_mut(); FRAMES_MAX];
     let n = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES_MAX as c_int) };
-    frames[..n.max(0) as usize].iter().any(|it| locks.contains(&(*it as usize)))
+    let mut frames = frames[..n.max(0) as usize].iter().map(|it| *it as usize);
+    let is_in = |code: &[Range<usize>], at: usize| code.iter().any(|it| it.contains(&at));
+    if is_beside {
+        let asking = frames.find(|it| !is_in(&python.own, *it));
+        return asking.is_some_and(|it| is_in(&python.code, it));
+    }
+    python.locks.as_ref().is_some_and(|locks| frames.any(|it| locks.contains(&it)))
 }

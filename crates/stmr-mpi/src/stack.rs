@@ -238,12 +238,15 @@ fn prepare() -> usize {
         unsafe { std::arch::asm!("mov qword ptr fs:[0x28], {}", in(reg) word, options(nostack)) };
         prints::find_terminal();
         // At the first byte that comes or goes, the C library asks what kind of file that is, and
-        // leaves the answer on the stack: here it is told now.
+        // leaves the answer on the stack: here it asks now.
         // Somebody may have said before how it is written.
-        let of_output = if told.has_terminal { libc::_IOLBF } else { libc::_IOFBF };
-        for (stream, how) in unsafe { [(stdin, libc::_IOFBF), (stdout, of_output)] } {
+        for stream in unsafe { [stdin, stdout] } {
             if unsafe { __fbufsize(stream) == 0 && __flbf(stream) == 0 } {
-                unsafe { libc::setvbuf(stream, std::ptr::null_mut(), how, 0) };
+                unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+                if told.has_terminal && stream == unsafe { stdout } {
+                    // It keeps the room that it was given above.
+                    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
+                }
             }
         }
         // As a program finds it (C17 §7.5).
