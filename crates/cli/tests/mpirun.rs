@@ -570,6 +570,8 @@ fn programs_and_launchers_that_do_not_fit_are_named_before_anything_starts() {
     };
     let said = refused(&["-n", "2", &build("static", &["-static"])]);
     assert!(said.contains("is statically linked"), "{said}");
+    let said = refused(&["-n", "2", folder.path().join("empty.c").to_str().unwrap()]);
+    assert!(said.contains("empty.c may not be executed"), "{said}");
     let both = ["-Wl,--no-as-needed", "-l:libmpi.so.40", "-l:libmpich.so.12"];
     let said = refused(&["-n", "2", &build("both", &both)]);
     assert!(said.contains("two MPI libraries, libmpi.so.40 and libmpich.so.12"), "{said}");

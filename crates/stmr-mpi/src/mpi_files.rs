@@ -30,9 +30,44 @@ const DELETE_ON_CLOSE: i32 = 16;
 const EXCL: i32 = 64;
 const APPEND: i32 = 128;
 
-pub(crate) const SEEK_SET: i32 = 600;
-pub(crate) const SEEK_CUR: i32 = 602;
-pub(crate) const SEEK_END: i32 = 604;
+/// What Open MPI and MPICH call the bits of a mode, and how the standard ABI does, in its order
+/// (MPI 5.0, §A.1.1).
+const MODES: [(i32, i32); 9] = [
+    (APPEND, 1),
+    (CREATE, 2),
+    (DELETE_ON_CLOSE, 4),
+    (EXCL, 8),
+    (RDONLY, 16),
+    (RDWR, 32),
+    // MPI_MODE_SEQUENTIAL and MPI_MODE_UNIQUE_OPEN, which change nothing here.
+    (256, 64),
+    (32, 128),
+    (WRONLY, 256),
+];
+
+/// From where a program counts that sets a pointer.
+#[derive(Clone, Copy)]
+pub(crate) enum Whence {
+    Start,
+    Here,
+    End,
+}
+
+impl Whence {
+    /// By the program's number.
+    pub(crate) fn of(number: i32) -> Done<Self> {
+        let [start, here, end] = match abi::table().family {
+            Family::OpenMpi | Family::Mpich => [600, 602, 604],
+            Family::Standard => [403, 401, 402],
+        };
+        match number {
+            it if it == start => Ok(Self::Start),
+            it if it == here => Ok(Self::Here),
+            it if it == end => Ok(Self::End),
+            _ => Err(Wrong::Argument),
+        }
+    }
+}
 
 /// The longest type that a view may have, from its first to its last byte.
 const EXTENT_MAX: u64 = 1 << 36;
@@ -89,8 +124,10 @@ impl Wrong {
     }
 
     fn code(self) -> usize {
-        let is_open_mpi = abi::table().family == Family::OpenMpi;
-        let pick = |open_mpi: usize, mpich: usize| if is_open_mpi { open_mpi } else { mpich };
+        // The standard ABI's classes are Open MPI's, but for one.
+        let family = abi::table().family;
+        let is_mpich = family == Family::Mpich;
+        let pick = |open_mpi: usize, mpich: usize| if is_mpich { mpich } else { open_mpi };
         match self {
             Self::Access => 20,
             Self::Mode => 21,
@@ -98,6 +135,7 @@ impl Wrong {
             Self::Full => pick(41, 36),
             Self::Missing => pick(42, 37),
             Self::ReadOnly => pick(45, 40),
+            Self::Representation if family == Family::Standard => 54,
             Self::Representation => pick(51, 43),
             Self::Handle => pick(30, 27),
             Self::Argument => pick(13, 12),
@@ -118,8 +156,29 @@ pub(crate) fn code(done: Done<()>) -> usize {
 fn null() -> usize {
     match abi::table().family {
         Family::OpenMpi => real::symbol(c"ompi_mpi_file_null").unwrap_or_default(),
-        Family::Mpich | Family::Standard => 0,
+        Family::Mpich => 0,
+        Family::Standard => 0x118,
     }
+}
+
+/// A mode as the program gives it, in Open MPI's and MPICH's bits.
+fn mode_of(mode: i32) -> i32 {
+    match abi::table().family {
+        Family::OpenMpi | Family::Mpich => mode,
+        Family::Standard => translated(mode, MODES.map(|(own, standard)| (standard, own))),
+    }
+}
+
+/// A mode as the program knows it.
+fn shown_mode(mode: i32) -> i32 {
+    match abi::table().family {
+        Family::OpenMpi | Family::Mpich => mode,
+        Family::Standard => translated(mode, MODES),
+    }
+}
+
+fn translated(mode: i32, bits: [(i32, i32); MODES.len()]) -> i32 {
+    bits.iter().filter(|it| mode & it.0 != 0).map(|it| it.1).sum()
 }
 
 /// A handle of MPI's files is an address in all its kin.
@@ -148,11 +207,8 @@ impl State {
     }
 }
 
-pub(crate) fn open(state: &mut State, call: Call, args: &[usize]) -> usize {
-    if abi::table().family == Family::Standard {
-        state.refuse(call);
-    }
-    let (mode, to) = (args[2] as i32, args[4] as *mut usize);
+pub(crate) fn open(state: &mut State, _call: Call, args: &[usize]) -> usize {
+    let (mode, to) = (mode_of(args[2] as i32), args[4] as *mut usize);
     let path = unsafe { CStr::from_ptr(args[1] as *const libc::c_char) }.to_owned();
     let mut comm = 0_usize;
     // The program may free its own while the file is open.
@@ -309,7 +365,7 @@ pub(crate) fn about(state: &mut State, call: Call, args: &[usize]) -> usize {
         let file = state.mpi_file(args[0])?;
         let put = |at: usize, value: i32| unsafe { *(args[at] as *mut i32) = value };
         match call.name() {
-            "MPI_File_get_amode" => put(1, file.mode),
+            "MPI_File_get_amode" => put(1, shown_mode(file.mode)),
             "MPI_File_get_atomicity" => put(1, i32::from(file.is_atomic)),
             "MPI_File_set_atomicity" => file.is_atomic = args[1] as i32 != 0,
             "MPI_File_set_info" => {}
@@ -424,12 +480,11 @@ fn layout(state: &State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
 
 pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
     code((|| {
-        let (offset, whence) = (args[1] as i64, args[2] as i32);
-        let from = match whence {
-            SEEK_SET => 0,
-            SEEK_CUR => state.mpi_file(args[0])?.position,
-            SEEK_END => end_of_data(state, args[0])?,
-            _ => return Err(Wrong::Argument),
+        let offset = args[1] as i64;
+        let from = match Whence::of(args[2] as i32)? {
+            Whence::Start => 0,
+            Whence::Here => state.mpi_file(args[0])?.position,
+            Whence::End => end_of_data(state, args[0])?,
         };
         let file = state.mpi_file(args[0])?;
         let to = from as i64 + offset * file.etype_size as i64;

@@ -15,7 +15,7 @@ use selvedge_stmr::pointer::{self, Motion, ROW_BYTES, Row};
 use crate::calls;
 use crate::collective;
 use crate::files;
-use crate::mpi_files::{self, Done, SEEK_CUR, SEEK_END, SEEK_SET, Wrong};
+use crate::mpi_files::{self, Done, Whence, Wrong};
 use crate::real::Call;
 use crate::sends::Source;
 use crate::state::State;
@@ -144,11 +144,10 @@ pub(crate) fn put(
 pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
     let (handle, offset, whence) = (args[0], args[1] as i64, args[2] as i32);
     mpi_files::code(put(state, handle, |state| {
-        let from = match whence {
-            SEEK_SET => 0,
-            SEEK_CUR => state.pointer_position(handle)?,
-            SEEK_END => mpi_files::end_of_data(state, handle)?,
-            _ => return Err(Wrong::Argument),
+        let from = match Whence::of(whence)? {
+            Whence::Start => 0,
+            Whence::Here => state.pointer_position(handle)?,
+            Whence::End => mpi_files::end_of_data(state, handle)?,
         };
         let step = state.mpi_file(handle)?.etype_size as i64;
         let to = offset.checked_mul(step).and_then(|it| it.checked_add_unsigned(from));

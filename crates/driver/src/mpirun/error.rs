@@ -12,6 +12,12 @@ pub enum MpirunError {
         /// What was to be run.
         program: PathBuf,
     },
+    /// It is there, and not to be run.
+    #[error("{program} may not be executed; make it so (chmod +x), or name what runs it first")]
+    MayNotRun {
+        /// The program.
+        program: PathBuf,
+    },
     /// Nothing can be preloaded into it.
     #[error(
         "{program} is statically linked, so no library can be put before its MPI; link it \

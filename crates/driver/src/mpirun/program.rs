@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, thread};
 
 use nix::sys::signal::{self, Signal};
-use nix::unistd::Pid;
+use nix::unistd::{AccessFlags, Pid, access};
 use selvedge_stmr::verdict::SetId;
 
 use super::folder::Folder;
@@ -41,6 +41,9 @@ const LIBRARIES: [(Family, &str); 4] = [
 pub(super) fn check(options: &MpirunOptions) -> Result<Launcher, MpirunError> {
     let program = PathBuf::from(&options.program[0]);
     let path = find(&program).ok_or(MpirunError::NoProgram { program: program.clone() })?;
+    if !may_be_run(&path) {
+        return Err(MpirunError::MayNotRun { program });
+    }
     let mut bytes = Vec::new();
     File::open(&path)
         .and_then(|it| it.take(LOOK_MAX).read_to_end(&mut bytes))
@@ -81,7 +84,12 @@ pub(super) fn find(program: &Path) -> Option<PathBuf> {
         return program.is_file().then(|| program.to_owned());
     }
     let paths = env::var_os("PATH")?;
-    env::split_paths(&paths).map(|it| it.join(program)).find(|it| it.is_file())
+    env::split_paths(&paths).map(|it| it.join(program)).find(|it| it.is_file() && may_be_run(it))
+}
+
+/// Whether a file is one that is run by its name.
+fn may_be_run(path: &Path) -> bool {
+    access(path, AccessFlags::X_OK).is_ok()
 }
 
 /// Whether a program names no interpreter, which is what would load a library before it.
