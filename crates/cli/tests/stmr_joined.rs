@@ -39,12 +39,17 @@ fn start(mpi: &Mpi, folder: &Path, words: &[&str]) -> (Child, Child) {
     let plain = mpi.plain_on(12, words);
     let mut launcher = Command::new("sh");
     launcher.args(["-c", ". \"$0\" && exec \"$@\""]).arg(&variables);
-    launcher.arg(plain.get_program()).args(plain.get_args());
+    // The time that it has, and the launcher itself.
+    let mut args = plain.get_args();
+    launcher.arg(plain.get_program()).args(args.by_ref().take(2));
+    if mpi.is_open_mpi() {
+        // What selvedge tells it where it is the one who starts.
+        launcher.arg("--enable-recovery");
+    }
+    launcher.args(args);
     for (name, value) in plain.get_envs() {
         launcher.env(name, value.unwrap());
     }
-    // What selvedge tells Open MPI by itself where it is the one who starts.
-    launcher.env("OMPI_MCA_orte_enable_recovery", "1");
     launcher.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     (selvedge, launcher.spawn().unwrap())
 }

@@ -110,7 +110,7 @@ impl Mpi {
         answers(&self.compiler[0][0]) && answers(&self.launcher)
     }
 
-    fn is_open_mpi(&self) -> bool {
+    pub(crate) fn is_open_mpi(&self) -> bool {
         self.name.starts_with("openmpi")
     }
 
