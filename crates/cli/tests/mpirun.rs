@@ -386,6 +386,7 @@ fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("other");
     fs::write(&program, b"#!/bin/sh\nexit 0\n").unwrap();
+    succeed(Command::new("chmod").arg("+x").arg(&program));
     let program = program.to_str().unwrap();
     let other = selvedge(&["-n", "2", "--launcher", "/bin/echo", program]);
     assert!(other.contains("/bin/echo is neither Open MPI's mpirun nor a hydra nor srun"));

@@ -256,7 +256,7 @@ impl State {
             (STANDARD_DUP, Caller::C) => return Ok(Some(kept)),
             (_, Caller::C) => {
                 let copy = unsafe { std::mem::transmute::<usize, Copy>(copy) };
-                code = self.in_program(|| unsafe {
+                code = self.code_in_program(|| unsafe {
                     copy(shown, key, extra, value, &raw mut new, &raw mut is_copied)
                 });
             }
@@ -288,7 +288,7 @@ impl State {
         let (key, value) = (kept.key, kept.seen_by(caller));
         if caller == Caller::C {
             let delete = unsafe { std::mem::transmute::<usize, Delete>(delete) };
-            return self.in_program(|| unsafe { delete(shown, key, value, extra) });
+            return self.code_in_program(|| unsafe { delete(shown, key, value, extra) });
         }
         let delete = unsafe { std::mem::transmute::<usize, FortranDelete>(delete) };
         let (comm, mut code) = (fortran::number_of(self, shown), abi::SUCCESS);

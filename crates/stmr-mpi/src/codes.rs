@@ -13,7 +13,7 @@ use selvedge_stmr::message::EventKind;
 use crate::abi::{self, Family};
 use crate::calls;
 use crate::real::{self, Call};
-use crate::state::State;
+use crate::state::{self, State};
 
 /// So many texts MPI keeps.
 const KEPT: usize = 128;
@@ -98,6 +98,18 @@ impl State {
         }
     }
 
+    /// Calls something of the program's; MPI's code of what that returns, which the program may have
+    /// got from another call.
+    pub(crate) fn code_in_program(&mut self, what: impl FnOnce() -> i32) -> i32 {
+        let of_program = self.in_program(what);
+        if of_program == abi::SUCCESS {
+            return of_program;
+        }
+        let of_mpi = self.codes.of_mpi(of_program);
+        self.codes.now = Some(Known { of_mpi, of_program });
+        of_mpi
+    }
+
     /// MPI's words for an error, the meta's, or the code of what MPI says to such a question.
     pub(crate) fn text_of(&mut self, code: i32) -> Result<Vec<u8>, i32> {
         let (row, _) = self.event(EventKind::Decision, |_| {
@@ -121,10 +133,12 @@ impl State {
     }
 }
 
-/// `MPI_Error_string`, where texts are not the same in all processes.
+/// `MPI_Error_string`, where texts are not the same in all processes.  Threads beside the one that
+/// calls MPI ask in no order, and get their own process's.
 pub(crate) fn text(state: &mut State, call: Call, args: &[usize]) -> Option<usize> {
     let differs = call == calls::ERROR_STRING && abi::table().family != Family::OpenMpi;
-    if !differs || state.handles.is_none() {
+    let has_room = differs && args[1] != 0 && args[2] != 0;
+    if !has_room || state.handles.is_none() || !state::is_ordered() {
         return None;
     }
     Some(match state.text_of(args[0] as i32) {

@@ -35,7 +35,7 @@ impl Generalized {
             0 => abi::SUCCESS,
             query => {
                 let query = unsafe { std::mem::transmute::<usize, Query>(query) };
-                state.in_program(|| unsafe { query(self.extra, row.at()) })
+                state.code_in_program(|| unsafe { query(self.extra, row.at()) })
             }
         };
         Status { error, ..row.read() }
@@ -58,7 +58,7 @@ impl Generalized {
             0 => abi::SUCCESS,
             free => {
                 let free = unsafe { std::mem::transmute::<usize, Free>(free) };
-                state.in_program(|| unsafe { free(self.extra) })
+                state.code_in_program(|| unsafe { free(self.extra) })
             }
         }
     }
@@ -69,7 +69,7 @@ impl Generalized {
             0 => abi::SUCCESS,
             cancel => {
                 let cancel = unsafe { std::mem::transmute::<usize, Cancel>(cancel) };
-                state.in_program(|| unsafe { cancel(self.extra, is_complete) })
+                state.code_in_program(|| unsafe { cancel(self.extra, is_complete) })
             }
         }
     }

@@ -3,7 +3,7 @@
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::sync::OnceLock;
 
 use libc::{FILE, size_t, wchar_t};
@@ -51,6 +51,20 @@ pub extern "C" fn isatty(fd: c_int) -> c_int {
         type Function = unsafe extern "C" fn(c_int) -> c_int;
         let real = unsafe { std::mem::transmute::<usize, Function>(next(c"isatty")) };
         unsafe { real(fd) }
+    })
+}
+
+/// See ioctl(2).  The terminal that Open MPI gives a process has no size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    stack::on_own(|| {
+        let terminal = TERMINAL.get().copied().flatten();
+        let is_size = request == libc::TIOCGWINSZ && terminal.is_some() && argument != 0;
+        if is_size && files::identity_of_open(fd) == terminal {
+            unsafe { *(argument as *mut libc::winsize) = std::mem::zeroed() };
+            return 0;
+        }
+        unsafe { libc::syscall(libc::SYS_ioctl, fd, request, argument) as c_int }
     })
 }
 

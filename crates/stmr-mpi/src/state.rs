@@ -388,7 +388,7 @@ impl State {
         self.launcher.flush();
     }
 
-    /// Tells the launcher what was counted.  Of a process that is on its host it knows.
+    /// Tells the launcher what was counted, which may be on another host.
     pub(crate) fn tell_counts(&mut self) {
         let words = self.counts.words().map(|it| it.to_string());
         self.say(&format!("counts {}", words.join(" ")));

@@ -218,6 +218,8 @@ pub unsafe extern "C" fn freopen(
                 if done < 0 {
                     return std::ptr::null_mut();
                 }
+                // It may have been one by lines.
+                unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
             }
         }
         unsafe { libc::clearerr(stream) };

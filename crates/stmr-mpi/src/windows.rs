@@ -433,7 +433,7 @@ fn forget_attribute(state: &mut State, handle: usize, keyval: i32) -> i32 {
     match (value, state.windows.keyvals.get(&keyval).copied()) {
         (Some(value), Some([function, extra])) if function != 0 => {
             let forget = unsafe { std::mem::transmute::<usize, Forget>(function) };
-            state.in_program(|| unsafe { forget(handle, keyval, value, extra) })
+            state.code_in_program(|| unsafe { forget(handle, keyval, value, extra) })
         }
         _ => abi::SUCCESS,
     }

@@ -129,6 +129,7 @@ fn environment(
     hide_numbers(&mut all, rank, ranks);
     all.extend(told.map(|(name, value)| (name.into(), value)));
     // What the program prints goes to a pipe, but in lines where it would to a terminal.
+    all.remove(OsStr::new(TERMINAL));
     if io::stdout().is_terminal() {
         all.insert(TERMINAL.into(), "1".into());
     }
