@@ -98,8 +98,8 @@ impl State {
         }
     }
 
-    /// Calls something of the program's; MPI's code of what that returns, which the program may have
-    /// got from another call.
+    /// Calls something of the program's; MPI's code of what that returns, which the program may
+    /// have got from another call.
     pub(crate) fn code_in_program(&mut self, what: impl FnOnce() -> i32) -> i32 {
         let of_program = self.in_program(what);
         if of_program == abi::SUCCESS {
