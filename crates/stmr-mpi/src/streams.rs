@@ -32,6 +32,7 @@ struct Functions {
 }
 
 unsafe extern "C" {
+    static stdout: *mut FILE;
     fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
 }
 
@@ -218,8 +219,10 @@ pub unsafe extern "C" fn freopen(
                 if done < 0 {
                     return std::ptr::null_mut();
                 }
-                // It may have been one by lines.
-                unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+                // It may have been one by lines, as a terminal's is.
+                if stream == unsafe { stdout } {
+                    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+                }
             }
         }
         unsafe { libc::clearerr(stream) };
