@@ -103,7 +103,7 @@ fn what_was_printed_by_lines_has_come_out_when_the_program_is_aborted() {
         let printed = |it: &[u8]| lines(&String::from_utf8_lossy(it));
         assert_eq!(printed(&out.stdout), printed(&plain.stdout), "{said}");
         let of_terminal = printed(&out.stdout).contains("step 3, to a terminal");
-        assert_eq!(of_terminal, mpi.name.starts_with("openmpi"), "{said}");
+        assert_eq!(of_terminal, mpi.is_open_mpi(), "{said}");
         // Four processes, four rounds.
         mpi::check_counts(&summary, &[("marks", 0), ("sends", 16)], &said);
         let text = told(&out);

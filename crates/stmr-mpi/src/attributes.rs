@@ -250,28 +250,33 @@ impl State {
         let Some(Key { copy, extra, caller, .. }) = self.attributes.keys.get(&key).copied() else {
             return Ok(None);
         };
-        let (value, mut new, mut is_copied, mut code) = (kept.seen_by(caller), 0_usize, 0, 0);
-        match (copy, caller) {
+        let (value, mut new, mut is_copied) = (kept.seen_by(caller), 0_usize, 0);
+        let code = match (copy, caller) {
             (0, _) => return Ok(None),
             (STANDARD_DUP, Caller::C) => return Ok(Some(kept)),
             (_, Caller::C) => {
                 let copy = unsafe { std::mem::transmute::<usize, Copy>(copy) };
-                code = self.code_in_program(|| unsafe {
+                self.code_in_program(|| unsafe {
                     copy(shown, key, extra, value, &raw mut new, &raw mut is_copied)
-                });
+                })
             }
             (_, Caller::Fortran | Caller::OldFortran) => {
                 let copy = unsafe { std::mem::transmute::<usize, FortranCopy>(copy) };
                 let comm = fortran::number_of(self, shown);
                 let extra_at = fortran::extra_at(&extra);
-                self.in_program(|| unsafe {
-                    copy(&comm, &key, extra_at, &value, &mut new, &mut is_copied, &mut code);
+                let code = self.code_in_program(|| {
+                    let mut code = abi::SUCCESS;
+                    unsafe {
+                        copy(&comm, &key, extra_at, &value, &mut new, &mut is_copied, &mut code)
+                    };
+                    code
                 });
                 if caller == Caller::OldFortran {
                     new = new as i32 as usize;
                 }
+                code
             }
-        }
+        };
         let made = if caller == Caller::C { Kept::of_c } else { Kept::of_fortran };
         match code {
             abi::SUCCESS => Ok((is_copied != 0).then(|| made(key, new))),
@@ -291,10 +296,12 @@ impl State {
             return self.code_in_program(|| unsafe { delete(shown, key, value, extra) });
         }
         let delete = unsafe { std::mem::transmute::<usize, FortranDelete>(delete) };
-        let (comm, mut code) = (fortran::number_of(self, shown), abi::SUCCESS);
-        let extra_at = fortran::extra_at(&extra);
-        self.in_program(|| unsafe { delete(&comm, &key, &value, extra_at, &mut code) });
-        code
+        let (comm, extra_at) = (fortran::number_of(self, shown), fortran::extra_at(&extra));
+        self.code_in_program(|| {
+            let mut code = abi::SUCCESS;
+            unsafe { delete(&comm, &key, &value, extra_at, &mut code) };
+            code
+        })
     }
 
     /// What a language gets of what is kept with a communicator by this key.

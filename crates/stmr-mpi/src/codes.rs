@@ -60,8 +60,9 @@ pub(crate) struct Codes {
 }
 
 impl Codes {
-    /// MPI's code, as the program gets it.
-    fn shared(&mut self, code: i32) -> i32 {
+    /// MPI's code of an error, as the program gets it; the same that it got before for an error of
+    /// this call.
+    pub(crate) fn shared(&mut self, code: i32) -> i32 {
         let is_numbered = code & KIND != 0 && code & OWN == 0;
         if !is_numbered || abi::table().family == Family::OpenMpi {
             return code;
@@ -79,10 +80,12 @@ impl Codes {
         known.of_program
     }
 
-    /// The program's code, as MPI knows it.
-    fn of_mpi(&self, code: i32) -> i32 {
-        let found = self.last.iter().find(|it| it.of_program == code);
-        found.map_or(code, |it| it.of_mpi)
+    /// The program's code, which this call is about from here on, as MPI knows it.
+    fn of_mpi(&mut self, of_program: i32) -> i32 {
+        let found = self.last.iter().find(|it| it.of_program == of_program);
+        let of_mpi = found.map_or(of_program, |it| it.of_mpi);
+        self.now = Some(Known { of_mpi, of_program });
+        of_mpi
     }
 }
 
@@ -91,23 +94,17 @@ impl State {
     pub(crate) fn begin_codes(&mut self, call: Call, args: &mut [usize]) {
         self.codes.now = None;
         if let Some((_, at)) = ASKING.iter().find(|it| it.0 == call) {
-            let of_program = args[*at] as i32;
-            let of_mpi = self.codes.of_mpi(of_program);
-            args[*at] = of_mpi as usize;
-            self.codes.now = Some(Known { of_mpi, of_program });
+            args[*at] = self.codes.of_mpi(args[*at] as i32) as usize;
         }
     }
 
     /// Calls something of the program's; MPI's code of what that returns, which the program may
     /// have got from another call.
     pub(crate) fn code_in_program(&mut self, what: impl FnOnce() -> i32) -> i32 {
-        let of_program = self.in_program(what);
-        if of_program == abi::SUCCESS {
-            return of_program;
+        match self.in_program(what) {
+            abi::SUCCESS => abi::SUCCESS,
+            code => self.codes.of_mpi(code),
         }
-        let of_mpi = self.codes.of_mpi(of_program);
-        self.codes.now = Some(Known { of_mpi, of_program });
-        of_mpi
     }
 
     /// MPI's words for an error, the meta's, or the code of what MPI says to such a question.
@@ -124,12 +121,6 @@ impl State {
             abi::SUCCESS => Ok(text.to_vec()),
             wrong => Err(wrong),
         }
-    }
-
-    /// MPI's code of an error, as the program gets it; the same that it got before for an error of
-    /// this call.
-    pub(crate) fn shared_code(&mut self, code: i32) -> i32 {
-        self.codes.shared(code)
     }
 }
 

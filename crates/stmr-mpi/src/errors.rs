@@ -99,7 +99,7 @@ impl State {
         if handler == handles.errors_fatal {
             self.die_of(code, call)
         }
-        let code = self.shared_code(code);
+        let code = self.codes.shared(code);
         if let Some(function) = self.handlers_of_errors.get(&handler).copied() {
             self.tell_of_own(comm, function, code);
             return if real::is_mpich_5() { abi::SUCCESS as usize } else { code as usize };
@@ -120,7 +120,7 @@ impl State {
 
     /// Has what the program gave for the errors of such a thing hear of one.
     pub(crate) fn tell_of_own(&mut self, handle: usize, function: usize, code: i32) {
-        let code = self.shared_code(code);
+        let code = self.codes.shared(code);
         self.due.push(Due { of: Of::Own(handle, function), code });
         ARE_DUE.store(true, Ordering::Relaxed);
     }
@@ -132,7 +132,7 @@ impl State {
         let text = String::from_utf8_lossy(&text).replace('\n', "; ");
         let (name, rank) = (call.name(), self.told.rank);
         self.say(&format!("note rank {rank}: {name} failed: {text}"));
-        let code = self.shared_code(code);
+        let code = self.codes.shared(code);
         self.abort(code)
     }
 

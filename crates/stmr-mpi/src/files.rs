@@ -634,7 +634,7 @@ pub(crate) fn divert(fd: c_int, to: c_int) -> c_int {
 /// Lets out all that was diverted from `fd`, which becomes something else.
 pub(crate) fn end_diverting(fd: c_int) {
     let memory = identity_of_open(fd);
-    let is_it = |it: &Drain| native_stat(it.from).map(|it| [it.st_dev, it.st_ino]) == memory;
+    let is_it = |it: &Drain| identity_of_open(it.from) == memory;
     if !table().drains.iter().any(is_it) {
         return;
     }

@@ -232,7 +232,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
         if answer == abi::SUCCESS as usize || !returns_code(call) {
             return answer;
         }
-        state.shared_code(answer as i32) as usize
+        state.codes.shared(answer as i32) as usize
     });
     drop(inside);
     errors::deliver();

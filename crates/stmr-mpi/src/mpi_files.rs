@@ -633,7 +633,7 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
         }
         _ if own == handles.errors_return => {}
         _ if own == handles.errors_fatal => {
-            let code = state.shared_code(args[1] as i32);
+            let code = state.codes.shared(args[1] as i32);
             state.abort(code)
         }
         _ => match state.handlers_of_errors.get(&own).copied() {
@@ -641,7 +641,7 @@ pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize
             // One that Fortran made.
             None => {
                 real::call(calls::FILE_SET_ERRHANDLER, &[null(), own]);
-                let code = state.shared_code(args[1] as i32);
+                let code = state.codes.shared(args[1] as i32);
                 real::call(call, &[null(), code as usize]);
                 real::call(calls::FILE_SET_ERRHANDLER, &[null(), handles.errors_return]);
             }

@@ -39,13 +39,18 @@ pub(crate) fn find_terminal() {
     TERMINAL.get_or_init(|| found);
 }
 
+/// Whether that is what the program takes for a terminal.
+fn is_terminal(fd: c_int) -> bool {
+    let terminal = TERMINAL.get().copied().flatten();
+    terminal.is_some() && files::identity_of_open(fd) == terminal
+}
+
 /// See isatty(3).  Where the launcher gives its processes a terminal to print to, as Open MPI's
 /// does, programs print by lines, and see that they may.
 #[unsafe(no_mangle)]
 pub extern "C" fn isatty(fd: c_int) -> c_int {
     stack::on_own(|| {
-        let terminal = TERMINAL.get().copied().flatten();
-        if terminal.is_some() && files::identity_of_open(fd) == terminal {
+        if is_terminal(fd) {
             return 1;
         }
         type Function = unsafe extern "C" fn(c_int) -> c_int;
@@ -58,9 +63,7 @@ pub extern "C" fn isatty(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     stack::on_own(|| {
-        let terminal = TERMINAL.get().copied().flatten();
-        let is_size = request == libc::TIOCGWINSZ && terminal.is_some() && argument != 0;
-        if is_size && files::identity_of_open(fd) == terminal {
+        if request == libc::TIOCGWINSZ && argument != 0 && is_terminal(fd) {
             unsafe { *(argument as *mut libc::winsize) = std::mem::zeroed() };
             return 0;
         }

@@ -457,7 +457,7 @@ fn complete_all(
         let mut status = state.complete(requests, *idx);
         if status.error != abi::SUCCESS {
             failed = failed.or(Some(comm));
-            status.error = state.shared_code(status.error);
+            status.error = state.codes.shared(status.error);
         }
         unsafe { status.write(Status::place(statuses, row), true) };
     }
