@@ -161,6 +161,62 @@ fn outlive_its_meta(mpi: &Mpi, name: &str, rounds: &str, rank: u64) {
     assert_alike(&tree(&plain), &tripled, &said);
 }
 
+/// Goal: calls on MPI's files that are refused return what they return plain, and the same handler
+/// hears of it.  Method: see refused.c; each line that it prints is one call.
+#[test]
+fn errors_of_files_of_mpi_are_heard_by_the_handlers_that_hear_of_them_plain() {
+    for mpi in Mpi::all() {
+        // Plain, MPICH 5.0.2 crashes there when it is asked about MPI_FILE_NULL.
+        if mpi.name.ends_with("standard-abi") {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("refused", folder.path());
+        let words = [program.to_str().unwrap()];
+        let (plain, tripled) = (fresh(folder.path(), "plain"), fresh(folder.path(), "tripled"));
+        let wanted = mpi.plain_command(&words).current_dir(&plain).output().unwrap();
+        assert!(wanted.status.success(), "{}: {}", mpi.name, told(&wanted));
+        let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        let [wanted, got] =
+            [&wanted, &out].map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
+        assert!(wanted.contains("heard by the file's"), "{}: {wanted}", mpi.name);
+        assert_eq!(lines(&wanted), lines(&got), "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("restarts", 0)], &said);
+    }
+}
+
+/// Goal: a program whose file cannot be opened ends where it would plain, and one that MPI itself
+/// ends within a call is no program that hangs.  Method: the handler of no file is one that ends
+/// all; MPICH 4.0.2 ends a process that sets `MPI_ERRORS_ABORT`.
+#[test]
+fn an_error_of_a_file_that_is_to_end_the_program_ends_it() {
+    for mpi in Mpi::all() {
+        for word in ["fatal", "abort"] {
+            let folder = tempfile::tempdir().unwrap();
+            let summary = folder.path().join("summary.json");
+            let program = mpi.compile("refused", folder.path());
+            let words = [program.to_str().unwrap(), word];
+            let (plain, tripled) = (fresh(folder.path(), "plain"), fresh(folder.path(), "tripled"));
+            let wanted = mpi.plain_command(&words).current_dir(&plain).output().unwrap();
+            let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
+            let said = format!("{word} under {}: {}", mpi.name, told(&out));
+            // Open MPI 4 has no MPI_ERRORS_ABORT: there the program goes on.
+            assert_eq!(out.status.success(), wanted.status.success(), "{said}");
+            assert_ne!(out.status.code(), Some(124), "it took too long: {said}");
+            let went_on = String::from_utf8_lossy(&out.stdout).contains("it went on");
+            assert_eq!(went_on, wanted.status.success(), "{said}");
+            let is_named =
+                ["MPI_File_open failed", "MPI ended a process in MPI_File_set_errhandler"]
+                    .iter()
+                    .any(|it| said.contains(it));
+            assert_ne!(is_named, went_on, "{said}");
+        }
+    }
+}
+
 /// Goal: a replica whose set has lost another process, and which nothing but its siblings holds
 /// back, still finds the files that it comes to.  Method: one set loses process 0, and process 2 of
 /// that set sleeps before it opens files that are removed soon after.

@@ -1,5 +1,5 @@
 /* MPI's own files: parts of one matrix through views, at places, one after the other, not waited
-   for; and what MPI says of files. */
+   for, as other machines read them; and what MPI says of files. */
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -52,6 +52,31 @@ static void columns(int round) {
     WANT(!MPI_File_close(&file) && file == MPI_FILE_NULL);
     free(mine);
     free(back);
+}
+
+/* What another machine reads as well: the highest byte first. */
+static void external(void) {
+    int mine[3], back[3] = {0};
+    unsigned char last[4];
+    char name[MPI_MAX_DATAREP_STRING];
+    MPI_File file;
+    MPI_Status status;
+    MPI_Datatype kinds[2];
+    MPI_Offset start;
+    int count;
+    for (int i = 0; i < 3; i++) mine[i] = 10 * rank + i;
+    WANT(!MPI_File_open(MPI_COMM_WORLD, "external", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    WANT(!MPI_File_set_view(file, 4, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL));
+    WANT(!MPI_File_write_at_all(file, 3 * rank, mine, 3, MPI_INT, &status));
+    MPI_Get_count(&status, MPI_INT, &count);
+    WANT(count == 3);
+    WANT(!MPI_File_read_at_all(file, 3 * rank, back, 3, MPI_INT, &status));
+    WANT(!memcmp(mine, back, sizeof mine));
+    WANT(!MPI_File_get_view(file, &start, &kinds[0], &kinds[1], name) && !strcmp(name, "external32"));
+    WANT(!MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    WANT(!MPI_File_read_at(file, 4 + 12 * rank + 8, last, 4, MPI_BYTE, &status));
+    WANT(last[0] == 0 && last[3] == 10 * rank + 2);
+    WANT(!MPI_File_close(&file));
 }
 
 /* Lines one behind the other, each process at its own place; types with holes in memory. */
@@ -133,6 +158,7 @@ int main(int argc, char **argv) {
     }
     if (argc > 2) die_and_be_late();
     lines();
+    external();
     names();
     MPI_Finalize();
     return 0;

@@ -338,6 +338,8 @@ pub(crate) struct Handles {
     pub(crate) win_null: usize,
     pub(crate) errors_return: usize,
     pub(crate) errors_fatal: usize,
+    /// The same, where MPI has none that ends less than all.
+    errors_abort: usize,
 }
 
 impl Handles {
@@ -361,6 +363,7 @@ impl Handles {
                 win_null: 0x2000_0000,
                 errors_return: 0x5400_0001,
                 errors_fatal: 0x5400_0000,
+                errors_abort: 0x5400_0003,
             },
             Family::Standard => Self {
                 world: 0x101,
@@ -379,6 +382,7 @@ impl Handles {
                 win_null: 0x110,
                 errors_return: 0x143,
                 errors_fatal: 0x141,
+                errors_abort: 0x142,
             },
         }
     }
@@ -406,7 +410,14 @@ impl Handles {
             win_null: handle(c"ompi_mpi_win_null"),
             errors_return: handle(c"ompi_mpi_errors_return"),
             errors_fatal: handle(c"ompi_mpi_errors_are_fatal"),
+            errors_abort: real::symbol(c"ompi_mpi_errors_abort")
+                .unwrap_or_else(|| handle(c"ompi_mpi_errors_are_fatal")),
         }
+    }
+
+    /// Whether a handler of errors ends the program: a job ends whole, whichever it is.
+    pub(crate) fn are_final(&self, handler: usize) -> bool {
+        [self.errors_fatal, self.errors_abort].contains(&handler)
     }
 }
 

@@ -376,6 +376,7 @@ unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
     if !state::is_ordered() {
         return;
     }
+    state::end_if_held(code);
     let _inside = Inside::enter();
     unsafe { libc::fflush(std::ptr::null_mut()) };
     state::with(|state| state.exit(code));

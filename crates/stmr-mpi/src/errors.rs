@@ -13,6 +13,7 @@ use crate::Class;
 use crate::abi::{self, Family};
 use crate::calls::{self, COMMUNICATORS};
 use crate::comm::Comm;
+use crate::mpi_files;
 use crate::pack::{self, Part};
 use crate::parts::Kind;
 use crate::real::{self, Call};
@@ -30,6 +31,8 @@ enum Of {
     Comm(usize, usize),
     /// A communicator, a window or a file, and what the program gave to be called.
     Own(usize, usize),
+    /// No file, which is the only one that MPI knows, and its handler.
+    File(usize),
 }
 
 /// Whether some handler is to hear of something.
@@ -48,6 +51,12 @@ pub(crate) fn deliver() {
                 real::call(calls::COMM_SET_ERRHANDLER, &[comm, handler]);
                 real::call_open(calls::COMM_CALL_ERRHANDLER, &[comm, code as u32 as usize]);
                 real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
+            }
+            Of::File(handler) => {
+                let none = mpi_files::null();
+                real::call(calls::FILE_SET_ERRHANDLER, &[none, handler]);
+                real::call_open(calls::FILE_CALL_ERRHANDLER, &[none, code as u32 as usize]);
+                real::call(calls::FILE_SET_ERRHANDLER, &[none, handles.errors_return]);
             }
             Of::Own(handle, function) => {
                 type Hear = unsafe extern "C" fn(usize, usize);
@@ -77,6 +86,11 @@ pub(crate) fn held(
     Ok(abi::cut(again))
 }
 
+/// What a call returns of whose error a handler of the program's hears.
+pub(crate) fn answered(code: i32) -> usize {
+    if real::is_mpich_5() { abi::SUCCESS as usize } else { code as usize }
+}
+
 /// MPI_Comm_create_errhandler and its kin.
 pub(crate) fn create_handler(state: &mut State, call: Call, args: &[usize]) -> usize {
     let code = real::code(call, args);
@@ -96,13 +110,13 @@ impl State {
         let handles = self.handles();
         let behind = self.behind(comm);
         let handler = self.errhandlers.get(&behind).copied().unwrap_or(handles.errors_fatal);
-        if handler == handles.errors_fatal {
+        if handles.are_final(handler) {
             self.die_of(code, call)
         }
         let code = self.codes.shared(code);
         if let Some(function) = self.handlers_of_errors.get(&handler).copied() {
             self.tell_of_own(comm, function, code);
-            return if real::is_mpich_5() { abi::SUCCESS as usize } else { code as usize };
+            return answered(code);
         }
         if handler != handles.errors_return {
             // One that Fortran made.
@@ -111,9 +125,7 @@ impl State {
             let comm = if is_hidden { handles.world } else { behind };
             self.due.push(Due { of: Of::Comm(comm, handler), code });
             ARE_DUE.store(true, Ordering::Relaxed);
-            if real::is_mpich_5() {
-                return abi::SUCCESS as usize;
-            }
+            return answered(code);
         }
         code as usize
     }
@@ -122,6 +134,12 @@ impl State {
     pub(crate) fn tell_of_own(&mut self, handle: usize, function: usize, code: i32) {
         let code = self.codes.shared(code);
         self.due.push(Due { of: Of::Own(handle, function), code });
+        ARE_DUE.store(true, Ordering::Relaxed);
+    }
+
+    /// The same for what Fortran gave about files, which MPI calls.
+    pub(crate) fn tell_fortran_of_file(&mut self, handler: usize, code: i32) {
+        self.due.push(Due { of: Of::File(handler), code });
         ARE_DUE.store(true, Ordering::Relaxed);
     }
 
@@ -190,10 +208,10 @@ pub(crate) fn refusal(state: &mut State, call: Call, args: &[usize]) -> Option<u
         let is_asked = (call, idx) != (calls::INTERCOMM_CREATE, 2);
         if is_asked && !state.is_comm(*comm) {
             let code = state.ask(call, args);
-            // To MPICH it is an error of a file that is not there, which is returned.
+            // To MPICH it is an error of a file that is not there.
             let is_of_file = call == calls::FILE_OPEN && abi::table().family != Family::OpenMpi;
             return Some(match is_of_file {
-                true => code as usize,
+                true => state.file_error(mpi_files::null(), code, call),
                 false => state.error_of_none(code, call),
             });
         }
@@ -275,6 +293,9 @@ fn message_of(call: Call, args: &[usize]) -> Option<Message> {
 
 /// Lower and negative addresses have a meaning to MPI, and no program has memory there.
 pub(crate) const LOWEST: isize = 1 << 16;
+
+/// An address to ask about where it does not matter: MPI does not look there.
+pub(crate) const SOMEWHERE: usize = LOWEST as usize;
 
 /// What MPI says of sending or receiving this: it is asked to send it to nobody, or to receive it
 /// from nobody, which it does at once, and looks at all that the program said before.

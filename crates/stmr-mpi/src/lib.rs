@@ -132,6 +132,10 @@ mod prints;
 
 mod mpi_files;
 
+mod file_errors;
+
+mod representation;
+
 mod pointers;
 
 mod windows;

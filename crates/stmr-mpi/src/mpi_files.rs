@@ -14,11 +14,13 @@ use selvedge_stmr::view::{Piece, View};
 use crate::abi::{self, Family, Status};
 use crate::calls;
 use crate::errors;
+use crate::file_errors::{Done, Wrong};
 use crate::files::{self, Opening};
 use crate::names;
 use crate::pack::{self, Part};
 use crate::pointers::{self, Pointer};
 use crate::real::{self, Call};
+use crate::representation::Representation;
 use crate::request::Request;
 use crate::state::State;
 
@@ -29,6 +31,15 @@ const RDWR: i32 = 8;
 const DELETE_ON_CLOSE: i32 = 16;
 const EXCL: i32 = 64;
 const APPEND: i32 = 128;
+const SEQUENTIAL: i32 = 256;
+
+/// MPI_DISPLACEMENT_CURRENT, the place that all stand at (MPI 4.1 §14.3).
+fn current_place() -> i64 {
+    match abi::table().family {
+        Family::OpenMpi | Family::Mpich => -54_278_278,
+        Family::Standard => -1,
+    }
+}
 
 /// What Open MPI and MPICH call the bits of a mode, and how the standard ABI does, in its order
 /// (MPI 5.0, §A.1.1).
@@ -39,8 +50,8 @@ const MODES: [(i32, i32); 9] = [
     (EXCL, 8),
     (RDONLY, 16),
     (RDWR, 32),
-    // MPI_MODE_SEQUENTIAL and MPI_MODE_UNIQUE_OPEN, which change nothing here.
-    (256, 64),
+    (SEQUENTIAL, 64),
+    // MPI_MODE_UNIQUE_OPEN, which changes nothing here.
     (32, 128),
     (WRONLY, 256),
 ];
@@ -84,76 +95,20 @@ pub(crate) struct MpiFile {
     etype: usize,
     pub(crate) etype_size: u64,
     filetype: usize,
-    representation: Vec<u8>,
+    representation: Representation,
     /// The next data that it reads or writes without saying where, in bytes.
     position: u64,
     /// The same that all processes of the file share.
     pub(crate) pointer: Pointer,
     is_atomic: bool,
-    /// What is done about the program's own errors.
-    errhandler: usize,
+    /// The handler of its errors.
+    pub(crate) errhandler: usize,
     /// What a call that was begun came to.
     begun: Option<Status>,
 }
 
-/// What went wrong, as MPI calls it.
-#[derive(Clone, Copy)]
-pub(crate) enum Wrong {
-    Access,
-    Mode,
-    Exists,
-    Full,
-    Missing,
-    ReadOnly,
-    Representation,
-    Handle,
-    Argument,
-    Other,
-}
-
-impl Wrong {
-    fn of_errno(error: i32) -> Self {
-        match error {
-            libc::EACCES | libc::EPERM => Self::Access,
-            libc::EEXIST => Self::Exists,
-            libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Self::Full,
-            libc::ENOENT | libc::ENOTDIR => Self::Missing,
-            libc::EROFS => Self::ReadOnly,
-            _ => Self::Other,
-        }
-    }
-
-    fn code(self) -> usize {
-        // The standard ABI's classes are Open MPI's, but for one.
-        let family = abi::table().family;
-        let is_mpich = family == Family::Mpich;
-        let pick = |open_mpi: usize, mpich: usize| if is_mpich { mpich } else { open_mpi };
-        match self {
-            Self::Access => 20,
-            Self::Mode => 21,
-            Self::Exists => pick(28, 25),
-            Self::Full => pick(41, 36),
-            Self::Missing => pick(42, 37),
-            Self::ReadOnly => pick(45, 40),
-            Self::Representation if family == Family::Standard => 54,
-            Self::Representation => pick(51, 43),
-            Self::Handle => pick(30, 27),
-            Self::Argument => pick(13, 12),
-            Self::Other => pick(35, 32),
-        }
-    }
-}
-
-pub(crate) type Done<T> = Result<T, Wrong>;
-
-pub(crate) fn code(done: Done<()>) -> usize {
-    match done {
-        Ok(()) => abi::SUCCESS as usize,
-        Err(wrong) => wrong.code(),
-    }
-}
-
-fn null() -> usize {
+/// MPI_FILE_NULL.
+pub(crate) fn null() -> usize {
     match abi::table().family {
         Family::OpenMpi => real::symbol(c"ompi_mpi_file_null").unwrap_or_default(),
         Family::Mpich => 0,
@@ -199,6 +154,13 @@ impl MpiFile {
             _ => Ok(()),
         }
     }
+
+    /// Whether it may be read and written at any place, not only where all stand.  Open MPI does
+    /// not ask.
+    fn has_places(&self) -> Done<()> {
+        let asks = abi::table().family != Family::OpenMpi;
+        if asks && self.mode & SEQUENTIAL != 0 { Err(Wrong::Unsupported) } else { Ok(()) }
+    }
 }
 
 impl State {
@@ -207,7 +169,7 @@ impl State {
     }
 }
 
-pub(crate) fn open(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn open(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (mode, to) = (mode_of(args[2] as i32), args[4] as *mut usize);
     let path = unsafe { CStr::from_ptr(args[1] as *const libc::c_char) }.to_owned();
     let mut comm = 0_usize;
@@ -220,12 +182,13 @@ pub(crate) fn open(state: &mut State, _call: Call, args: &[usize]) -> usize {
             let slot = abi::keep_in(&mut state.mpi_files, file);
             let handle = BASE + slot * STEP;
             unsafe { *to = handle };
-            code(end.map_or(Ok(()), |end| pointers::put(state, handle, |_| Ok(end))))
+            let done = end.map_or(Ok(()), |end| pointers::put(state, handle, |_| Ok(end)));
+            state.done_with_file(handle, call, done)
         }
         Err(wrong) => {
             crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
             unsafe { *to = null() };
-            wrong.code()
+            state.done_with_file(null(), call, Err(wrong))
         }
     }
 }
@@ -236,7 +199,7 @@ fn open_all(state: &mut State, comm: usize, path: CString, mode: i32) -> Done<Mp
         RDONLY if mode & (CREATE | EXCL) == 0 => libc::O_RDONLY,
         // What is written by parts may have to be read.
         WRONLY => libc::O_WRONLY,
-        RDWR => libc::O_RDWR,
+        RDWR if mode & SEQUENTIAL == 0 => libc::O_RDWR,
         _ => return Err(Wrong::Mode),
     };
     let make = if mode & CREATE == 0 { 0 } else { libc::O_CREAT }
@@ -263,11 +226,11 @@ fn open_all(state: &mut State, comm: usize, path: CString, mode: i32) -> Done<Mp
         etype: byte,
         etype_size: 1,
         filetype: byte,
-        representation: b"native".to_vec(),
+        representation: Representation::Native,
         position,
         pointer: Pointer::of(state, rank, number),
         is_atomic: false,
-        errhandler: state.handles().errors_return,
+        errhandler: state.errhandler_of_no_file(),
         begun: None,
     })
 }
@@ -293,11 +256,11 @@ fn size(state: &mut State, fd: i32) -> Done<u64> {
     }
 }
 
-pub(crate) fn close(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn close(state: &mut State, call: Call, args: &[usize]) -> usize {
     let at = args[0] as *mut usize;
     let handle = unsafe { *at };
     let Some(file) = state.mpi_files.get_mut(idx(handle)).and_then(Option::take) else {
-        return Wrong::Handle.code();
+        return state.done_with_file(handle, call, Err(Wrong::Handle));
     };
     unsafe { *at = null() };
     state.let_out();
@@ -309,23 +272,26 @@ pub(crate) fn close(state: &mut State, _call: Call, args: &[usize]) -> usize {
     }
     state.meet(comm);
     crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
-    code(if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) })
+    let done = if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) };
+    state.done_with_file(null(), call, done)
 }
 
-pub(crate) fn delete(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn delete(state: &mut State, call: Call, args: &[usize]) -> usize {
     let path = unsafe { CStr::from_ptr(args[0] as *const libc::c_char) };
-    match names::remove_file(state, path) {
-        0 => abi::SUCCESS as usize,
-        error => Wrong::of_errno(error).code(),
-    }
+    let done = match names::remove_file(state, path) {
+        0 => Ok(()),
+        error => Err(Wrong::of_errno(error)),
+    };
+    state.done_with_file(null(), call, done)
 }
 
 /// MPI_File_set_size and MPI_File_preallocate, which makes a file longer only.
 pub(crate) fn set_size(state: &mut State, call: Call, args: &[usize]) -> usize {
     let done = (|| {
         let &mut MpiFile { comm, fd, .. } = state.mpi_file(args[0])?;
+        state.mpi_file(args[0])?.may(true)?;
         if (args[1] as i64) < 0 {
-            return Err(Wrong::Argument);
+            return Err(Wrong::Place);
         }
         let grows = call.name() == "MPI_File_preallocate";
         state.meet(comm);
@@ -337,31 +303,33 @@ pub(crate) fn set_size(state: &mut State, call: Call, args: &[usize]) -> usize {
         state.meet(comm);
         if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) }
     })();
-    code(done)
+    state.done_with_file(args[0], call, done)
 }
 
-pub(crate) fn get_size(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    code((|| {
+pub(crate) fn get_size(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let done = (|| {
         let fd = state.mpi_file(args[0])?.fd;
         let size = size(state, fd)?;
         unsafe { *(args[1] as *mut i64) = size as i64 };
         Ok(())
-    })())
+    })();
+    state.done_with_file(args[0], call, done)
 }
 
-pub(crate) fn sync(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    code((|| {
+pub(crate) fn sync(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let done = (|| {
         let &mut MpiFile { comm, fd, .. } = state.mpi_file(args[0])?;
         state.let_out();
         let error = files::sync(state, fd);
         state.meet(comm);
         if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) }
-    })())
+    })();
+    state.done_with_file(args[0], call, done)
 }
 
 /// What is known of a file without looking at it.
 pub(crate) fn about(state: &mut State, call: Call, args: &[usize]) -> usize {
-    code((|| {
+    let done = (|| {
         let file = state.mpi_file(args[0])?;
         let put = |at: usize, value: i32| unsafe { *(args[at] as *mut i32) = value };
         match call.name() {
@@ -394,16 +362,15 @@ pub(crate) fn about(state: &mut State, call: Call, args: &[usize]) -> usize {
                     let copy = copy_of(handle);
                     unsafe { abi::put_handle(args[at], 0, copy) };
                 }
-                let (from, to) = (&file.representation, args[4] as *mut u8);
-                unsafe {
-                    std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len());
-                    *to.add(from.len()) = 0;
-                }
+                let (from, to) = (file.representation.name(), args[4] as *mut u8);
+                let from = from.to_bytes_with_nul();
+                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
             }
             _ => return Err(Wrong::Other),
         }
         Ok(())
-    })())
+    })();
+    state.done_with_file(args[0], call, done)
 }
 
 /// A type that may be freed by the program, or that it may free.
@@ -416,26 +383,50 @@ fn copy_of(datatype: usize) -> usize {
     abi::cut(copy)
 }
 
-pub(crate) fn set_view(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    code((|| {
-        let start = args[1] as i64;
+pub(crate) fn set_view(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let done = (|| {
         let (etype, filetype) = (abi::cut(args[2]), abi::cut(args[3]));
-        let name = unsafe { CStr::from_ptr(args[4] as *const libc::c_char) }.to_bytes().to_vec();
-        if !matches!(&name[..], b"native" | b"internal") {
-            return Err(Wrong::Representation);
+        for datatype in [etype, filetype] {
+            check(state, Part { at: errors::SOMEWHERE, count: 1, datatype })?;
         }
-        let start = u64::try_from(start).map_err(|_| Wrong::Argument)?;
+        let name = unsafe { CStr::from_ptr(args[4] as *const libc::c_char) };
+        let representation = Representation::of(name.to_bytes())?;
+        if !pack::size_of(filetype).is_multiple_of(pack::size_of(etype).max(1)) {
+            return Err(Wrong::Argument);
+        }
+        let start = beginning(state, args[0], args[1] as i64)?;
         let (extent, runs) = layout(state, filetype)?;
         let (etype, filetype) = (copy_of(etype), copy_of(filetype));
         {
             let file = state.mpi_file(args[0])?;
             file.view = View::new(start, extent, runs);
             file.etype_size = (pack::size_of(etype) as u64).max(1);
-            (file.etype, file.filetype, file.representation) = (etype, filetype, name);
+            (file.etype, file.filetype, file.representation) = (etype, filetype, representation);
             file.position = 0;
         }
         pointers::put(state, args[0], |_| Ok(0))
-    })())
+    })();
+    state.done_with_file(args[0], call, done)
+}
+
+/// Where a view is to begin.
+fn beginning(state: &mut State, handle: usize, start: i64) -> Done<u64> {
+    if start != current_place() {
+        return u64::try_from(start).map_err(|_| Wrong::Argument);
+    }
+    if state.mpi_file(handle)?.mode & SEQUENTIAL == 0 {
+        return Err(Wrong::Displacement);
+    }
+    let now = state.pointer_position(handle)?;
+    Ok(state.mpi_file(handle)?.view.place(now))
+}
+
+/// What MPI says of reading or writing this.
+fn check(state: &State, part: Part) -> Done<()> {
+    match errors::of_part(state, calls::SEND, part) {
+        abi::SUCCESS => Ok(()),
+        code => Err(Wrong::Said(code)),
+    }
 }
 
 /// The extent of a type and where its data stand.
@@ -478,9 +469,10 @@ fn layout(state: &State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
     Ok((extent, runs))
 }
 
-pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    code((|| {
+pub(crate) fn seek(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let done = (|| {
         let offset = args[1] as i64;
+        state.mpi_file(args[0])?.has_places()?;
         let from = match Whence::of(args[2] as i32)? {
             Whence::Start => 0,
             Whence::Here => state.mpi_file(args[0])?.position,
@@ -488,9 +480,10 @@ pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
         };
         let file = state.mpi_file(args[0])?;
         let to = from as i64 + offset * file.etype_size as i64;
-        file.position = u64::try_from(to).map_err(|_| Wrong::Argument)?;
+        file.position = u64::try_from(to).map_err(|_| Wrong::Place)?;
         Ok(())
-    })())
+    })();
+    state.done_with_file(args[0], call, done)
 }
 
 /// How much data the view shows up to the end of the file.
@@ -509,15 +502,22 @@ pub(crate) fn transfer(state: &mut State, call: Call, args: &[usize]) -> usize {
             let offset = rest[0] as i64;
             rest = &rest[1..];
             let size = state.mpi_file(args[0])?.etype_size;
-            Some(u64::try_from(offset).map_err(|_| Wrong::Argument)? * size)
+            Some(u64::try_from(offset).map_err(|_| Wrong::Place)? * size)
         } else {
             None
         };
         let part =
             Part { at: rest[0], count: rest[1] as i32 as usize, datatype: abi::cut(rest[2]) };
         let writes = name.contains("write");
-        state.mpi_file(args[0])?.may(writes)?;
-        let length = (part.count * pack::size_of(part.datatype)) as u64;
+        let is_shared = name.contains("_shared") || name.contains("_ordered");
+        let file = state.mpi_file(args[0])?;
+        file.may(writes)?;
+        if !is_shared {
+            file.has_places()?;
+        }
+        let representation = file.representation;
+        check(state, part)?;
+        let length = representation.length(part)? as u64;
         let offset = if name.contains("_shared") {
             Some(state.move_pointer(args[0], Motion::Take(length))?)
         } else if name.contains("_ordered") {
@@ -533,7 +533,7 @@ pub(crate) fn transfer(state: &mut State, call: Call, args: &[usize]) -> usize {
     })();
     let status = match done {
         Ok(count) => Status { count, ..Status::empty() },
-        Err(wrong) => return wrong.code(),
+        Err(wrong) => return state.done_with_file(args[0], call, Err(wrong)),
     };
     if name.ends_with("_begin") {
         if let Ok(file) = state.mpi_file(args[0]) {
@@ -548,17 +548,18 @@ pub(crate) fn transfer(state: &mut State, call: Call, args: &[usize]) -> usize {
 }
 
 /// The end of what was begun.
-pub(crate) fn end(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    code((|| {
+pub(crate) fn end(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let done = (|| {
         let begun = state.mpi_file(args[0])?.begun.take().ok_or(Wrong::Argument)?;
         unsafe { begun.write(args[2], false) };
         Ok(())
-    })())
+    })();
+    state.done_with_file(args[0], call, done)
 }
 
 fn write(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Done<u64> {
-    let mut bytes = Vec::new();
-    pack::pack(state, part, &mut bytes);
+    let representation = state.mpi_file(handle)?.representation;
+    let bytes = representation.pack(state, part)?;
     state.counts.sends += 1;
     let file = state.mpi_file(handle)?;
     let from = offset.unwrap_or(file.position);
@@ -573,13 +574,14 @@ fn write(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> D
     }
     state.let_out();
     match files::error_of(fd) {
-        0 => Ok(bytes.len() as u64),
+        0 => Ok((part.count * pack::size_of(part.datatype)) as u64),
         error => Err(Wrong::of_errno(error)),
     }
 }
 
 fn read(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Done<u64> {
-    let length = part.count * pack::size_of(part.datatype);
+    let representation = state.mpi_file(handle)?.representation;
+    let length = representation.length(part)?;
     state.let_out();
     let file = state.mpi_file(handle)?;
     let from = offset.unwrap_or(file.position);
@@ -595,8 +597,7 @@ fn read(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Do
     if offset.is_none() {
         file.position += bytes.len() as u64;
     }
-    pack::unpack(state, &bytes, part);
-    Ok(bytes.len() as u64)
+    representation.unpack(state, &bytes, part)
 }
 
 pub(crate) fn to_fortran(_state: &mut State, call: Call, args: &[usize]) -> usize {
@@ -610,48 +611,4 @@ pub(crate) fn of_fortran(_state: &mut State, call: Call, args: &[usize]) -> usiz
         return BASE + slot as usize * STEP;
     }
     real::call(call, args)
-}
-
-/// What is to be done about errors of a file.  Those of calls are returned, as the standard has it
-/// for files; the program's own are given to the handler that it set.
-pub(crate) fn errhandler(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let Ok(file) = state.mpi_file(args[0]) else { return real::call(call, args) };
-    let (own, handles) = (file.errhandler, state.handles());
-    match call {
-        calls::FILE_SET_ERRHANDLER => {
-            let handler = match held(state, abi::cut(args[1])) {
-                Ok(handler) => handler,
-                Err(code) => return code as usize,
-            };
-            if let Ok(file) = state.mpi_file(args[0]) {
-                file.errhandler = handler;
-            }
-        }
-        calls::FILE_GET_ERRHANDLER => {
-            let handler = held(state, own).unwrap_or(own);
-            unsafe { abi::put_handle(args[1], 0, handler) };
-        }
-        _ if own == handles.errors_return => {}
-        _ if own == handles.errors_fatal => {
-            let code = state.codes.shared(args[1] as i32);
-            state.abort(code)
-        }
-        _ => match state.handlers_of_errors.get(&own).copied() {
-            Some(function) => state.tell_of_own(args[0], function, args[1] as i32),
-            // One that Fortran made.
-            None => {
-                real::call(calls::FILE_SET_ERRHANDLER, &[null(), own]);
-                let code = state.codes.shared(args[1] as i32);
-                real::call(call, &[null(), code as usize]);
-                real::call(calls::FILE_SET_ERRHANDLER, &[null(), handles.errors_return]);
-            }
-        },
-    }
-    abi::SUCCESS as usize
-}
-
-/// One more hold of a handler of files.
-fn held(state: &State, handler: usize) -> Result<usize, i32> {
-    let calls = [calls::FILE_SET_ERRHANDLER, calls::FILE_GET_ERRHANDLER];
-    errors::held(calls, null(), handler, state.handles().errors_return)
 }

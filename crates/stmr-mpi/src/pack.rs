@@ -230,7 +230,7 @@ fn unpack_whole(state: &State, bytes: &[u8], part: Part) {
 
 /// Does something with a part that has an address.  Where its type has all addresses itself
 /// (MPI_BOTTOM), MPICH refuses to pack it: it is told of the same memory by another address.
-fn with_address(part: Part, what: impl FnOnce(Part) -> i32) -> i32 {
+pub(crate) fn with_address(part: Part, what: impl FnOnce(Part) -> i32) -> i32 {
     const AWAY: usize = 4096;
     if part.at != 0 || abi::table().family == Family::OpenMpi {
         return what(part);

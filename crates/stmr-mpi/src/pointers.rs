@@ -14,8 +14,9 @@ use selvedge_stmr::pointer::{self, Motion, ROW_BYTES, Row};
 
 use crate::calls;
 use crate::collective;
+use crate::file_errors::{Done, Wrong};
 use crate::files;
-use crate::mpi_files::{self, Done, Whence, Wrong};
+use crate::mpi_files::{self, Whence};
 use crate::real::Call;
 use crate::sends::Source;
 use crate::state::State;
@@ -71,7 +72,7 @@ impl State {
     }
 
     /// Where the pointer stands, in bytes of data.
-    fn pointer_position(&mut self, handle: usize) -> Done<u64> {
+    pub(crate) fn pointer_position(&mut self, handle: usize) -> Done<u64> {
         let (path, ranks) = (self.mpi_file(handle)?.pointer.path.clone(), self.told.ranks);
         self.pointer_event(|| Ok(pointer::position(&lock(&path, ranks)?.1)))
     }
@@ -133,7 +134,7 @@ pub(crate) fn put(
     let mut done = 0;
     if state.comm(comm).rank == 0 {
         let moved = at(state).and_then(|it| state.move_pointer(handle, Motion::Put(it)));
-        done = moved.err().map_or(0, |it| 1 + it as u64);
+        done = u64::from(moved.is_err());
     }
     match state.tell_members(comm, [done])[0] {
         0 => Ok(()),
@@ -141,9 +142,9 @@ pub(crate) fn put(
     }
 }
 
-pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn seek(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (handle, offset, whence) = (args[0], args[1] as i64, args[2] as i32);
-    mpi_files::code(put(state, handle, |state| {
+    let done = put(state, handle, |state| {
         let from = match Whence::of(whence)? {
             Whence::Start => 0,
             Whence::Here => state.pointer_position(handle)?,
@@ -152,13 +153,15 @@ pub(crate) fn seek(state: &mut State, _call: Call, args: &[usize]) -> usize {
         let step = state.mpi_file(handle)?.etype_size as i64;
         let to = offset.checked_mul(step).and_then(|it| it.checked_add_unsigned(from));
         to.and_then(|it| u64::try_from(it).ok()).ok_or(Wrong::Argument)
-    }))
+    });
+    state.done_with_file(handle, call, done)
 }
 
-pub(crate) fn position(state: &mut State, _call: Call, args: &[usize]) -> usize {
-    mpi_files::code((|| {
+pub(crate) fn position(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let done = (|| {
         let at = state.pointer_position(args[0])? / state.mpi_file(args[0])?.etype_size;
         unsafe { *(args[1] as *mut i64) = at as i64 };
         Ok(())
-    })())
+    })();
+    state.done_with_file(args[0], call, done)
 }

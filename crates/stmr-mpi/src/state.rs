@@ -80,6 +80,17 @@ pub(crate) fn tell_never(code: i32) {
     }
 }
 
+/// Ends the process at once if MPI ends it within a call of the program's, which is then no end
+/// of the program's: to its siblings it is a death, as a crash there is.
+pub(crate) fn end_if_held(code: i32) {
+    if is_held() {
+        let call = Call(CALLED.load(Ordering::Relaxed)).name();
+        let rank = told().map_or(0, |it| it.rank);
+        tell_launcher(&format!("note rank {rank}: MPI ended a process in {call}\n"));
+        unsafe { libc::_exit(code) }
+    }
+}
+
 /// The thread whose calls have an order among replicas.
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
@@ -281,10 +292,12 @@ pub(crate) struct State {
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
-    /// What handlers of errors call, of whatever object, that C has made.
-    pub(crate) handlers_of_errors: BTreeMap<usize, usize>,
     /// Those of them that this process opened as the first of its communicator, in all.
     pub(crate) n_mpi_files: u64,
+    /// The handler of MPI_FILE_NULL, if the program has said one.
+    pub(crate) file_errhandler: Option<usize>,
+    /// What handlers of errors call, of whatever object, that C has made.
+    pub(crate) handlers_of_errors: BTreeMap<usize, usize>,
     pub(crate) windows: Windows,
     /// Signals that the launcher told of, and how many of them are due.
     pub(crate) signals: Vec<i32>,
@@ -351,8 +364,9 @@ impl State {
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
             mpi_files: Vec::new(),
-            handlers_of_errors: BTreeMap::new(),
             n_mpi_files: 0,
+            file_errhandler: None,
+            handlers_of_errors: BTreeMap::new(),
             windows: Windows::default(),
             signals: Vec::new(),
             n_signals_due: 0,

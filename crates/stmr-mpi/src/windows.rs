@@ -164,7 +164,10 @@ impl State {
         match on_error {
             _ if code == abi::SUCCESS => {}
             OnError { handler, .. } if handler == handles.errors_return => {}
-            OnError { calls: Some(function), .. } => self.tell_of_own(handle, function, code),
+            OnError { calls: Some(function), .. } => {
+                self.tell_of_own(handle, function, code);
+                return errors::answered(code);
+            }
             OnError { .. } => self.die_of(code, call),
         }
         code as usize
