@@ -42,12 +42,13 @@ struct Victim {
     lasts_ms: u64,
 }
 
-const VICTIMS: [(&str, &[&str], i32); 13] = [
+const VICTIMS: [(&str, &[&str], i32); 14] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
     ("ring", &["60", "20000", "7"], 7),
     ("inter", &["8"], 0),
+    ("graphs", &["12"], 0),
     ("windows", &["6"], 0),
     ("locks", &["4"], 0),
     ("segments", &["12"], 0),

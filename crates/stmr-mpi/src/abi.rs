@@ -60,6 +60,7 @@ pub(crate) struct Table {
     pub(crate) combiner_named: i32,
     pub(crate) cart: i32,
     pub(crate) graph: i32,
+    pub(crate) dist_graph: i32,
     /// Identical, congruent, similar, unequal.
     pub(crate) comparisons: [i32; 4],
     /// The number of processes that the launcher could start, among attributes.
@@ -101,6 +102,7 @@ static OPEN_MPI: Table = Table {
     combiner_named: 0,
     cart: 1,
     graph: 2,
+    dist_graph: 3,
     comparisons: [0, 1, 2, 3],
     universe_size: 6,
     keyval_invalid: -1,
@@ -133,6 +135,7 @@ static MPICH: Table = Table {
     combiner_named: 1,
     cart: 2,
     graph: 1,
+    dist_graph: 3,
     comparisons: [0, 1, 2, 3],
     universe_size: 0x6440_0009,
     keyval_invalid: 0x2400_0000,
@@ -165,6 +168,7 @@ static STANDARD: Table = Table {
     combiner_named: 101,
     cart: 211,
     graph: 212,
+    dist_graph: 213,
     comparisons: [201, 202, 203, 204],
     universe_size: 507,
     keyval_invalid: 0,

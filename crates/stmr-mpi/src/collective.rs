@@ -319,7 +319,7 @@ fn arrays_of(state: &mut State, call: Call, args: &[usize]) -> Vec<Array> {
         }
         Kind::ReduceScatter => of(known.size as usize, &[(2, 1)]),
         Kind::Neighbors(kind) => {
-            let Degrees { sources, targets } = degrees(state, behind, &known);
+            let Degrees { sources, targets } = degrees(behind, &known);
             let sides = match kind {
                 Neighbors::Allgather | Neighbors::Alltoall => [Vec::new(), Vec::new()],
                 Neighbors::Allgatherv => [Vec::new(), of(sources, &[(4, 1), (5, 1)])],

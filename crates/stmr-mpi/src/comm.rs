@@ -365,11 +365,14 @@ pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> us
     if keyval == abi::table().universe_size && args[0] == state.handles().world {
         static UNIVERSE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
         UNIVERSE.store(state.told.ranks as i32, std::sync::atomic::Ordering::Relaxed);
+        let answer = real::call(call, args);
+        // MPI may not know.
         unsafe {
-            *(args[2] as *mut *mut i32) = UNIVERSE.as_ptr();
-            *(args[3] as *mut i32) = 1;
+            if *(args[3] as *const i32) != 0 {
+                *(args[2] as *mut *mut i32) = UNIVERSE.as_ptr();
+            }
         }
-        return 0;
+        return answer;
     }
     let comm = state.behind(args[0]);
     let is_made = state.comms.get(&comm).is_some_and(|it| it.made.is_some());

@@ -66,7 +66,7 @@ fn length(state: &mut State, plain: Call, letters: &[u8], args: &[usize], idx: u
         | calls::INEIGHBOR_ALLTOALLW
         | calls::NEIGHBOR_ALLTOALLW_INIT => {
             let behind = state.behind(args[at]);
-            let degrees = degrees(state, behind, &known);
+            let degrees = degrees(behind, &known);
             if is_sent { degrees.targets } else { degrees.sources }
         }
         // What is sent in place has no counts of its own.

@@ -78,6 +78,8 @@ mod codes;
 
 mod made;
 
+mod topology;
+
 mod attributes;
 
 mod pack;

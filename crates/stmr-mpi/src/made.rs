@@ -7,6 +7,7 @@ use crate::abi::{self, Own};
 use crate::calls;
 use crate::real::{self, Call};
 use crate::state::State;
+use crate::topology::{Topology, put};
 
 /// The longest name of a communicator, with the zero at its end.
 const NAME_MAX: usize = 64;
@@ -18,9 +19,7 @@ pub(crate) struct Made {
     pub(crate) members: Vec<i32>,
     /// Those of the other side, if it has two.
     pub(crate) remote: Option<Vec<i32>>,
-    /// Extents and whether they close, if it is a grid.
-    grid: Vec<(i32, i32)>,
-    is_grid: bool,
+    pub(crate) topology: Topology,
     name: Vec<u8>,
 }
 
@@ -40,13 +39,11 @@ impl Made {
         let (members, rest) = rest.split_at(rest.len().min(n as usize));
         // One more than those of the other side, or 0.
         let Some((&n, rest)) = rest.split_first() else { return Self::default() };
-        let (remote, grid) = rest.split_at(rest.len().min((n - 1).max(0) as usize));
-        let pairs = grid.get(1..).unwrap_or_default().chunks_exact(2);
+        let (remote, topology) = rest.split_at(rest.len().min((n - 1).max(0) as usize));
         Self {
             members: members.to_vec(),
             remote: (0 < n).then(|| remote.to_vec()),
-            is_grid: !grid.is_empty(),
-            grid: pairs.map(|it| (it[0], it[1])).collect(),
+            topology: Topology::read(topology),
             ..Self::default()
         }
     }
@@ -57,61 +54,10 @@ impl Made {
         words.extend(members);
         words.push(remote.map_or(0, |it| 1 + it.len() as i32));
         words.extend(remote.unwrap_or_default());
-        if remote.is_some() {
-            return words.iter().flat_map(|it| it.to_le_bytes()).collect();
-        }
-        let mut kind = 0_i32;
-        real::call(calls::TOPO_TEST, &[comm, &raw mut kind as usize]);
-        if kind == abi::table().cart {
-            let mut n = 0_i32;
-            real::call(calls::CARTDIM_GET, &[comm, &raw mut n as usize]);
-            let [mut dims, mut periods, mut coords] = [(); 3].map(|()| vec![0_i32; n as usize]);
-            let to = [&mut dims, &mut periods, &mut coords].map(|it| it.as_mut_ptr() as usize);
-            real::call(calls::CART_GET, &[&[comm, n as usize], &to[..]].concat());
-            words.push(n);
-            words.extend(dims.iter().zip(&periods).flat_map(|it| [*it.0, *it.1]));
+        if remote.is_none() {
+            words.extend(Topology::of(comm).words());
         }
         words.iter().flat_map(|it| it.to_le_bytes()).collect()
-    }
-
-    /// How many neighbours each process has, if that is known.
-    pub(crate) fn n_neighbors(&self) -> Option<usize> {
-        self.is_grid.then_some(2 * self.grid.len())
-    }
-
-    /// Where a process stands in the grid, row by row.
-    fn coords(&self, rank: i32) -> Vec<i32> {
-        let mut rest = rank;
-        let mut found: Vec<i32> = self
-            .grid
-            .iter()
-            .rev()
-            .map(|(dim, _)| {
-                let at = rest % dim.max(&1);
-                rest /= dim.max(&1);
-                at
-            })
-            .collect();
-        found.reverse();
-        found
-    }
-
-    /// Who stands there, if anybody does.
-    fn rank(&self, coords: &[i32]) -> Option<i32> {
-        self.grid.iter().zip(coords).try_fold(0, |rank, ((dim, period), at)| {
-            let at = if *period != 0 { at.rem_euclid(*dim) } else { *at };
-            (0..*dim).contains(&at).then_some(rank * dim + at)
-        })
-    }
-}
-
-unsafe fn ints<'a>(at: usize, n: usize) -> &'a [i32] {
-    if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at as *const i32, n) } }
-}
-
-unsafe fn put(at: usize, values: &[i32]) {
-    for (idx, value) in values.iter().enumerate() {
-        unsafe { *(at as *mut i32).add(idx) = *value };
     }
 }
 
@@ -123,7 +69,7 @@ pub(crate) fn answer(
     made: &Made,
     rank: i32,
 ) -> Option<usize> {
-    if made.is_grid && answer_grid(call, args, made, rank) {
+    if made.topology.answer(call, args, rank) {
         return Some(abi::SUCCESS as usize);
     }
     match call {
@@ -132,10 +78,6 @@ pub(crate) fn answer(
             let mut mapped = args.to_vec();
             mapped[if call == calls::PACK_SIZE { 2 } else { 6 }] = world;
             return Some(real::call(call, &mapped));
-        }
-        calls::TOPO_TEST => {
-            let kind = if made.is_grid { abi::table().cart } else { abi::UNDEFINED };
-            unsafe { put(args[1], &[kind]) };
         }
         calls::COMM_TEST_INTER => unsafe {
             put(args[1], &[i32::from(made.remote.is_some())]);
@@ -154,45 +96,6 @@ pub(crate) fn answer(
         _ => return None,
     }
     Some(abi::SUCCESS as usize)
-}
-
-/// Answers what is asked of a grid; returns whether it was that.
-fn answer_grid(call: Call, args: &[usize], made: &Made, rank: i32) -> bool {
-    let n = made.grid.len();
-    match call {
-        calls::CARTDIM_GET => unsafe { put(args[1], &[n as i32]) },
-        calls::CART_GET => {
-            let n = n.min(args[1] as i32 as usize);
-            let (dims, periods): (Vec<i32>, Vec<i32>) = made.grid[..n].iter().copied().unzip();
-            unsafe {
-                put(args[2], &dims);
-                put(args[3], &periods);
-                put(args[4], &made.coords(rank)[..n]);
-            }
-        }
-        calls::CART_COORDS => {
-            let coords = made.coords(args[1] as i32);
-            unsafe { put(args[3], &coords[..n.min(args[2] as i32 as usize)]) };
-        }
-        calls::CART_RANK => {
-            let found = made.rank(unsafe { ints(args[1], n) });
-            unsafe { put(args[2], &[found.unwrap_or(abi::table().proc_null)]) };
-        }
-        calls::CART_SHIFT => {
-            let along = |by: i32| {
-                let mut coords = made.coords(rank);
-                *coords.get_mut(args[1] as i32 as usize)? += by;
-                made.rank(&coords)
-            };
-            let by = args[2] as i32;
-            unsafe {
-                put(args[3], &[along(-by).unwrap_or(abi::table().proc_null)]);
-                put(args[4], &[along(by).unwrap_or(abi::table().proc_null)]);
-            }
-        }
-        _ => return false,
-    }
-    true
 }
 
 fn set_name(state: &mut State, args: &[usize]) {

@@ -164,7 +164,7 @@ fn nth(at: usize, count: usize, datatype: usize, idx: usize) -> Part {
 pub(crate) fn of(state: &State, kind: Kind, a: &[usize], comm: &Comm) -> Parts {
     match kind {
         Kind::Neighbors(kind) => {
-            neighbor_parts(kind, a, degrees(state, state.behind(a[a.len() - 1]), comm))
+            neighbor_parts(kind, a, degrees(state.behind(a[a.len() - 1]), comm))
         }
         kind if comm.remote.is_some() => parts_between(kind, a, comm),
         kind => parts(kind, a, comm),
@@ -319,20 +319,17 @@ enum Side {
 }
 
 /// How many neighbours a process gets from and gives to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Degrees {
     pub(crate) sources: usize,
     pub(crate) targets: usize,
 }
 
 /// The neighbours of this process in a topology.
-pub(crate) fn degrees(state: &State, comm: usize, known: &Comm) -> Degrees {
+pub(crate) fn degrees(comm: usize, known: &Comm) -> Degrees {
     let even = |n: usize| Degrees { sources: n, targets: n };
     if let Some(made) = &known.made {
-        return even(made.n_neighbors().unwrap_or_else(|| {
-            let (rank, set) = (state.told.rank, state.told.set);
-            real::fail(&format!("rank {rank} set {set}: neighbours in a graph made after a death"))
-        }));
+        return made.topology.degrees(known.rank).unwrap_or_default();
     }
     let mut kind = 0_i32;
     real::call(calls::TOPO_TEST, &[comm, &raw mut kind as usize]);

@@ -17,10 +17,12 @@ const RANKS: [&str; 8] = [
     "SLURM_LOCALID",
 ];
 
-const SIZES: [&str; 7] = [
+const SIZES: [&str; 9] = [
     "OMPI_COMM_WORLD_SIZE",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "OMPI_UNIVERSE_SIZE",
+    "OMPI_WORLD_SIZE",
+    "OMPI_WORLD_LOCAL_SIZE",
     "PMI_SIZE",
     "MPI_LOCALNRANKS",
     "SLURM_NTASKS",

@@ -52,7 +52,8 @@ pub(crate) struct Mpirun {
     /// Whether what is sent is compared before it leaves, or where it comes in.
     #[arg(long, value_enum, default_value_t = CompareAt::Send)]
     compare_at: CompareAt,
-    /// Compare so many sends at a time: an error is found within so many, and not contained.
+    /// Compare so many sends at a time: an error is found within so many, and not contained. Not
+    /// with `--compare-at`.
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = window())]
     #[arg(conflicts_with = "compare_at")]
     window: u32,
