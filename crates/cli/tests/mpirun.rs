@@ -45,7 +45,7 @@ fn print_alike(mpi: &Mpi) {
         ("heap", &["12"]),
         ("allocator", &[]),
         ("beside", &[]),
-        ("numbers", &[]),
+        ("numbers", &["7", "eight"]),
         ("trapped", &[]),
     ];
     for (name, args) in programs {

@@ -1,5 +1,6 @@
 //! Calls that the surroundings answer: start, end, time.
 
+use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
 use selvedge_stmr::message::EventKind;
@@ -91,6 +92,7 @@ fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, 
         return (code, None);
     }
     let handles = Handles::find();
+    own_info(told);
     // Errors come back to this library, which does what the program asked for.
     for comm in [handles.world, handles.own] {
         real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
@@ -124,6 +126,38 @@ fn own_numbers(told: &Told) {
             unsafe { std::env::set_var(name, own) };
         }
     }
+}
+
+/// The same in MPI_INFO_ENV, which Open MPI has filled with what its launcher started; MPICH has
+/// there what this process was started with.
+fn own_info(told: &Told) {
+    let Some(info) = real::symbol(c"ompi_mpi_info_env") else { return };
+    let set = |key: &CStr, value: &str| {
+        if let Ok(value) = CString::new(value) {
+            real::call(calls::INFO_SET, &[info, key.as_ptr() as usize, value.as_ptr() as usize]);
+        }
+    };
+    for key in [c"maxprocs", c"soft", c"ompi_np"].into_iter().filter(|it| text(info, it).is_some())
+    {
+        set(key, &told.ranks.to_string());
+    }
+    // The program stands behind the word that makes a replica of it.
+    let argv = text(info, c"argv").unwrap_or_default();
+    if let Some((_, words)) = argv.split_once(" -- ").filter(|it| it.0 == "mpirun-replica") {
+        let (program, rest) = words.split_once(' ').unwrap_or((words, ""));
+        let name = program.rsplit('/').next().unwrap_or(program);
+        set(c"command", if real::is_open_mpi_5() { program } else { name });
+        set(c"argv", rest);
+    }
+}
+
+/// What stands there, if it is text.
+fn text(info: usize, key: &CStr) -> Option<String> {
+    let (mut value, mut found) = ([0_u8; 4096], 0_i32);
+    let [to, flag] = [value.as_mut_ptr() as usize, &raw mut found as usize];
+    real::call(calls::INFO_GET, &[info, key.as_ptr() as usize, value.len() - 1, to, flag]);
+    let value = CStr::from_bytes_until_nul(&value).ok()?;
+    (found != 0).then(|| value.to_str().map(str::to_owned).ok())?
 }
 
 pub(crate) fn initialized(_state: &mut State, call: Call, args: &[usize]) -> usize {

@@ -61,7 +61,7 @@ impl Ends {
 }
 
 impl Topology {
-    /// That of a communicator of MPI's, in which this process has that rank.
+    /// That of a communicator of MPI's.
     pub(crate) fn of(comm: usize) -> Self {
         let (mut kind, mut n) = (0_i32, [0_i32; 3]);
         let at = n.as_mut_ptr() as usize;
