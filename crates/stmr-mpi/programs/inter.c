@@ -150,7 +150,8 @@ static void in_parts(int round) {
         memset(in, 0, sizeof in);
         for (int i = 0; i < PARTS * EACH; i++) out[i] = 100 * rank + i + turn + round;
         WANT(!MPI_Startall(2, requests));
-        MPI_Pready_range(1, 3, requests[0]);
+        MPI_Pready(1, requests[0]);
+        MPI_Pready_range(2, 3, requests[0]);
         int list[2] = {4, 0};
         MPI_Pready_list(2, list, requests[0]);
         do MPI_Parrived(requests[1], 2, &flag);

@@ -18,6 +18,7 @@ use crate::real::{self, Call};
 use crate::request::Request;
 use crate::room::{HEAD, Plan, Room};
 use crate::state::State;
+use crate::sums;
 
 /// How long after a failure of MPI's the launcher may say that a process is gone, in milliseconds.
 const LOSS_MS: u32 = 500;
@@ -123,13 +124,12 @@ fn take_gets(state: &mut State, bytes: &[u8], is_there: bool, gets: &[Part]) -> 
 }
 
 pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
-    // MPICH 5 and Intel MPI add in another order in the form that does not block, and the program's
-    // sums are to be those of a run without replicas to the last bit.  Where there are two sides,
-    // Open MPI's does not count those who have nothing to say, and their next one never ends.
-    let adds_otherwise = abi::table().family != Family::OpenMpi && is_reduction(call);
+    // Where there are two sides, Open MPI's form that does not block does not count those who have
+    // nothing to say, and their next one never ends.
     let comm = args[args.len() - 1];
     state.finish_makings(comm);
-    if adds_otherwise || state.comm(comm).remote.is_some() {
+    let known = state.comm(comm);
+    if known.remote.is_some() || sums::are_otherwise(call, args, known.size) {
         return as_it_is(state, call, args);
     }
     let code = match begin_as(state, call, args, false) {
@@ -154,18 +154,6 @@ pub(crate) fn nonblocking(state: &mut State, call: Call, args: &[usize]) -> usiz
             state.error(args[args.len() - 1], code, call)
         }
     }
-}
-
-fn is_reduction(call: Call) -> bool {
-    [
-        calls::REDUCE,
-        calls::ALLREDUCE,
-        calls::REDUCE_SCATTER,
-        calls::REDUCE_SCATTER_BLOCK,
-        calls::SCAN,
-        calls::EXSCAN,
-    ]
-    .contains(&call)
 }
 
 /// What all members come to before a thread waits in MPI: while one does, no receive can be begun,

@@ -92,11 +92,11 @@ fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, 
         return (code, None);
     }
     let handles = Handles::find();
-    own_info(told);
     // Errors come back to this library, which does what the program asked for.
     for comm in [handles.world, handles.own] {
         real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
     }
+    own_info(told);
     let mut world = 0_usize;
     if told.replicas == 1 || told.is_whole_job {
         world = handles.world;
@@ -147,7 +147,12 @@ fn own_info(told: &Told) {
         let (program, rest) = words.split_once(' ').unwrap_or((words, ""));
         let name = program.rsplit('/').next().unwrap_or(program);
         set(c"command", if real::is_open_mpi_5() { program } else { name });
-        set(c"argv", rest);
+        // A program without arguments has none there, or itself.
+        match rest {
+            "" if real::is_open_mpi_5() => set(c"argv", program),
+            "" => _ = real::call(calls::INFO_DELETE, &[info, c"argv".as_ptr() as usize]),
+            _ => set(c"argv", rest),
+        }
     }
 }
 

@@ -108,6 +108,8 @@ mod room;
 
 mod collective;
 
+mod sums;
+
 mod large;
 
 mod failures;

@@ -1,0 +1,3 @@
+/* What neighbors.c does, by the calls with counts of 64 bits where MPI has them. */
+#define LARGE
+#include "neighbors.c"
