@@ -1,7 +1,8 @@
 //! Reductions whose result depends on the order in which MPI adds.
 //!
-//! Collectives are made in the form that does not block, and MPIs add in another order there than in
-//! the one that does.  The program's sums are to be those of a run without replicas to the last bit.
+//! Collectives are made in the form that does not block, and MPIs add in another order there than
+//! in the one that does.  The program's sums are to be those of a run without replicas to the last
+//! bit.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
