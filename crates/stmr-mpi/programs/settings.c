@@ -258,7 +258,7 @@ static void ask(void) {
     MPI_Aint first, second;
     MPI_Get_library_version(text, &n);
     WANT(n > 0 && n < MPI_MAX_LIBRARY_VERSION_STRING && strlen(text) <= (size_t)n);
-    WANT(strstr(text, "Open MPI") || strstr(text, "MPICH"));
+    WANT(strstr(text, "Open MPI") || strstr(text, "MPICH") || strstr(text, "Intel"));
     MPI_Get_processor_name(host, &n);
     WANT(n > 0 && n == (int)strlen(host));
     MPI_Get_processor_name(again, &n);
