@@ -25,12 +25,11 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 21] = [
+    let programs: [(&str, &[&str]); 20] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
         ("inter", &["3"]),
-        ("graphs", &["6"]),
         ("errors", &[]),
         ("padding", &[]),
         ("windows", &["2"]),
