@@ -32,19 +32,7 @@ static Read *const reads[2] = {MPI_File_read, MPI_File_read_all};
 static Iwrite *const iwrites[2] = {MPI_File_iwrite, MPI_File_iwrite_all};
 static Iread *const ireads[2] = {MPI_File_iread, MPI_File_iread_all};
 
-static void fill(int *cells, int k) {
-    for (int i = 0; i < N; i++) cells[i] = 1000 * rank + 10 * i + k;
-}
-
-/* That the cells are those of a process, and their sum. */
-static long sum_of(const int *cells, int from, int k) {
-    long sum = 0;
-    for (int i = 0; i < N; i++) {
-        WANT(cells[i] == 1000 * from + 10 * i + k);
-        sum += cells[i];
-    }
-    return sum;
-}
+#include "cells.h"
 
 static void came(MPI_Status *status) {
     COUNT n = -1;

@@ -20,19 +20,7 @@ static Send *const blocking[MODES] = {MPI_Send, MPI_Bsend, MPI_Ssend, MPI_Rsend}
 static Isend *const starting[MODES] = {MPI_Isend, MPI_Ibsend, MPI_Issend, MPI_Irsend};
 static Isend *const persistent[MODES] = {MPI_Send_init, MPI_Bsend_init, MPI_Ssend_init, MPI_Rsend_init};
 
-static void fill(int *cells, int k) {
-    for (int i = 0; i < N; i++) cells[i] = 1000 * rank + 10 * i + k;
-}
-
-/* That the cells are those of a process, and their sum. */
-static long sum_of(const int *cells, int from, int k) {
-    long sum = 0;
-    for (int i = 0; i < N; i++) {
-        WANT(cells[i] == 1000 * from + 10 * i + k);
-        sum += cells[i];
-    }
-    return sum;
-}
+#include "cells.h"
 
 static void expect(const MPI_Status *status, int source, int tag, int wanted) {
     COUNT n = -1;

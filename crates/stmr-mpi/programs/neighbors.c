@@ -2,29 +2,8 @@
    two edges and on a graph whose processes have more sources than destinations or fewer; on all processes
    and on half of them; all at once, completed in several orders.
    largeneighbors.c makes the same of the calls with counts of 64 bits. */
+#include "forms.h"
 #include "want.h"
-
-#if defined LARGE && MPI_VERSION >= 4
-#define CALL(name) MPI_##name##_c
-typedef MPI_Count Number;
-typedef MPI_Aint Place;
-#else
-#define CALL(name) MPI_##name
-typedef int Number, Place;
-#endif
-#if defined MPICH && MPICH_NUMVERSION < 40100000
-#define IS_MPICH_4_0 1
-#else
-#define IS_MPICH_4_0 0
-#endif
-/* MPICH 4.0.2 takes persistent collectives that are over for complete again and again. */
-#if MPI_VERSION >= 4 && !IS_MPICH_4_0
-#define HAS_PERSISTENT 1
-#define INIT(call, ...) call(__VA_ARGS__)
-#else
-#define HAS_PERSISTENT 0
-#define INIT(call, ...) MPI_ERR_OTHER
-#endif
 
 /* The call in one of its forms. */
 #define IN_FORM(name, ...)                                                                                  \

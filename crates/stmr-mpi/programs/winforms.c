@@ -13,18 +13,7 @@ enum { N = 32, ROUNDS = 3 };
 
 static int rank, size, right, left, n_heard;
 
-static void fill(int *cells, int k) {
-    for (int i = 0; i < N; i++) cells[i] = 1000 * rank + 10 * i + k;
-}
-
-static long sum_of(const int *cells, int from, int k) {
-    long sum = 0;
-    for (int i = 0; i < N; i++) {
-        WANT(cells[i] == 1000 * from + 10 * i + k);
-        sum += cells[i];
-    }
-    return sum;
-}
+#include "cells.h"
 
 /* The right one's memory is written, read, added to, and read while it is added to. */
 static long by_fences(MPI_Win win, int *cells, int k) {
