@@ -75,6 +75,11 @@ impl Wrong {
 
 pub(crate) type Done<T> = Result<T, Wrong>;
 
+/// Done, if `error` of errno is none.
+pub(crate) fn done_unless(error: i32) -> Done<()> {
+    if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) }
+}
+
 impl State {
     /// The end of a call about a file, or about none: who is to hear of what went wrong is told.
     /// Returns the code.

@@ -14,7 +14,7 @@ use selvedge_stmr::view::{Piece, View};
 use crate::abi::{self, Family, Status};
 use crate::calls;
 use crate::errors;
-use crate::file_errors::{Done, Wrong};
+use crate::file_errors::{Done, Wrong, done_unless};
 use crate::files::{self, Opening};
 use crate::names;
 use crate::pack::{self, Part};
@@ -211,9 +211,7 @@ fn open_all(state: &mut State, comm: usize, path: CString, mode: i32) -> Done<Mp
     state.n_mpi_files += u64::from(is_first);
     let told = [error as u64, state.told.rank as u64, state.n_mpi_files];
     let [error, rank, number] = state.tell_members(comm, told);
-    if error != 0 {
-        return Err(Wrong::of_errno(error as i32));
-    }
+    done_unless(error as i32)?;
     let opened = first.unwrap_or_else(|| open_one(state, &path, access));
     let fd = opened.map_err(Wrong::of_errno)?;
     let position = if mode & APPEND == 0 { 0 } else { size(state, fd)? };
@@ -272,17 +270,13 @@ pub(crate) fn close(state: &mut State, call: Call, args: &[usize]) -> usize {
     }
     state.meet(comm);
     crate::make(state, calls::COMM_FREE, &[&raw mut comm as usize]);
-    let done = if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) };
-    state.done_with_file(null(), call, done)
+    state.done_with_file(null(), call, done_unless(error))
 }
 
 pub(crate) fn delete(state: &mut State, call: Call, args: &[usize]) -> usize {
     let path = unsafe { CStr::from_ptr(args[0] as *const libc::c_char) };
-    let done = match names::remove_file(state, path) {
-        0 => Ok(()),
-        error => Err(Wrong::of_errno(error)),
-    };
-    state.done_with_file(null(), call, done)
+    let error = names::remove_file(state, path);
+    state.done_with_file(null(), call, done_unless(error))
 }
 
 /// MPI_File_set_size and MPI_File_preallocate, which makes a file longer only.
@@ -301,7 +295,7 @@ pub(crate) fn set_size(state: &mut State, call: Call, args: &[usize]) -> usize {
             error = files::set_length(state, fd, args[1] as i64);
         }
         state.meet(comm);
-        if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) }
+        done_unless(error)
     })();
     state.done_with_file(args[0], call, done)
 }
@@ -322,7 +316,7 @@ pub(crate) fn sync(state: &mut State, call: Call, args: &[usize]) -> usize {
         state.let_out();
         let error = files::sync(state, fd);
         state.meet(comm);
-        if error == 0 { Ok(()) } else { Err(Wrong::of_errno(error)) }
+        done_unless(error)
     })();
     state.done_with_file(args[0], call, done)
 }
@@ -573,10 +567,8 @@ fn write(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> D
         done += length as usize;
     }
     state.let_out();
-    match files::error_of(fd) {
-        0 => Ok((part.count * pack::size_of(part.datatype)) as u64),
-        error => Err(Wrong::of_errno(error)),
-    }
+    done_unless(files::error_of(fd))?;
+    Ok((part.count * pack::size_of(part.datatype)) as u64)
 }
 
 fn read(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> Done<u64> {
