@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use mpi::{Book, Dice, Mpi};
+use mpi::{Book, Dice, Mpi, Share};
 
 const RANKS: u64 = 4;
 const SETS: u64 = 3;
@@ -349,5 +349,16 @@ fn outlive(mpi: Mpi, (runs, seed): (u64, u64)) {
         3 => "between calls",
         _ => "two, in different sets",
     };
-    book.close(runs, classes, |outcome| outcome.starts_with("wrong") || outcome == "hang");
+    let failed = |outcome: &str| outcome.starts_with("wrong") || outcome == "hang";
+    // Between calls many come to their end before.
+    let shares =
+        [("at a call", 80), ("between calls", 30), ("two, in different sets", 70)].map(|it| {
+            Share {
+                class: it.0,
+                what: "outlived",
+                is: |outcome| outcome.starts_with("outlived"),
+                at_least: it.1,
+            }
+        });
+    book.close(runs, classes, failed, &shares);
 }

@@ -476,7 +476,8 @@ impl Attempt<'_> {
                 self.launchers_ended += 1;
                 if self.processes.iter().flatten().any(|it| it.pid == 0) {
                     let launcher = self.path.clone();
-                    return Err(MpirunError::NotStarted { launcher, code });
+                    let processes = self.processes.iter().flatten().count();
+                    return Err(MpirunError::NotStarted { launcher, code, processes });
                 }
             }
         }

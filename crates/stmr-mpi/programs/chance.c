@@ -1,6 +1,8 @@
 /* All that differs between replicas unless something is done about it: who comes first, clocks,
-   random numbers, names, numbers of processes; and what types with holes hold. */
+   random numbers, names, numbers of processes, cores; and what types with holes hold. */
+#define _GNU_SOURCE
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +21,11 @@
 
 int main(int argc, char **argv) {
     int rank, size, rounds = argc > 1 ? atoi(argv[1]) : 20;
-    int early = getpid();
+    int early = getpid(), parent = getppid();
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    struct { double time; unsigned noise; long usec; int pid; char rank[8], host[64]; unsigned long cycles, device; } row;
+    struct { double time; unsigned noise; long usec; int pid, parent, core; cpu_set_t cores; char rank[8], host[64]; unsigned long cycles, device; } row;
     unsigned long mixed = 0;
     for (int round = 0; round < rounds; round++) {
         memset(&row, 0, sizeof row);
@@ -38,6 +40,10 @@ int main(int argc, char **argv) {
         row.usec = 0;
         row.pid = getpid();
         if (row.pid != early) MPI_Abort(MPI_COMM_WORLD, 4);
+        row.parent = getppid();
+        if (row.parent != parent) MPI_Abort(MPI_COMM_WORLD, 9);
+        row.core = sched_getcpu();
+        if (sched_getaffinity(0, sizeof row.cores, &row.cores)) MPI_Abort(MPI_COMM_WORLD, 10);
         struct utsname name;
         FILE *device = fopen("/dev/urandom", "rb"), *load = fopen("/proc/self/stat", "r");
         if (!device || fread(&row.device, sizeof row.device, 1, device) != 1) MPI_Abort(MPI_COMM_WORLD, 5);

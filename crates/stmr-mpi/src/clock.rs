@@ -18,21 +18,27 @@ use crate::real::{self, Inside};
 use crate::sends::Source;
 use crate::stack;
 use crate::state;
-use crate::told::Told;
+use crate::told::{Told, told};
 
-/// The question for the host's name.
+/// The questions for the host's name, the parent's number and cores.
 const HOST: u64 = 151;
+const PARENT: u64 = 152;
+pub(crate) const CORES: u64 = 160;
 
 /// Questions from here on are for random bytes, those before for times.
 const RANDOM: u64 = 200;
 
 /// The meta's answer; `which` is the question.
-fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
+pub(crate) fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
     let _inside = Inside::enter();
     state::with(|state| {
         state.mix(&[u64::MAX - 1, which]);
-        let is_random = (RANDOM..).contains(&which);
-        state.sources.insert(if is_random { Source::Random } else { Source::Clock });
+        state.sources.insert(match which {
+            RANDOM.. => Source::Random,
+            CORES.. => Source::Core,
+            PARENT => Source::Pid,
+            _ => Source::Clock,
+        });
         state.event(EventKind::Decision, |_| Some(answer())).0
     })
 }
@@ -309,6 +315,22 @@ pub extern "C" fn getpid() -> pid_t {
             }) as pid_t;
         }
         unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
+    })
+}
+
+/// See getppid(2): who started the process in a run without replicas, and on several hosts the
+/// meta's.
+#[unsafe(no_mangle)]
+pub extern "C" fn getppid() -> pid_t {
+    stack::on_own(|| {
+        let own = || unsafe { libc::syscall(libc::SYS_getppid) as pid_t };
+        let told = told().filter(|it| it.first == Some(it.pid));
+        let ask = || told.map_or_else(own, |it| it.parent as pid_t);
+        match real::early_asking() {
+            Some(_) => ask(),
+            None if real::is_program_asking() => shared_value(PARENT, ask),
+            None => own(),
+        }
     })
 }
 

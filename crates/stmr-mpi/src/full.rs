@@ -58,6 +58,7 @@ impl State {
         if !self.told.compares_full {
             return;
         }
+        let marked = std::mem::take(&mut self.marked);
         let mut all = self.contents.take(call);
         let own = own.concat();
         let right = right.map_or_else(|| own.clone(), <[u8]>::to_vec);
@@ -65,10 +66,14 @@ impl State {
         let (rank, doing) = (self.told.rank, self.doing);
         for (set, bytes) in all {
             let Some(what) = difference(&bytes, &right) else { continue };
+            let is_unseen = Digest::of(&bytes) == Digest::of(&right);
+            if !is_unseen && !marked.contains(&set) {
+                continue;
+            }
             self.say(&format!("note rank {rank}: {set} differs in {doing} {what}"));
             let alike = bytes.iter().zip(&right).take_while(|(a, b)| a == b).count();
             self.tell_mark(set, Some(alike));
-            if Digest::of(&bytes) == Digest::of(&right) {
+            if is_unseen {
                 // The digests let a difference through; it is known now, and cannot be mended here.
                 self.restart(Double::NoMajority);
             }

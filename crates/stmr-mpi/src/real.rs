@@ -189,7 +189,8 @@ fn library_version() -> String {
     let args = [text.as_mut_ptr() as usize, &raw mut length as usize];
     code(calls::GET_LIBRARY_VERSION, &args);
     text.truncate(length.max(0) as usize);
-    String::from_utf8_lossy(&text).into_owned()
+    // MPICH counts the byte that ends it.
+    String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned()
 }
 
 /// The file of the MPI library in this process, if it has one.
@@ -216,7 +217,9 @@ fn loaded() -> Option<CString> {
     let mut found: Vec<CString> = Vec::new();
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     if 1 < found.len() {
-        stop(&format!("this process has two MPI libraries, {found:?}; it can have one"));
+        let names: Vec<_> = found.iter().map(|it| it.to_string_lossy()).collect();
+        let names = names.join(" and ");
+        stop(&format!("this process has two MPI libraries, {names}; it can have one"));
     }
     found.pop()
 }

@@ -16,6 +16,7 @@ pub(crate) enum Source {
     Clock,
     Random,
     Pid,
+    Core,
     Wildcard,
     Completion,
 }
@@ -25,7 +26,8 @@ impl Source {
         match self {
             Self::Clock => "clocks",
             Self::Random => "random bytes",
-            Self::Pid => "its process number",
+            Self::Pid => "process numbers",
+            Self::Core => "the core that it runs on",
             Self::Wildcard => "a message from anybody",
             Self::Completion => "which request was complete",
         }
@@ -47,7 +49,7 @@ impl State {
         let doing = self.doing;
         if let Some(log) = &mut self.log {
             let words: Vec<&str> = sources.iter().map(|it| it.name()).collect();
-            let line = format!("{doing} {length} {digest:?} {}\n", words.join(","));
+            let line = format!("{doing}\t{length}\t{digest:?}\t{}\n", words.join(","));
             if log.write_all(line.as_bytes()).is_err() {
                 real::fail("what is sent cannot be written down");
             }

@@ -255,6 +255,8 @@ pub(crate) struct State {
     pub(crate) counts: Counts,
     /// What siblings told in full.
     pub(crate) contents: Contents,
+    /// Who was marked at the compare that is over, until it is said where they differ.
+    pub(crate) marked: Vec<SetId>,
     /// All calls so far, so that a replica that takes another way is seen.
     pub(crate) shape: Shape,
     pub(crate) handles: Option<Handles>,
@@ -339,6 +341,7 @@ impl State {
             is_between_hosts: false,
             counts: Counts::default(),
             contents: Contents::default(),
+            marked: Vec::new(),
             shape: Shape::default(),
             handles: None,
             world: 0,
@@ -619,7 +622,9 @@ impl State {
                     let (rank, doing) = (self.told.rank, self.doing);
                     self.say(&format!("note rank {rank}: {set} differs in {doing} and is marked"));
                     // Who compares in full also says where, when it has looked.
-                    if !self.told.compares_full {
+                    if self.told.compares_full {
+                        self.marked.push(set);
+                    } else {
                         self.tell_mark(set, None);
                     }
                 }

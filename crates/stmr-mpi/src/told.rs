@@ -23,6 +23,8 @@ pub(crate) struct Told {
     pub(crate) pid: usize,
     /// The process that was started as the replica: this one, or it has started this one.
     pub(crate) first: Option<usize>,
+    /// Who has started that one, or hydra has through its supervisor.
+    pub(crate) parent: usize,
     /// Drawn by the launcher, the same for all replicas of a process.
     pub(crate) dice: u64,
     /// Contents are compared in full, beside their digests.
@@ -59,6 +61,7 @@ pub(crate) fn told() -> Option<&'static Told> {
             secret: std::env::var("SELVEDGE_SECRET").ok().and_then(|it| Secret::from_text(&it)),
             pid: native_pid(),
             first: number("SELVEDGE_FIRST"),
+            parent: number("SELVEDGE_PARENT")?,
             dice: number("SELVEDGE_DICE")? as u64,
             is_whole_job: std::env::var_os("SELVEDGE_JOB_OF_SET").is_some(),
             compares_full: std::env::var("SELVEDGE_COMPARE").is_ok_and(|it| it == "full"),

@@ -11,8 +11,8 @@ pub struct Layout {
     /// Of the clusters in their order, the hosts of each; equally many, all different.
     clusters: Vec<Vec<String>>,
     n_ranks: usize,
-    /// Whether all replicas run on the one host of each cluster.
-    is_same_host: bool,
+    /// The slots of the one host on which all replicas run, if they do.
+    one_host: Option<usize>,
 }
 
 /// One process.
@@ -70,10 +70,11 @@ impl Layout {
         let max = clusters.len().saturating_mul(slots);
         let clusters_len = clusters.len();
         fits(ranks, max, replicas, clusters_len, slots)?;
-        Ok(Self { clusters, n_ranks: ranks, is_same_host: false })
+        Ok(Self { clusters, n_ranks: ranks, one_host: None })
     }
 
-    /// All replicas of `ranks` processes on one host, process `i` on slot `i`.
+    /// All replicas of `ranks` processes on one host, process `i` on slot `i`; where nobody says how
+    /// many slots it has, they share its `cores`.
     ///
     /// # Errors
     /// [`LayoutError`].
@@ -82,11 +83,13 @@ impl Layout {
         ranks: usize,
         replicas: usize,
         slots: Option<usize>,
+        cores: usize,
     ) -> Result<Self, LayoutError> {
-        let slots = slots.unwrap_or(usize::MAX);
-        fits(ranks, slots / replicas.max(1), replicas, 1, slots)?;
+        let max = slots.unwrap_or(usize::MAX);
+        fits(ranks, max / replicas.max(1), replicas, 1, max)?;
         let clusters = vec![vec![host.to_owned(); replicas]];
-        Ok(Self { clusters, n_ranks: ranks, is_same_host: true })
+        let one_host = Some(slots.unwrap_or(cores).max(1));
+        Ok(Self { clusters, n_ranks: ranks, one_host })
     }
 
     /// How many processes the program sees.
@@ -105,7 +108,10 @@ impl Layout {
     #[must_use]
     pub fn seat(&self, rank: usize, set: usize) -> Seat<'_> {
         let n = self.clusters.len();
-        let slot = if self.is_same_host { self.n_replicas() * rank + set } else { rank / n };
+        let slot = match self.one_host {
+            Some(slots) => (self.n_replicas() * rank + set) % slots,
+            None => rank / n,
+        };
         Seat { host: &self.clusters[rank % n][set], slot }
     }
 
@@ -127,7 +133,7 @@ impl Layout {
     /// For MPICH: `mpiexec -f FILE`; after the last host it begins again at the first.
     #[must_use]
     pub fn host_list(&self) -> String {
-        if self.is_same_host {
+        if self.one_host.is_some() {
             let n = self.n_replicas() * self.n_ranks;
             return format!("{}:{n}\n", self.clusters[0][0]);
         }
@@ -191,11 +197,13 @@ mod tests {
 
     #[test]
     fn one_host_takes_all_replicas() {
-        let layout = Layout::on_one("here", 2, 3, Some(6)).unwrap();
+        let layout = Layout::on_one("here", 2, 3, Some(6), 2).unwrap();
         assert_eq!(layout.host_list(), "here:6\n");
         assert!(layout.rankfile().ends_with("rank 5=here slot=5\n"));
         assert_eq!(layout.seat(1, 2), Seat { host: "here", slot: 5 });
-        let many = Layout::on_one("here", 3, 3, Some(8)).unwrap_err();
+        let shared = Layout::on_one("here", 2, 3, None, 4).unwrap();
+        assert_eq!([0, 1, 2].map(|set| shared.seat(1, set).slot), [3, 0, 1]);
+        let many = Layout::on_one("here", 3, 3, Some(8), 2).unwrap_err();
         assert!(matches!(many, LayoutError::TooManyRanks { max: 2, .. }), "{many}");
     }
 

@@ -84,7 +84,7 @@ pub enum Step {
 /// What happened to the cluster, for the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A replica's contents were wrong.
+    /// A replica that was trusted gave wrong contents.
     Marked(SetId),
     /// A replica made another call.
     Strayed(SetId),
@@ -675,8 +675,11 @@ impl Replica {
                 self.notes.push_back(Note::Yielded(set));
             }
             if wrong.contains(&set) {
+                let was_trusted = it.marked == 0;
                 it.marked = self.trust_after;
-                self.notes.push_back(Note::Marked(set));
+                if was_trusted {
+                    self.notes.push_back(Note::Marked(set));
+                }
             } else if 0 < it.marked {
                 it.marked -= 1;
                 if it.marked == 0 {

@@ -3,7 +3,9 @@
 mod names;
 
 use std::collections::BTreeSet;
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread;
 
 use selvedge_family::cluster::hosts::{Host, Hosts};
 use selvedge_family::cluster::load::{Load, load, three_blocks};
@@ -68,7 +70,8 @@ struct Place {
     /// Names of hosts as launchers know them: lines of a path in the plant and a name.
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// All replicas on this one machine, without a plant.
+    /// All replicas on this one machine, without a plant: on --slots, or sharing as many cores as
+    /// the machine has on which this is asked.
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "localhost")]
     #[arg(conflicts_with_all = ["plant", "apart", "without", "dead", "names"], requires = "ranks")]
     same_host: Option<String>,
@@ -230,7 +233,8 @@ fn run_place(args: &Place, globals: &Globals) -> Outcome {
 fn run_same_host(args: &Place, host: &str, globals: &Globals) -> Outcome {
     let ranks = args.ranks.expect("clap asks for it with --same-host") as usize;
     let slots = (args.slots != 1).then_some(args.slots as usize);
-    let layout = Layout::on_one(host, ranks, 3, slots)
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let layout = Layout::on_one(host, ranks, 3, slots, cores)
         .map_err(|it| Failure::refusal(it).hint("--slots is what the machine takes in all"))?;
     if globals.json {
         render::print_json(&serde_json::json!({ "ranks": ranks, "placement": rows(&layout) }))?;

@@ -319,6 +319,18 @@ pub(crate) fn replica(program: &Path, set: u64, rank: u64) -> Option<String> {
     })
 }
 
+/// What many runs of a class have to show, or the proof proves nothing.
+pub(crate) struct Share {
+    pub(crate) class: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) is: fn(&str) -> bool,
+    /// Of the class, in per cent.
+    pub(crate) at_least: u64,
+}
+
+/// A class of fewer runs may show anything.
+const SHARED_RUNS: u64 = 20;
+
 /// What the runs of a proof came to, kept by seed and build until all are done.
 pub(crate) struct Book {
     seed: u64,
@@ -378,12 +390,14 @@ impl Book {
         fs::remove_dir_all(&self.folder).unwrap();
     }
 
-    /// Prints the table of all runs, and fails if there is one that `failed`.
+    /// Prints the table of all runs, and fails if there is one that `failed`, or fewer that show
+    /// something than have to.
     pub(crate) fn close(
         self,
         runs: u64,
         class: impl Fn(u64) -> &'static str,
         failed: impl Fn(&str) -> bool,
+        shares: &[Share],
     ) {
         let mut table: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for (number, outcome) in self.rows.range(..runs) {
@@ -395,6 +409,13 @@ impl Book {
         }
         let n = table.keys().filter(|it| failed(it.1)).count();
         assert_eq!(n, 0, "seed {}: see {}", self.seed, self.folder.display());
+        for Share { class, what, is, at_least } in shares {
+            let rows = || table.iter().filter(|(it, _)| it.0 == *class);
+            let all: u64 = rows().map(|it| it.1).sum();
+            let n: u64 = rows().filter(|(it, _)| is(it.1)).map(|it| it.1).sum();
+            let is_enough = all < SHARED_RUNS || at_least * all <= 100 * n;
+            assert!(is_enough, "{class}: {what} in {n} of {all}, not in {at_least} %");
+        }
         self.forget();
     }
 }

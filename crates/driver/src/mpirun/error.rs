@@ -76,12 +76,17 @@ pub enum MpirunError {
         source: io::Error,
     },
     /// The launcher ended before the program's processes were there.
-    #[error("{launcher} ended with {code} before the program had called MPI_Init in all processes")]
+    #[error(
+        "{launcher} ended with {code} before the program had called MPI_Init in all processes; \
+         with its replicas it takes {processes} slots"
+    )]
     NotStarted {
         /// The launcher.
         launcher: PathBuf,
         /// Its exit code.
         code: i32,
+        /// So many the launcher was to start.
+        processes: usize,
     },
     /// The program is no MPI program, or ended before it was one.
     #[error("the program ended with {code} and never called MPI_Init")]

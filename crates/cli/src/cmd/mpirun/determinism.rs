@@ -88,7 +88,7 @@ impl Send {
 fn read(path: &Path) -> Outcome<Vec<Send>> {
     let text = fs::read_to_string(path).within(|| format!("cannot read {}", path.display()))?;
     let send = |line: &str| {
-        let mut words = line.splitn(4, ' ');
+        let mut words = line.split('\t');
         let (call, length) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
         let (digest, sources) = (words.next()?.to_owned(), words.next().unwrap_or_default());
         let sources = sources.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect();
@@ -111,7 +111,7 @@ fn compare(first: &[Send], second: &[Send]) -> (usize, Option<String>) {
     let before: BTreeSet<&str> = before.map(String::as_str).collect();
     let why = if before.is_empty() {
         "nothing that replicas would share came before it: look for memory that was never written, \
-         addresses, the cycle counter, files"
+         addresses, other threads, files"
             .to_owned()
     } else {
         let before: Vec<&str> = before.into_iter().collect();
