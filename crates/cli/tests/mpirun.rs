@@ -418,6 +418,13 @@ fn comparing_in_full_tells_the_first_byte_that_differs() {
         let where_it_is = "set2 differs in MPI_Send at byte 321 of 1000: 0x10 for 0x14";
         assert!(said.contains(where_it_is), "{}: {said}", mpi.name);
         assert_eq!(marks(&summary), [[1, 2, 321]], "{said}");
+        // While it is marked, it is not marked again.
+        let mut command = mpi.tripled(&summary, &["--compare", "full", program, "often"]);
+        let out = command.output().unwrap();
+        let said = told(&out);
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{}: {said}", mpi.name);
+        mpi::check_counts(&summary, &[("marks", 2), ("restarts", 0)], &said);
+        assert_eq!(marks(&summary), [[1, 2, 321]; 2], "{said}");
         let launcher = mpi.launcher_args();
         let said = refused(
             &[&["-n", "2", "--compare", "full"], &launcher[..], &[program, "all"]].concat(),

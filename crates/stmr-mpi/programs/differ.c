@@ -1,5 +1,6 @@
-/* Does what the word says: one: a replica of rank 1 sends something else once; all: each replica does;
-   early: MPI is called before MPI_Init; plain: nothing of that. */
+/* Does what the word says: one: a replica of rank 1 sends something else once; often: six times, and
+   again when it has been right for long; all: each replica does; early: MPI is called before MPI_Init;
+   plain: nothing of that. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
     for (turn = 0; turn < 40; turn++) {
         memset(row, turn, sizeof row);
         if (turn == 20 && rank == 1 && !strcmp(word, "one") && set == 2) row[321] ^= 4;
+        if (!strcmp(word, "often") && rank == 1 && set == 2 && (turn / 6 == 1 || turn == 38)) row[321] ^= 4;
         if (turn == 20 && rank == 1 && !strcmp(word, "all")) row[654] ^= set + 1;
         if (rank == 1) MPI_Send(row, sizeof row, MPI_BYTE, 0, turn, MPI_COMM_WORLD);
         if (rank == 0) {

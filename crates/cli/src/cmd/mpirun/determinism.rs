@@ -156,6 +156,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sent_beside_messages_has_words_of_its_own() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "its end\t8\ta\tclocks\nMPI_Send\t8\tb\t\n").unwrap();
+        assert_eq!(
+            read(file.path()).unwrap(),
+            [send("its end", "a", "clocks"), send("MPI_Send", "b", "")]
+        );
+    }
+
+    #[test]
     fn the_first_send_that_differs_is_named_with_what_came_before_it() {
         let first = [send("MPI_Send", "a", "clocks"), send("MPI_Allreduce", "b", "")];
         assert_eq!(compare(&first, &first), (0, None));
