@@ -73,8 +73,8 @@ impl Layout {
         Ok(Self { clusters, n_ranks: ranks, one_host: None })
     }
 
-    /// All replicas of `ranks` processes on one host, process `i` on slot `i`; where nobody says how
-    /// many slots it has, they share its `cores`.
+    /// All replicas of `ranks` processes on one host, process `i` on slot `i`; where nobody says
+    /// how many slots it has, they share its `cores`.
     ///
     /// # Errors
     /// [`LayoutError`].

@@ -99,12 +99,11 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         preload.push(":");
         preload.push(others);
     }
-    let parent = env::var_os(SUPERVISED).unwrap_or_else(|| parent_id().to_string().into());
     let told: [(&str, OsString); 9] = [
         ("SELVEDGE_SET", set.idx().to_string().into()),
         ("SELVEDGE_RANK", rank.0.to_string().into()),
         ("SELVEDGE_FIRST", process::id().to_string().into()),
-        ("SELVEDGE_PARENT", parent),
+        ("SELVEDGE_PARENT", parent()),
         ("SELVEDGE_TAKEN", "0000000000".into()),
         ("SELVEDGE_LINK", link.as_raw_fd().to_string().into()),
         ("SELVEDGE_FOLDER", folder.into()),
@@ -122,6 +121,11 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     // Nobody is left to hear that this could not be said.
     let _ = link.write_all(b"never 126\n");
     Err(io_error(format!("start {}", program[0].display()))(error))
+}
+
+/// Who started this process, or its supervisor.
+fn parent() -> OsString {
+    env::var_os(SUPERVISED).unwrap_or_else(|| parent_id().to_string().into())
 }
 
 /// What the program finds in its environment.
