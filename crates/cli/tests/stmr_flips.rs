@@ -295,11 +295,12 @@ fn a_bit_flipped_anywhere_in_a_replica_changes_no_result() {
     }
     let failed = |outcome: &str| outcome.starts_with("wrong") || outcome == "hang";
     let classes = |number: u64| if number.is_multiple_of(2) { "aimed at data" } else { "any page" };
+    // Some programs have come to their end by then.
     let hit = |class| Share {
         class,
         what: "a process was hit",
         is: |outcome| outcome != "no process to hit",
-        at_least: 95,
+        at_least: 85,
     };
     // Most of what a kernel holds it computes anew before it sends it.
     let noticed = Share {
