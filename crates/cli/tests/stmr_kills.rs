@@ -349,7 +349,6 @@ fn outlive(mpi: Mpi, (runs, seed): (u64, u64)) {
         3 => "between calls",
         _ => "two, in different sets",
     };
-    let failed = |outcome: &str| outcome.starts_with("wrong") || outcome == "hang";
     // Between calls many come to their end before.
     let shares =
         [("at a call", 80), ("between calls", 30), ("two, in different sets", 70)].map(|it| {
@@ -360,5 +359,5 @@ fn outlive(mpi: Mpi, (runs, seed): (u64, u64)) {
                 at_least: it.1,
             }
         });
-    book.close(runs, classes, failed, &shares);
+    book.close(runs, classes, &shares);
 }
