@@ -57,11 +57,22 @@ const PROGRAMS: [Program; 9] = [
     program("mg", "patterns", &[], &["mg", "60"]),
     program("ft", "patterns", &[], &["ft", "80"]),
     program("is", "patterns", &[], &["is", "30"]),
-    program("lammps-melt", "/usr/bin/lmp", &[], &["-in", MELT, "-log", "none"]),
+    program("lammps-melt", LAMMPS, &[], MELT),
 ];
 
+const LAMMPS: &str = "/usr/bin/lmp";
+
 /// Debian's example: 250 steps of 4,000 atoms.
-const MELT: &str = "/usr/share/lammps/examples/melt/in.melt";
+const MELT: &[&str] = &["-in", "/usr/share/lammps/examples/melt/in.melt", "-log", "none"];
+
+/// Whether what this source names can be run; says so where it cannot.
+fn is_here(mpi: &Mpi, source: &str) -> bool {
+    let is_here = source != LAMMPS || mpi.name == "openmpi" && Path::new(MELT[1]).exists();
+    if !is_here {
+        println!("not run: {source}, which is not here for {}", mpi.name);
+    }
+    is_here
+}
 
 #[derive(Serialize)]
 struct Points {
@@ -117,10 +128,7 @@ fn median(values: &mut [f64]) -> f64 {
 
 fn measure(mpi: &Mpi, folder: &Path, row: (&Program, &[&str]), ranks: u32, pairs: usize) -> Point {
     let (Program { name, source, .. }, args) = row;
-    let program = match Path::new(source) {
-        path if path.is_absolute() => path.to_owned(),
-        _ => mpi.compile(source, folder),
-    };
+    let program = mpi.program(source, folder);
     let words = [&[program.to_str().unwrap()], args].concat();
     let summary = folder.join("summary.json");
     let plain = || mpi.plain_on(ranks, &words);
@@ -159,13 +167,8 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     let (pairs, _) = mpi::proof(0);
     let is_full = 0 < pairs;
     let mut points = Vec::new();
-    for program in PROGRAMS.iter().filter(|it| is_full || it.is_counted) {
-        if program.name.starts_with("lammps")
-            && (mpi.name != "openmpi" || !Path::new(MELT).exists())
-        {
-            println!("not run: {}, which is not here for {}", program.name, mpi.name);
-            continue;
-        }
+    let wanted = PROGRAMS.iter().filter(|it| is_full || it.is_counted);
+    for program in wanted.filter(|it| is_here(&mpi, it.source)) {
         let ranks: &[u32] = match (program.is_counted, is_full) {
             (true, true) => &[2, 4, 8, 16],
             (true, false) => &[2, 4],

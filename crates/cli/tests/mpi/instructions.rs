@@ -10,12 +10,22 @@ use std::fs;
 use std::path::Path;
 
 use crate::mpi::{self, Mpi, succeed};
+use crate::{LAMMPS, MELT, is_here};
 
 /// Calls of the two runs.
 const CALLS: [u64; 2] = [200, 1200];
 
-/// Kernels of patterns.c and how many rounds of them: each is alike.
-const ROUNDS: [(&str, &str); 5] = [("cg", "1"), ("lu", "2"), ("mg", "2"), ("ft", "2"), ("is", "1")];
+/// Kernels of patterns.c and how many rounds of them, since each is alike, and the programs that
+/// come with the machine, with all of their words: source, words, and the libraries that are the
+/// program's own.
+const COMPUTING: [(&str, &[&str], &[&str]); 6] = [
+    ("patterns", &["cg", "1"], &[]),
+    ("patterns", &["lu", "2"], &[]),
+    ("patterns", &["mg", "2"], &[]),
+    ("patterns", &["ft", "2"], &[]),
+    ("patterns", &["is", "1"], &[]),
+    (LAMMPS, MELT, &["liblammps.so.0"]),
+];
 
 /// Instructions by the file that holds them, of one of callgrind's files.
 fn by_file(path: &Path) -> BTreeMap<String, u64> {
@@ -90,22 +100,23 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         [false, true].map(|it| of_a_call(mpi, folder, calls.to_str().unwrap(), it));
     let more = tripled.saturating_sub(plain);
     println!("instructions of a call: {plain} plain, {tripled} in replicas, {more} more");
-    let program = mpi.compile("patterns", folder);
-    let path = program.to_str().unwrap();
-    for (name, rounds) in ROUNDS {
+    for (source, args, libraries) in COMPUTING.iter().filter(|it| is_here(mpi, it.0)) {
+        let program = mpi.program(source, folder);
+        let words = [&[program.to_str().unwrap()], *args].concat();
         let summary = folder.join("summary.json");
-        succeed(&mut mpi.tripled_on(4, &summary, &[path, name, rounds]));
+        succeed(&mut mpi.tripled_on(4, &summary, &words));
         let sends = mpi::count(&summary, "sends") / 4;
         // One of the four is counted, and the others wait for it.
         let counted = count(folder, |valgrind| {
-            let first = [valgrind, &[path, name, rounds]].concat();
-            let rest = [":", "-n", "3", path, name, rounds];
-            succeed(&mut mpi.plain_on(1, &[&first[..], &rest].concat()));
+            let first = [valgrind, &words].concat();
+            let rest = [&[":", "-n", "3"], &words[..]].concat();
+            succeed(&mut mpi.plain_on(1, &[first, rest].concat()));
         });
         let file = program.file_name().unwrap().to_str().unwrap();
-        let own = counted[0][file];
+        let own: u64 = libraries.iter().chain([&file]).map(|it| counted[0][*it]).sum();
         println!(
-            "{name:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
+            "{:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
+            words[1..].join(" "),
             (sends * more) as f64 / own as f64 * 100.0
         );
     }

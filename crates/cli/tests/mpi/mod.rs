@@ -134,6 +134,14 @@ impl Mpi {
         succeed(&mut command);
     }
 
+    /// The path of a program that is installed, or of what is compiled from a source of ours.
+    pub(crate) fn program(&self, source: &str, folder: &Path) -> PathBuf {
+        match Path::new(source) {
+            path if path.is_absolute() => path.to_owned(),
+            _ => self.compile(source, folder),
+        }
+    }
+
     /// The Python whose mpi4py uses it, if there is one.
     pub(crate) fn python(&self) -> Option<String> {
         match &self.home {

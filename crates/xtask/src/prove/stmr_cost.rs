@@ -18,7 +18,8 @@ pub(super) fn prove(root: &Path, options: &ProofOptions) -> Result<(), ProofErro
     speed.args(["run", "--quiet", "--release", "-p", "selvedge-stmr", "--example", "digest_speed"]);
     within(speed.current_dir(root), LIMIT)?;
     let mut test = Command::new("cargo");
-    test.args(["test", "--quiet", "-p", "selvedge", "--test", "stmr_cost", "--", "--nocapture"]);
+    test.args(["test", "--quiet", "--release", "-p", "selvedge", "--test", "stmr_cost"]);
+    test.args(["--", "--nocapture"]);
     test.env("SELVEDGE_RUNS", options.runs.unwrap_or(PAIRS).to_string()).current_dir(root);
     if let Some(path) = &options.json {
         test.env("SELVEDGE_JSON", path);
