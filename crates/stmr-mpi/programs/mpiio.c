@@ -1,6 +1,7 @@
 /* MPI's own files: parts of one matrix through views, at places, one after the other, not waited
    for, as other machines read them; and what MPI says of files. */
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -77,6 +78,48 @@ static void external(void) {
     WANT(!MPI_File_read_at(file, 4 + 12 * rank + 8, last, 4, MPI_BYTE, &status));
     WANT(last[0] == 0 && last[3] == 10 * rank + 2);
     WANT(!MPI_File_close(&file));
+}
+
+/* Numbers of which some bytes are no part of the value, alone and with others beside them.  What a plain run
+   leaves in those bytes is chance, so the file goes. */
+static void wide(void) {
+    struct row { int place; long double value; double rest; } mine[2], back[2];
+    long double out[3], in[3], *all = malloc(3 * size * sizeof *all);
+    int lengths[3] = {1, 1, 1};
+    MPI_Aint at[3] = {0, offsetof(struct row, value), offsetof(struct row, rest)};
+    MPI_Datatype kinds[3] = {MPI_INT, MPI_LONG_DOUBLE, MPI_DOUBLE}, every, packed, row;
+    MPI_File file;
+    MPI_Status status;
+    memset(out, 0, sizeof out);
+    memset(mine, 0, sizeof mine);
+    for (int i = 0; i < 3; i++) out[i] = rank + i / 8.0L;
+    for (int i = 0; i < 2; i++) mine[i].place = 10 * rank + i, mine[i].value = 1.5L + mine[i].place, mine[i].rest = i;
+    MPI_Type_vector(3, 1, size, MPI_LONG_DOUBLE, &every);
+    MPI_Type_commit(&every);
+    MPI_Type_create_struct(3, lengths, at, kinds, &packed);
+    MPI_Type_create_resized(packed, 0, sizeof *mine, &row);
+    MPI_Type_commit(&row);
+    WANT(!MPI_File_open(MPI_COMM_WORLD, "wide", MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    WANT(!MPI_File_set_view(file, sizeof *out * rank, MPI_LONG_DOUBLE, every, "native", MPI_INFO_NULL));
+    WANT(!MPI_File_write_all(file, out, 3, MPI_LONG_DOUBLE, &status));
+    WANT(!MPI_File_read_at_all(file, 0, in, 3, MPI_LONG_DOUBLE, &status));
+    MPI_Offset end = 3 * size * sizeof *out;
+    WANT(!MPI_File_set_view(file, end, row, row, "native", MPI_INFO_NULL));
+    WANT(!MPI_File_write_at_all(file, 2 * rank, mine, 2, row, &status));
+    WANT(!MPI_File_read_at_all(file, 2 * rank, back, 2, row, &status));
+    WANT(!MPI_File_sync(file) && !MPI_Barrier(MPI_COMM_WORLD) && !MPI_File_sync(file));
+    WANT(!MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    WANT(!MPI_File_read_at_all(file, 0, all, end, MPI_BYTE, &status));
+    for (int i = 0; i < 3; i++) WANT(in[i] == out[i]);
+    for (int i = 0; i < 3 * size; i++) WANT(all[i] == i % size + i / size / 8.0L);
+    for (int i = 0; i < 2; i++) WANT(back[i].place == mine[i].place && back[i].value == mine[i].value && back[i].rest == mine[i].rest);
+    WANT(!MPI_File_read_at_all(file, end + 2 * rank * sizeof *mine, back, sizeof back, MPI_BYTE, &status));
+    for (int i = 0; i < 2; i++) WANT(back[i].place == mine[i].place && back[i].value == mine[i].value && back[i].rest == mine[i].rest);
+    WANT(!MPI_File_close(&file));
+    MPI_Type_free(&every);
+    MPI_Type_free(&packed);
+    MPI_Type_free(&row);
+    free(all);
 }
 
 /* Lines one behind the other, each process at its own place; types with holes in memory. */
@@ -158,6 +201,7 @@ int main(int argc, char **argv) {
     }
     if (argc > 2) die_and_be_late();
     lines();
+    wide();
     external();
     names();
     MPI_Finalize();

@@ -452,15 +452,46 @@ fn layout(state: &State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
     let part = Part { at: memory as usize, count: 1, datatype: filetype };
     pack::unpack(state, &vec![1; size], part);
     let bytes = unsafe { std::slice::from_raw_parts(memory.cast::<u8>(), end as usize) };
-    let mut runs: Vec<(u64, u64)> = Vec::new();
+    let mut runs = runs_in(bytes);
+    if runs.iter().map(|it| it.1).sum::<u64>() < size as u64 {
+        let mut contents = Vec::new();
+        pack::pack_as_it_is(state, part, &mut contents);
+        runs = with_padding(&runs, &contents);
+    }
+    unsafe { libc::munmap(memory, end as usize) };
+    Ok((extent, runs))
+}
+
+/// Where bytes are not 0, and how many there in a row.
+fn runs_in(bytes: &[u8]) -> Vec<(u64, u64)> {
+    let mut runs = Vec::new();
     let mut at = 0;
     while let Some(begin) = bytes[at..].iter().position(|it| *it != 0).map(|it| at + it) {
         let length = bytes[begin..].iter().position(|it| *it == 0).unwrap_or(bytes.len() - begin);
         runs.push((begin as u64, length as u64));
         at = begin + length;
     }
-    unsafe { libc::munmap(memory, end as usize) };
-    Ok((extent, runs))
+    runs
+}
+
+/// Adds to where values stand the bytes behind them that are no part of a value: Open MPI 5 does
+/// not write those of a `long double`.  In contents that were packed out of the same memory, they
+/// are the ones that are 0.
+fn with_padding(values: &[(u64, u64)], contents: &[u8]) -> Vec<(u64, u64)> {
+    let mut places = values.iter().flat_map(|(at, length)| *at..at + length);
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    let mut place = 0;
+    for byte in contents {
+        if *byte != 0 {
+            place = places.next().unwrap_or(place);
+        }
+        match runs.last_mut() {
+            Some((at, length)) if *at + *length == place => *length += 1,
+            _ => runs.push((place, 1)),
+        }
+        place += 1;
+    }
+    runs
 }
 
 pub(crate) fn seek(state: &mut State, call: Call, args: &[usize]) -> usize {
