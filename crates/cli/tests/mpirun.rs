@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 20] = [
+    let programs: [(&str, &[&str]); 21] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -46,6 +46,7 @@ fn print_alike(mpi: &Mpi) {
         ("beside", &[]),
         ("numbers", &["7", "eight"]),
         ("trapped", &[]),
+        ("itself", &["ask"]),
     ];
     for (name, args) in programs {
         let program = mpi.compile(name, folder.path());
@@ -206,6 +207,24 @@ fn a_set_that_has_left_mpi_keeps_what_it_kept_with_communicators() {
         let said = format!("{}: {}", mpi.name, told(&out));
         assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
         mpi::check_counts(&summary, &[("marks", 0), ("deaths", 1), ("restarts", 0)], &said);
+    }
+}
+
+/// Goal: what a process learns about itself by its own number does not depend on whose number that
+/// is.  Method: the replica that has it is killed, or another gives up by itself; see itself.c.
+#[test]
+fn who_has_outlived_the_replica_whose_number_all_have_still_knows_itself() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("itself", folder.path());
+        let wanted = mpi.plain(&program, &["ask"]);
+        for (how, marks) in [("die", 0), ("alone", 1)] {
+            let out = mpi.tripled(&summary, &[program.to_str().unwrap(), how]).output().unwrap();
+            let said = format!("{how}, {}: {}", mpi.name, told(&out));
+            assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+            mpi::check_counts(&summary, &[("marks", marks), ("deaths", 1), ("restarts", 0)], &said);
+        }
     }
 }
 

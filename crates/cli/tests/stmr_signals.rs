@@ -78,3 +78,21 @@ fn an_interrupt_from_a_terminal_ends_all_at_once() {
     let is_there = |set| (0..4).any(|rank| replica(&program, set, rank).is_some());
     assert!(!(0..3).any(is_there), "a replica goes on: {}", told(&out));
 }
+
+/// Goal: a program that ends itself by a signal ends so in replicas, and is not taken for one that
+/// has lost them.  Method: see itself.c.
+#[test]
+fn a_program_that_ends_itself_by_a_signal_has_the_code_of_that_signal() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("itself", folder.path());
+        for (how, code) in [("term", 143), ("raise", 152), ("abort", 134), ("assert", 134)] {
+            let out = mpi.tripled(&summary, &[program.to_str().unwrap(), how]).output().unwrap();
+            let said = format!("{how}, {}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(code), "{said}");
+            assert_eq!(said.contains("Assertion `"), how == "assert", "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+        }
+    }
+}

@@ -13,9 +13,11 @@ use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval}
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 
+use crate::own;
 use crate::python;
 use crate::real::{self, Inside};
 use crate::sends::Source;
+use crate::signals;
 use crate::stack;
 use crate::state;
 use crate::told::{Told, told};
@@ -112,13 +114,24 @@ fn early_clock(told: &Told, clock: clockid_t) -> timespec {
     timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// The meta's time of a clock, where that is wanted.
+/// Clocks that there are on every machine.
+const COMMON: std::ops::RangeInclusive<clockid_t> = libc::CLOCK_REALTIME..=libc::CLOCK_BOOTTIME;
+
+/// The question for a clock of another thread or process, whose name holds that one's number.
+const OTHERS: u64 = 99;
+
+/// The meta's time of a clock, where that is wanted and there is such a clock.
 fn shared_now(clock: clockid_t) -> Option<timespec> {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    if !COMMON.contains(&clock) && unsafe { read_clock(clock, &raw mut now) } != 0 {
+        return None;
+    }
+    let which = u64::try_from(clock).map_or(OTHERS, |it| 1 + it);
     if let Some(told) = real::early_asking() {
         return (!python::locks()).then(|| early_clock(told, clock));
     }
     (real::is_program_asking() && !python::locks())
-        .then(|| shared_value(1 + clock as u64, || true_clock(clock)))
+        .then(|| shared_value(which, || true_clock(clock)))
 }
 
 /// The time of a clock, the meta's where that is wanted.
@@ -208,7 +221,10 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
             let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };
             (row, code as c_int)
         };
+        let is_known =
+            [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN, libc::RUSAGE_THREAD].contains(&who);
         let (row, code) = match real::early_asking() {
+            _ if !is_known => ask(),
             Some(_) => (unsafe { std::mem::zeroed() }, 0),
             None if real::is_program_asking() => shared_value(101 + who as u64, ask),
             None => ask(),
@@ -218,6 +234,64 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
         }
         code
     })
+}
+
+/// The meta's answer to one of the program's questions once it can be had; `which` is the question.
+fn shared_row<T: Copy>(which: u64, ask: impl Fn() -> T) -> T {
+    if real::is_program_asking() { shared_value(which, ask) } else { ask() }
+}
+
+/// See sysinfo(2): how long the host has run, how much memory is free, how busy it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sysinfo(to: *mut libc::sysinfo) -> c_int {
+    stack::on_own(|| {
+        let ask = || {
+            let mut row: libc::sysinfo = unsafe { std::mem::zeroed() };
+            unsafe { libc::syscall(libc::SYS_sysinfo, &raw mut row) };
+            row
+        };
+        unsafe { *to = shared_row(103, ask) };
+        0
+    })
+}
+
+/// See getitimer(2): how long until an alarm.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getitimer(which: c_int, to: *mut libc::itimerval) -> c_int {
+    const LAST: c_int = libc::ITIMER_PROF;
+    stack::on_own(|| {
+        if !(0..=LAST).contains(&which) {
+            return crate::files::failed(libc::EINVAL);
+        }
+        let ask = || {
+            let mut row: libc::itimerval = unsafe { std::mem::zeroed() };
+            unsafe { libc::syscall(libc::SYS_getitimer, which, &raw mut row) };
+            row
+        };
+        unsafe { *to = shared_row(104 + which as u64, ask) };
+        0
+    })
+}
+
+/// See wait4(2): what a child used is told of the meta's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wait4(
+    pid: pid_t,
+    status: *mut c_int,
+    how: c_int,
+    used: *mut rusage,
+) -> pid_t {
+    let got = unsafe { libc::syscall(libc::SYS_wait4, pid, status, how, used) as pid_t };
+    if 0 < got && !used.is_null() {
+        stack::on_own(|| unsafe { *used = shared_row(107, || *used) });
+    }
+    got
+}
+
+/// See wait3(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wait3(status: *mut c_int, how: c_int, used: *mut rusage) -> pid_t {
+    unsafe { wait4(-1, status, how, used) }
 }
 
 /// Random bytes before a replica can ask the others.
@@ -309,17 +383,18 @@ pub extern "C" fn getpid() -> pid_t {
         let is_early = || state::early().is_some() && real::is_loaded();
         if !is_mpi && (state::is_ordered() || is_early()) {
             let _inside = Inside::enter();
-            return state::with(|state| {
+            let pid = state::with(|state| {
                 state.sources.insert(Source::Pid);
                 state.shared_pid()
             }) as pid_t;
+            own::keep(pid);
+            return pid;
         }
         unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
     })
 }
 
-/// See getppid(2): who started the process in a run without replicas, and on several hosts the
-/// meta's.
+/// See getppid(2): who started the job, as mpirun does in a run without replicas on one host.
 #[unsafe(no_mangle)]
 pub extern "C" fn getppid() -> pid_t {
     stack::on_own(|| {
@@ -369,7 +444,10 @@ pub unsafe extern "C" fn gethostname(to: *mut c_char, room: size_t) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn kill(pid: pid_t, signal: c_int) -> c_int {
     stack::on_own(|| {
-        let own = real::is_program_asking() && pid == getpid();
+        let own = own::is_own(pid);
+        if own {
+            signals::end_by(signal);
+        }
         let to = if own { unsafe { libc::syscall(libc::SYS_getpid) as pid_t } } else { pid };
         unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
     })

@@ -11,6 +11,7 @@ use libc::{cpu_set_t, pid_t, pthread_t, size_t};
 
 use crate::clock::{self, CORES};
 use crate::files;
+use crate::own;
 use crate::real;
 use crate::stack;
 
@@ -74,7 +75,9 @@ unsafe fn affinity(thread: pid_t, is_own: bool, size: size_t, to: *mut cpu_set_t
 /// See sched_getaffinity(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_getaffinity(pid: pid_t, size: size_t, to: *mut cpu_set_t) -> c_int {
-    stack::on_own(|| match unsafe { affinity(pid, pid == 0, size, to) } {
+    let is_own = pid == 0 || own::is_own(pid);
+    let thread = if is_own { 0 } else { pid };
+    stack::on_own(|| match unsafe { affinity(thread, is_own, size, to) } {
         0 => 0,
         error => files::failed(error),
     })

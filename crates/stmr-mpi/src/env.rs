@@ -53,6 +53,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     real::call(calls::COMM_SET_NAME, &[world, c"MPI_COMM_WORLD".as_ptr() as usize]);
     let _ = WORLD.set((abi::cut(handles.world), world, [rank, size]));
     own_numbers(told);
+    program_heap::mend_mmap();
     if !program_heap::begin() {
         state.say("note addresses of the program's memory may differ: its heap has no room");
     }

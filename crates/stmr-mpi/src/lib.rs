@@ -125,6 +125,8 @@ mod clock;
 
 mod cores;
 
+mod own;
+
 mod cycles;
 
 mod signals;

@@ -17,6 +17,7 @@ use crate::files::{
     FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun, is_known,
     last_error, let_out_waiting, open_for, words,
 };
+use crate::own;
 use crate::real;
 use crate::real::Inside;
 use crate::stack;
@@ -166,7 +167,8 @@ pub unsafe extern "C" fn openat(
     stack::on_own(|| {
         let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
         let mode = if makes { mode } else { 0 };
-        open_for(&Opening { dir, path: unsafe { name(path) }, flags, mode })
+        let path = own::path(unsafe { name(path) });
+        open_for(&Opening { dir, path: &path, flags, mode })
     })
 }
 
@@ -413,8 +415,9 @@ pub unsafe extern "C" fn fstatat(
     flags: c_int,
 ) -> c_int {
     stack::on_own(|| {
-        ask(&[1, flags as u64], Some(unsafe { name(path) }), to, |to| unsafe {
-            libc::syscall(libc::SYS_newfstatat, dir, path, to, flags) as c_int
+        let path = own::path(unsafe { name(path) });
+        ask(&[1, flags as u64], Some(&path), to, |to| unsafe {
+            libc::syscall(libc::SYS_newfstatat, dir, path.as_ptr(), to, flags) as c_int
         })
     })
 }
@@ -543,10 +546,12 @@ pub unsafe extern "C" fn faccessat(
 ) -> c_int {
     stack::on_own(|| {
         let nothing = std::ptr::null_mut::<u8>();
-        ask(&[4, mode as u64, flags as u64], Some(unsafe { name(path) }), nothing, |_| unsafe {
+        let path = own::path(unsafe { name(path) });
+        let at = path.as_ptr();
+        ask(&[4, mode as u64, flags as u64], Some(&path), nothing, |_| unsafe {
             match flags {
-                0 => libc::syscall(libc::SYS_faccessat, dir, path, mode) as c_int,
-                _ => libc::syscall(libc::SYS_faccessat2, dir, path, mode, flags) as c_int,
+                0 => libc::syscall(libc::SYS_faccessat, dir, at, mode) as c_int,
+                _ => libc::syscall(libc::SYS_faccessat2, dir, at, mode, flags) as c_int,
             }
         })
     })

@@ -562,6 +562,18 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     from: libc::off_t,
 ) -> *mut c_void {
+    unsafe { map(at, length, rights, kind, file, from) }
+}
+
+#[inline(never)]
+unsafe extern "C" fn map(
+    at: *mut c_void,
+    length: size_t,
+    rights: c_int,
+    kind: c_int,
+    file: c_int,
+    from: libc::off_t,
+) -> *mut c_void {
     static OWN: AtomicUsize = AtomicUsize::new(0);
     let own = own(&OWN, || next(c"mmap"));
     let own: Mmap = unsafe { std::mem::transmute(own) };
@@ -576,6 +588,35 @@ pub unsafe extern "C" fn mmap(
         }
     }
     unsafe { own(at, length, rights, kind, file, from) }
+}
+
+/// UCX, which MPIs use for networks, writes a jump over the beginning of the process's `mmap`, which
+/// is ours, to hear of memory; it maps by a call of the system then.  What it has to hear of is
+/// memory that goes away, in functions that are not ours: the jump leads here again.
+pub(crate) fn mend_mmap() {
+    /// `jmp` to a place so far from behind it, which is how UCX begins a function that is near.
+    const JUMP: u8 = 0xe9;
+    /// `mov r11, …`, before it jumps to one that is far.
+    const FAR: [u8; 2] = [0x49, 0xbb];
+    const LENGTH: usize = 5;
+    let entry = mmap as Mmap as usize;
+    let away = (map as Mmap as usize).wrapping_sub(entry + LENGTH) as i32;
+    let mut wanted = [JUMP; LENGTH];
+    wanted[1..].copy_from_slice(&away.to_le_bytes());
+    let found = unsafe { *(entry as *const [u8; LENGTH]) };
+    let is_written = found != wanted && (found[0] == JUMP || found[..2] == FAR);
+    if !cfg!(target_arch = "x86_64") || !is_written {
+        return;
+    }
+    let first = entry / PAGE * PAGE;
+    let length = entry + LENGTH - first;
+    let (may, all) = (libc::PROT_READ | libc::PROT_EXEC, libc::PROT_WRITE);
+    unsafe {
+        if libc::mprotect(first as *mut c_void, length, may | all) == 0 {
+            *(entry as *mut [u8; LENGTH]) = wanted;
+            libc::mprotect(first as *mut c_void, length, may);
+        }
+    }
 }
 
 /// See mmap(2).

@@ -14,10 +14,11 @@
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
+use std::borrow::Cow;
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use crate::cycles;
 use crate::real::{self, next};
@@ -36,6 +37,14 @@ static PROGRAMS: Mutex<[Option<libc::sigaction>; N_SIGNALS]> = Mutex::new([None;
 /// The same, for a handler, which may not take a lock: the address of the program's.
 static HANDLERS: [std::sync::atomic::AtomicUsize; N_SIGNALS] =
     [const { std::sync::atomic::AtomicUsize::new(0) }; N_SIGNALS];
+
+/// What the program has said of a signal: nothing, that it is to have its default, something else.
+static SAID: [AtomicU8; N_SIGNALS] = [const { AtomicU8::new(0) }; N_SIGNALS];
+const DEFAULT: u8 = 1;
+const OTHER: u8 = 2;
+
+/// MPIs handle these to print where they came, and end.
+const SHOWN: [c_int; 3] = [libc::SIGABRT, libc::SIGBUS, libc::SIGFPE];
 
 /// How many came that the launcher is not told of.
 static CAME: [AtomicU32; N_SIGNALS] = [const { AtomicU32::new(0) }; N_SIGNALS];
@@ -109,7 +118,101 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, contex
     }
 }
 
+/// Those that end a process which says nothing of them; SIGKILL is a death of this replica alone.
+const ENDING: [c_int; 19] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGPIPE,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGSYS,
+];
+
+/// The program sends itself a signal.  One that ends it is an end of the program's, which its
+/// replicas agree to; any other is for the system to deliver, and this returns.
+pub(crate) fn end_by(signal: c_int) {
+    let is_blocked = || unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
+        libc::sigismember(&raw const mask, signal) == 1
+    };
+    let is_default = || match SAID[signal as usize].load(Ordering::Relaxed) {
+        0 => SHOWN.contains(&signal) || !is_handled(signal),
+        said => said == DEFAULT,
+    };
+    let ends = ENDING.contains(&signal) && is_default() && !is_blocked();
+    if ends && real::is_program_asking() && !state::is_held() {
+        let _inside = real::Inside::enter();
+        state::with(|state| state.end_by(signal));
+    }
+}
+
+/// See raise(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raise(signal: c_int) -> c_int {
+    type Function = unsafe extern "C" fn(c_int) -> c_int;
+    stack::on_own(|| end_by(signal));
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"raise")) };
+    unsafe { real(signal) }
+}
+
+/// See abort(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn abort() -> ! {
+    type Function = unsafe extern "C" fn() -> !;
+    stack::on_own(|| end_by(libc::SIGABRT));
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"abort")) };
+    unsafe { real() }
+}
+
+/// What assert(3) calls: the C library's own function does not come by abort above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __assert_fail(
+    what: *const c_char,
+    file: *const c_char,
+    line: c_uint,
+    function: *const c_char,
+) -> ! {
+    let text = |it: *const c_char| match it.is_null() {
+        true => Cow::Borrowed("?"),
+        false => unsafe { CStr::from_ptr(it) }.to_string_lossy(),
+    };
+    stack::on_own(|| {
+        let program = text(unsafe { program_invocation_short_name });
+        let [what, file, function] = [what, file, function].map(text);
+        let line = format!("{program}: {file}:{line}: {function}: Assertion `{what}' failed.\n");
+        unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    });
+    unsafe { abort() }
+}
+
+unsafe extern "C" {
+    /// See program_invocation_short_name(3).
+    static program_invocation_short_name: *const c_char;
+}
+
 impl State {
+    /// Ends the program by a signal that it sent itself.
+    fn end_by(&mut self, signal: c_int) -> ! {
+        self.let_out();
+        self.mix(&[u64::MAX - 3, signal as u64]);
+        self.doing = "its end by a signal";
+        self.give_up(128 + signal)
+    }
+
     /// Tells the launcher which signals came to this process alone.
     pub(crate) fn tell_signals(&mut self) {
         if !ANY_CAME.swap(false, Ordering::Relaxed) {
@@ -196,6 +299,14 @@ pub unsafe extern "C" fn sigaction(
         it
     });
     let new = new.as_ref();
+    if let Some(new) = new
+        && state::is_replica()
+        && !real::is_inside()
+        && let Some(said) = usize::try_from(signal).ok().and_then(|it| SAID.get(it))
+    {
+        let is_default = new.sa_sigaction == libc::SIG_DFL;
+        said.store(if is_default { DEFAULT } else { OTHER }, Ordering::Relaxed);
+    }
     // MPI's own handlers are its own affair.
     if !is_deferred(signal) || !state::is_replica() || crate::real::is_inside() {
         return if cycles::native_action(signal, new, old) { 0 } else { -1 };

@@ -757,6 +757,11 @@ impl State {
     /// Stops the program with `code`, once its replicas have agreed to.
     pub(crate) fn abort(&mut self, code: i32) -> ! {
         unsafe { libc::fflush(std::ptr::null_mut()) };
+        self.give_up(code)
+    }
+
+    /// The same for what has let out all that is to be seen.
+    pub(crate) fn give_up(&mut self, code: i32) -> ! {
         self.compare(code.to_le_bytes().to_vec());
         self.tell_counts();
         self.say(&format!("abort {code}"));

@@ -13,6 +13,7 @@ use libc::{FILE, off_t, size_t, ssize_t};
 
 use crate::descriptors;
 use crate::files::{self, Opening, failed, is_begun, is_known, last_error, open_for};
+use crate::own;
 use crate::program_heap;
 use crate::real;
 use crate::stack;
@@ -129,7 +130,7 @@ fn flags_of(mode: &CStr) -> Option<c_int> {
 pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
     stack::on_own(|| {
         let flags = flags_of(unsafe { CStr::from_ptr(mode) });
-        let path = unsafe { CStr::from_ptr(path) };
+        let path = own::path(unsafe { CStr::from_ptr(path) });
         let flags = match flags {
             Some(it) if real::is_program_asking() || is_begun() => it,
             _ => {
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
                 return unsafe { real(path.as_ptr(), mode) };
             }
         };
-        let fd = open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 });
+        let fd = open_for(&Opening { dir: libc::AT_FDCWD, path: &path, flags, mode: 0o666 });
         if fd < 0 {
             return std::ptr::null_mut();
         }

@@ -23,7 +23,7 @@ pub(crate) struct Told {
     pub(crate) pid: usize,
     /// The process that was started as the replica: this one, or it has started this one.
     pub(crate) first: Option<usize>,
-    /// Who has started that one, or hydra has through its supervisor.
+    /// Who has started the job.
     pub(crate) parent: usize,
     /// Drawn by the launcher, the same for all replicas of a process.
     pub(crate) dice: u64,

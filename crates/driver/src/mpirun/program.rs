@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{env, thread};
+use std::{env, process, thread};
 
 use nix::sys::signal::{self, Signal};
 use nix::unistd::{AccessFlags, Pid, access};
@@ -194,6 +194,7 @@ fn shared_variables(options: &MpirunOptions) -> Result<Vec<(&'static str, OsStri
         ("SELVEDGE_EPOCH", epoch.to_string().into()),
         ("SELVEDGE_UPTIME", uptime_ns().to_string().into()),
         ("SELVEDGE_DICE", dice.to_string().into()),
+        ("SELVEDGE_PARENT", process::id().to_string().into()),
         ("SELVEDGE_REPLICAS", options.replicas.to_string().into()),
         ("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into())),
     ];

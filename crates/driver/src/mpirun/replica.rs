@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt as _, parent_id};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, io, process};
@@ -26,7 +26,7 @@ use super::{Channel, MpirunError, agent, io_error, launcher};
 /// Where launchers write a process's number.
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
 
-/// Says in the environment of a process that it has a supervisor, and who has started that.
+/// Says in the environment of a process that it has a supervisor.
 const SUPERVISED: &str = "SELVEDGE_SUPERVISED";
 
 /// Stands between hydra and a replica.
@@ -36,10 +36,7 @@ const SUPERVISED: &str = "SELVEDGE_SUPERVISED";
 /// and says it when the replica is gone, however it went.
 fn supervise() -> Result<std::convert::Infallible, MpirunError> {
     let own = env::current_exe().map_err(io_error("find this program itself"))?;
-    let replica = Command::new(own)
-        .args(env::args_os().skip(1))
-        .env(SUPERVISED, parent_id().to_string())
-        .status();
+    let replica = Command::new(own).args(env::args_os().skip(1)).env(SUPERVISED, "1").status();
     replica.map_err(io_error("start a replica"))?;
     // A socket that is closed has nobody who could be told.
     let _ = launcher::tell_finalized();
@@ -99,11 +96,10 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         preload.push(":");
         preload.push(others);
     }
-    let told: [(&str, OsString); 9] = [
+    let told: [(&str, OsString); 8] = [
         ("SELVEDGE_SET", set.idx().to_string().into()),
         ("SELVEDGE_RANK", rank.0.to_string().into()),
         ("SELVEDGE_FIRST", process::id().to_string().into()),
-        ("SELVEDGE_PARENT", parent()),
         ("SELVEDGE_TAKEN", "0000000000".into()),
         ("SELVEDGE_LINK", link.as_raw_fd().to_string().into()),
         ("SELVEDGE_FOLDER", folder.into()),
@@ -123,14 +119,9 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     Err(io_error(format!("start {}", program[0].display()))(error))
 }
 
-/// Who started this process, or its supervisor.
-fn parent() -> OsString {
-    env::var_os(SUPERVISED).unwrap_or_else(|| parent_id().to_string().into())
-}
-
 /// What the program finds in its environment.
 fn environment(
-    told: [(&str, OsString); 9],
+    told: [(&str, OsString); 8],
     rank: Rank,
     ranks: usize,
 ) -> BTreeMap<OsString, OsString> {

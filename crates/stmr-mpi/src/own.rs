@@ -1,0 +1,152 @@
+//! Calls that name a process: who names the number that the program takes for its own means itself.
+//!
+//! That number is one replica's (clock.rs), which may be on another host, or gone.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_int, c_uint, c_ulong, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use libc::{clockid_t, pid_t, pthread_t, size_t, ssize_t};
+
+use crate::real::{self, next};
+use crate::stack;
+use crate::told::{native_pid, told};
+
+/// The number that the program was told; 0 until then.
+static SHARED: AtomicI32 = AtomicI32::new(0);
+
+/// The program is told that this is its number.
+pub(crate) fn keep(pid: pid_t) {
+    SHARED.store(pid, Ordering::Relaxed);
+}
+
+/// Whether the program means itself.  A process that it has forked does not.
+pub(crate) fn is_own(pid: pid_t) -> bool {
+    let is_said = pid != 0 && pid == SHARED.load(Ordering::Relaxed);
+    let is_here = || told().is_some_and(|it| it.pid == native_pid());
+    is_said && stack::on_own(|| is_here() && !real::is_mpi_asking())
+}
+
+/// The same process in words of the system: most calls take 0 for the caller.
+fn said(pid: pid_t) -> pid_t {
+    if is_own(pid) { 0 } else { pid }
+}
+
+/// What is to be looked up for a name: `/proc/self` for the program's own folder in /proc.
+pub(crate) fn path(name: &CStr) -> Cow<'_, CStr> {
+    let own = || {
+        let rest = name.to_bytes().strip_prefix(b"/proc/")?;
+        let length = rest.iter().position(|it| !it.is_ascii_digit()).unwrap_or(rest.len());
+        let (number, rest) = rest.split_at(length);
+        let pid = std::str::from_utf8(number).ok()?.parse().ok()?;
+        let is_folder = rest.is_empty() || rest[0] == b'/';
+        let path = || CString::new([b"/proc/self", rest].concat()).ok();
+        (is_folder && is_own(pid)).then(path).flatten()
+    };
+    own().map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+/// Functions whose first argument is a process.
+macro_rules! of_process {
+    ($($name:ident($($more:ident: $kind:ty),*) -> $answer:ty;)*) => {$(
+        /// See the manual's page of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(pid: pid_t, $($more: $kind),*) -> $answer {
+            type Function = unsafe extern "C" fn(pid_t, $($kind),*) -> $answer;
+            let name = const {
+                match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("a name of the C library's"),
+                }
+            };
+            let real = unsafe { std::mem::transmute::<usize, Function>(next(name)) };
+            unsafe { real(said(pid), $($more),*) }
+        }
+    )*};
+}
+
+of_process! {
+    sched_getparam(to: *mut c_void) -> c_int;
+    sched_getscheduler() -> c_int;
+    sched_rr_get_interval(to: *mut libc::timespec) -> c_int;
+    sched_setaffinity(size: size_t, mask: *const c_void) -> c_int;
+    sched_setparam(with: *const c_void) -> c_int;
+    sched_setscheduler(policy: c_int, with: *const c_void) -> c_int;
+    getpgid() -> pid_t;
+    getsid() -> pid_t;
+    prlimit(which: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
+    prlimit64(which: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
+}
+
+/// See getpriority(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getpriority(which: c_int, who: c_uint) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, c_uint) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"getpriority")) };
+    unsafe { real(which, whose(which, who)) }
+}
+
+/// See setpriority(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setpriority(which: c_int, who: c_uint, to: c_int) -> c_int {
+    type Function = unsafe extern "C" fn(c_int, c_uint, c_int) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"setpriority")) };
+    unsafe { real(which, whose(which, who), to) }
+}
+
+/// Who is meant where a process may be, or a group or a user.
+fn whose(which: c_int, who: c_uint) -> c_uint {
+    const PROCESS: c_int = 0;
+    if which == PROCESS { said(who as pid_t) as c_uint } else { who }
+}
+
+/// What reads or writes another process's memory; 0 is nobody there.
+macro_rules! of_memory {
+    ($($name:ident)*) => {$(
+        /// See process_vm_readv(2).
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            pid: pid_t,
+            own: *const libc::iovec,
+            n_own: c_ulong,
+            theirs: *const libc::iovec,
+            n_theirs: c_ulong,
+            flags: c_ulong,
+        ) -> ssize_t {
+            let pid = if is_own(pid) { native_pid() as pid_t } else { pid };
+            let number = of_memory!(@ $name);
+            unsafe { libc::syscall(number, pid, own, n_own, theirs, n_theirs, flags) as ssize_t }
+        }
+    )*};
+    (@ process_vm_readv) => { libc::SYS_process_vm_readv };
+    (@ process_vm_writev) => { libc::SYS_process_vm_writev };
+}
+
+of_memory! { process_vm_readv process_vm_writev }
+
+/// See clock_getcpuclockid(3): the clock of the process that asks has a name that is the same in all
+/// replicas.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_getcpuclockid(pid: pid_t, to: *mut clockid_t) -> c_int {
+    type Function = unsafe extern "C" fn(pid_t, *mut clockid_t) -> c_int;
+    if is_own(pid) {
+        unsafe { *to = libc::CLOCK_PROCESS_CPUTIME_ID };
+        return 0;
+    }
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"clock_getcpuclockid")) };
+    unsafe { real(pid, to) }
+}
+
+/// See pthread_getcpuclockid(3): the same of the thread that asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, to: *mut clockid_t) -> c_int {
+    type Function = unsafe extern "C" fn(pthread_t, *mut clockid_t) -> c_int;
+    if thread == unsafe { libc::pthread_self() } {
+        unsafe { *to = libc::CLOCK_THREAD_CPUTIME_ID };
+        return 0;
+    }
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pthread_getcpuclockid")) };
+    unsafe { real(thread, to) }
+}
