@@ -126,8 +126,8 @@ macro_rules! of_memory {
 
 of_memory! { process_vm_readv process_vm_writev }
 
-/// See clock_getcpuclockid(3): the clock of the process that asks has a name that is the same in all
-/// replicas.
+/// See clock_getcpuclockid(3): the clock of the process that asks has a name that all replicas
+/// have for theirs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_getcpuclockid(pid: pid_t, to: *mut clockid_t) -> c_int {
     type Function = unsafe extern "C" fn(pid_t, *mut clockid_t) -> c_int;

@@ -590,9 +590,9 @@ unsafe extern "C" fn map(
     unsafe { own(at, length, rights, kind, file, from) }
 }
 
-/// UCX, which MPIs use for networks, writes a jump over the beginning of the process's `mmap`, which
-/// is ours, to hear of memory; it maps by a call of the system then.  What it has to hear of is
-/// memory that goes away, in functions that are not ours: the jump leads here again.
+/// UCX, which MPIs use for networks, writes a jump over the beginning of the process's `mmap`,
+/// which is ours, to hear of memory; it maps by a call of the system then.  What it has to hear of
+/// is memory that goes away, in functions that are not ours: the jump leads here again.
 pub(crate) fn mend_mmap() {
     /// `jmp` to a place so far from behind it, which is how UCX begins a function that is near.
     const JUMP: u8 = 0xe9;
