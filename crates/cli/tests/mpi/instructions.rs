@@ -16,15 +16,15 @@ use crate::{LAMMPS, MELT, is_here};
 const CALLS: [u64; 2] = [200, 1200];
 
 /// Kernels of patterns.c and how many rounds of them, since each is alike, and the programs that
-/// come with the machine, with all of their words: source, words, and the libraries that are the
-/// program's own.
-const COMPUTING: [(&str, &[&str], &[&str]); 6] = [
-    ("patterns", &["cg", "1"], &[]),
-    ("patterns", &["lu", "2"], &[]),
-    ("patterns", &["mg", "2"], &[]),
-    ("patterns", &["ft", "2"], &[]),
-    ("patterns", &["is", "1"], &[]),
-    (LAMMPS, MELT, &["liblammps.so.0"]),
+/// come with the machine, with all of their words: name, source, words, and the libraries that are
+/// the program's own.
+const COMPUTING: [(&str, &str, &[&str], &[&str]); 6] = [
+    ("cg", "patterns", &["cg", "1"], &[]),
+    ("lu", "patterns", &["lu", "2"], &[]),
+    ("mg", "patterns", &["mg", "2"], &[]),
+    ("ft", "patterns", &["ft", "2"], &[]),
+    ("is", "patterns", &["is", "1"], &[]),
+    ("lammps-melt", LAMMPS, MELT, &["liblammps.so.0"]),
 ];
 
 /// Instructions by the file that holds them, of one of callgrind's files.
@@ -100,7 +100,7 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         [false, true].map(|it| of_a_call(mpi, folder, calls.to_str().unwrap(), it));
     let more = tripled.saturating_sub(plain);
     println!("instructions of a call: {plain} plain, {tripled} in replicas, {more} more");
-    for (source, args, libraries) in COMPUTING.iter().filter(|it| is_here(mpi, it.0)) {
+    for (name, source, args, libraries) in COMPUTING.iter().filter(|it| is_here(mpi, it.1)) {
         let program = mpi.program(source, folder);
         let words = [&[program.to_str().unwrap()], *args].concat();
         let summary = folder.join("summary.json");
@@ -115,8 +115,7 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         let file = program.file_name().unwrap().to_str().unwrap();
         let own: u64 = libraries.iter().chain([&file]).map(|it| counted[0][*it]).sum();
         println!(
-            "{:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
-            words[1..].join(" "),
+            "{name:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
             (sends * more) as f64 / own as f64 * 100.0
         );
     }
