@@ -1,5 +1,5 @@
 /* A program that asks about itself by its own number, and that ends itself.
-   usage: itself ask | die | alone | term | usr1 | raise | abort | assert
+   usage: itself ask | die | alone | term | raise | abort | assert
    die: the replica of rank 1 whose number all go by is killed; alone: one replica aborts by itself. */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -87,7 +87,6 @@ int main(int argc, char **argv) {
         if (!strcmp(how, "die") && own && set == 0) raise(SIGKILL);
         if (!strcmp(how, "alone") && set == 1) abort();
         if (!strcmp(how, "term")) kill(getpid(), SIGTERM);
-        if (!strcmp(how, "usr1")) kill(getpid(), SIGUSR1);
         if (!strcmp(how, "raise")) raise(SIGXCPU);
         if (!strcmp(how, "abort")) abort();
         assert(strcmp(how, "assert"));

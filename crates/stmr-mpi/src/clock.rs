@@ -237,7 +237,12 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
 }
 
 /// The meta's answer to one of the program's questions once it can be had; `which` is the question.
-fn shared_row<T: Copy>(which: u64, ask: impl Fn() -> T) -> T {
+fn shared_row<T: Copy>(which: u64, write: impl Fn(*mut T)) -> T {
+    let ask = || {
+        let mut row: T = unsafe { std::mem::zeroed() };
+        write(&raw mut row);
+        row
+    };
     if real::is_program_asking() { shared_value(which, ask) } else { ask() }
 }
 
@@ -245,12 +250,10 @@ fn shared_row<T: Copy>(which: u64, ask: impl Fn() -> T) -> T {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sysinfo(to: *mut libc::sysinfo) -> c_int {
     stack::on_own(|| {
-        let ask = || {
-            let mut row: libc::sysinfo = unsafe { std::mem::zeroed() };
-            unsafe { libc::syscall(libc::SYS_sysinfo, &raw mut row) };
-            row
-        };
-        unsafe { *to = shared_row(103, ask) };
+        let row = shared_row(103, |row| unsafe {
+            libc::syscall(libc::SYS_sysinfo, row);
+        });
+        unsafe { *to = row };
         0
     })
 }
@@ -263,12 +266,10 @@ pub unsafe extern "C" fn getitimer(which: c_int, to: *mut libc::itimerval) -> c_
         if !(0..=LAST).contains(&which) {
             return crate::files::failed(libc::EINVAL);
         }
-        let ask = || {
-            let mut row: libc::itimerval = unsafe { std::mem::zeroed() };
-            unsafe { libc::syscall(libc::SYS_getitimer, which, &raw mut row) };
-            row
-        };
-        unsafe { *to = shared_row(104 + which as u64, ask) };
+        let row = shared_row(104 + which as u64, |row| unsafe {
+            libc::syscall(libc::SYS_getitimer, which, row);
+        });
+        unsafe { *to = row };
         0
     })
 }
@@ -283,7 +284,7 @@ pub unsafe extern "C" fn wait4(
 ) -> pid_t {
     let got = unsafe { libc::syscall(libc::SYS_wait4, pid, status, how, used) as pid_t };
     if 0 < got && !used.is_null() {
-        stack::on_own(|| unsafe { *used = shared_row(107, || *used) });
+        stack::on_own(|| unsafe { *used = shared_row(107, |row| *row = *used) });
     }
     got
 }
@@ -411,12 +412,9 @@ pub extern "C" fn getppid() -> pid_t {
 
 /// What the system calls itself and its host: the meta's.
 fn system_name() -> libc::utsname {
-    let ask = || {
-        let mut row: libc::utsname = unsafe { std::mem::zeroed() };
-        unsafe { libc::syscall(libc::SYS_uname, &raw mut row) };
-        row
-    };
-    if real::is_program_asking() { shared_value(HOST, ask) } else { ask() }
+    shared_row(HOST, |to| unsafe {
+        libc::syscall(libc::SYS_uname, to);
+    })
 }
 
 /// See uname(2).
@@ -444,12 +442,10 @@ pub unsafe extern "C" fn gethostname(to: *mut c_char, room: size_t) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn kill(pid: pid_t, signal: c_int) -> c_int {
     stack::on_own(|| {
-        let own = own::is_own(pid);
-        if own {
+        if own::is_own(pid) {
             signals::end_by(signal);
         }
-        let to = if own { unsafe { libc::syscall(libc::SYS_getpid) as pid_t } } else { pid };
-        unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
+        unsafe { libc::syscall(libc::SYS_kill, own::native(pid), signal) as c_int }
     })
 }
 

@@ -76,8 +76,7 @@ unsafe fn affinity(thread: pid_t, is_own: bool, size: size_t, to: *mut cpu_set_t
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_getaffinity(pid: pid_t, size: size_t, to: *mut cpu_set_t) -> c_int {
     let is_own = pid == 0 || own::is_own(pid);
-    let thread = if is_own { 0 } else { pid };
-    stack::on_own(|| match unsafe { affinity(thread, is_own, size, to) } {
+    stack::on_own(|| match unsafe { affinity(own::native(pid), is_own, size, to) } {
         0 => 0,
         error => files::failed(error),
     })

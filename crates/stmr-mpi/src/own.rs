@@ -29,9 +29,9 @@ pub(crate) fn is_own(pid: pid_t) -> bool {
     is_said && stack::on_own(|| is_here() && !real::is_mpi_asking())
 }
 
-/// The same process in words of the system: most calls take 0 for the caller.
-fn said(pid: pid_t) -> pid_t {
-    if is_own(pid) { 0 } else { pid }
+/// The same process as the system has it.
+pub(crate) fn native(pid: pid_t) -> pid_t {
+    if is_own(pid) { native_pid() as pid_t } else { pid }
 }
 
 /// What is to be looked up for a name: `/proc/self` for the program's own folder in /proc.
@@ -62,7 +62,7 @@ macro_rules! of_process {
                 }
             };
             let real = unsafe { std::mem::transmute::<usize, Function>(next(name)) };
-            unsafe { real(said(pid), $($more),*) }
+            unsafe { real(native(pid), $($more),*) }
         }
     )*};
 }
@@ -78,6 +78,20 @@ of_process! {
     getsid() -> pid_t;
     prlimit(which: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
     prlimit64(which: c_uint, new: *const c_void, old: *mut c_void) -> c_int;
+    process_vm_readv(
+        own: *const libc::iovec,
+        n_own: c_ulong,
+        theirs: *const libc::iovec,
+        n_theirs: c_ulong,
+        flags: c_ulong
+    ) -> ssize_t;
+    process_vm_writev(
+        own: *const libc::iovec,
+        n_own: c_ulong,
+        theirs: *const libc::iovec,
+        n_theirs: c_ulong,
+        flags: c_ulong
+    ) -> ssize_t;
 }
 
 /// See getpriority(2).
@@ -99,32 +113,8 @@ pub unsafe extern "C" fn setpriority(which: c_int, who: c_uint, to: c_int) -> c_
 /// Who is meant where a process may be, or a group or a user.
 fn whose(which: c_int, who: c_uint) -> c_uint {
     const PROCESS: c_int = 0;
-    if which == PROCESS { said(who as pid_t) as c_uint } else { who }
+    if which == PROCESS { native(who as pid_t) as c_uint } else { who }
 }
-
-/// What reads or writes another process's memory; 0 is nobody there.
-macro_rules! of_memory {
-    ($($name:ident)*) => {$(
-        /// See process_vm_readv(2).
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
-            pid: pid_t,
-            own: *const libc::iovec,
-            n_own: c_ulong,
-            theirs: *const libc::iovec,
-            n_theirs: c_ulong,
-            flags: c_ulong,
-        ) -> ssize_t {
-            let pid = if is_own(pid) { native_pid() as pid_t } else { pid };
-            let number = of_memory!(@ $name);
-            unsafe { libc::syscall(number, pid, own, n_own, theirs, n_theirs, flags) as ssize_t }
-        }
-    )*};
-    (@ process_vm_readv) => { libc::SYS_process_vm_readv };
-    (@ process_vm_writev) => { libc::SYS_process_vm_writev };
-}
-
-of_memory! { process_vm_readv process_vm_writev }
 
 /// See clock_getcpuclockid(3): the clock of the process that asks has a name that all replicas
 /// have for theirs.

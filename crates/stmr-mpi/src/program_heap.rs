@@ -551,20 +551,28 @@ pub unsafe extern "C" fn free_aligned_sized(at: *mut c_void, _align: size_t, _si
 type Mmap =
     unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
 
-/// See mmap(2): what a program maps without a file and without saying where lies behind its large
-/// blocks.  Interpreters and collectors of garbage have heaps of their own there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap(
-    at: *mut c_void,
-    length: size_t,
-    rights: c_int,
-    kind: c_int,
-    file: c_int,
-    from: libc::off_t,
-) -> *mut c_void {
-    unsafe { map(at, length, rights, kind, file, from) }
+/// What is known as mmap(2).
+macro_rules! mapping {
+    ($($name:ident)*) => {$(
+        /// See mmap(2) and `map` below.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            at: *mut c_void,
+            length: size_t,
+            rights: c_int,
+            kind: c_int,
+            file: c_int,
+            from: libc::off_t,
+        ) -> *mut c_void {
+            unsafe { map(at, length, rights, kind, file, from) }
+        }
+    )*};
 }
 
+mapping! { mmap mmap64 }
+
+/// What a program maps without a file and without saying where lies behind its large blocks.
+/// Interpreters and collectors of garbage have heaps of their own there.
 #[inline(never)]
 unsafe extern "C" fn map(
     at: *mut c_void,
@@ -617,17 +625,4 @@ pub(crate) fn mend_mmap() {
             libc::mprotect(first as *mut c_void, length, may);
         }
     }
-}
-
-/// See mmap(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap64(
-    at: *mut c_void,
-    length: size_t,
-    rights: c_int,
-    kind: c_int,
-    file: c_int,
-    from: libc::off_t,
-) -> *mut c_void {
-    unsafe { mmap(at, length, rights, kind, file, from) }
 }
