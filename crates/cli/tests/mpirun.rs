@@ -139,7 +139,10 @@ fn outlive_metas(mpi: &Mpi) {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
         let mut text = vec![0; 1];
-        out.read_exact(&mut text).unwrap();
+        if out.read_exact(&mut text).is_err() {
+            let said = told(&child.wait_with_output().unwrap());
+            panic!("{}, rank {rank}, {sets}: nothing was printed: {said}", mpi.name);
+        }
         let pid = replica(&program, 0, rank).expect("the replica runs while its program prints");
         let killed = Command::new("kill").args(["-9", &pid]).status().unwrap();
         assert!(killed.success());

@@ -7,8 +7,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, UNIX_EPOCH};
 use std::{env, fs};
+
+/// The plain runs so far.
+static N_PLAIN: AtomicUsize = AtomicUsize::new(0);
 
 /// No run takes longer than this, in seconds; the long programs of full proofs have more.
 fn limit_s() -> &'static str {
@@ -168,6 +172,10 @@ impl Mpi {
         if self.is_open_mpi() {
             command.args(["--oversubscribe", "--bind-to", "none"]);
             command.args(["--mca", "mpi_yield_when_idle", "1"]);
+            // Two launchers that share a folder may remove each other's in it.
+            let name = format!("plain-{}", N_PLAIN.fetch_add(1, Ordering::Relaxed));
+            let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+            command.env("OMPI_MCA_orte_tmpdir_base", scratch);
         }
         for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
             command.env(name, "1").env(name.replace("OMPI", "PRTE"), "1");

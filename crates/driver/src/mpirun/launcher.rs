@@ -177,12 +177,13 @@ impl Launcher {
         })
     }
 
-    /// The launcher with its own options, up to the number `n` of processes.  Where they may run on
-    /// other hosts they are given these variables, which not all launchers do by themselves.
+    /// The launcher with its own options, up to the number `n` of processes.  What it keeps while
+    /// it runs it keeps in the folder `scratch`.  Where processes may run on other hosts they are
+    /// given these variables, which not all launchers do by themselves.
     pub(super) fn command<'a>(
         &self,
         options: &MpirunOptions,
-        folder: &Path,
+        scratch: &Path,
         n: usize,
         variables: impl Iterator<Item = &'a str>,
     ) -> Command {
@@ -191,7 +192,7 @@ impl Launcher {
             variables.for_each(|it| _ = command.args(["-x", it]));
         }
         match self.family {
-            Family::OpenMpi => tell_open_mpi(&mut command, options, folder),
+            Family::OpenMpi => tell_open_mpi(&mut command, options, scratch),
             Family::Mpich => tell_hydra(&mut command),
             Family::Slurm => tell_slurm(&mut command, options, self.mpi),
             Family::Nobody => {}
@@ -202,10 +203,10 @@ impl Launcher {
     }
 }
 
-fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, folder: &Path) {
+fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, scratch: &Path) {
     command.args(["--enable-recovery", "--bind-to", "none"]);
     command.args(["--mca", "mpi_yield_when_idle", "1"]);
-    command.arg("--mca").arg("orte_tmpdir_base").arg(folder);
+    command.arg("--mca").arg("orte_tmpdir_base").arg(scratch);
     // What goes at once without replicas does so with its seal, unless somebody said what does.
     for name in ["OMPI_MCA_btl_vader_eager_limit", "OMPI_MCA_btl_sm_eager_limit"] {
         if std::env::var_os(name).is_none() {

@@ -139,10 +139,15 @@ pub(super) fn launch(
         return Ok(Vec::new());
     }
     let start = |n: usize, set: Option<SetId>| {
+        // Two launchers of Open MPI 4 that share a folder remove each other's in it.
+        let scratch = match set {
+            Some(set) => folder.path().join(format!("set-{}", set.idx())),
+            None => folder.path().to_owned(),
+        };
         let set = set.map(|it| (JOB_OF_SET, OsString::from(it.idx().to_string())));
         let told: Vec<_> = shared.iter().cloned().chain(set).collect();
         let names = told.iter().map(|it| it.0).filter(|_| door.is_some());
-        let mut command = launcher.command(options, folder.path(), n, names);
+        let mut command = launcher.command(options, &scratch, n, names);
         command.arg(&options.own_program).arg("mpirun-replica").arg("--");
         match &options.restart_command {
             Some(line) if again => command.args(["sh", "-c"]).arg(line),
