@@ -27,6 +27,9 @@ fn main() {
         .arg(&target)
         // Each run unpacks it, and none looks at lines of its source.
         .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")
+        // Each call of MPI goes through three crates and the standard library.
+        .env("CARGO_PROFILE_RELEASE_LTO", "fat")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
         // What was meant for the build that runs this: lints, coverage, another target.
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
