@@ -35,6 +35,7 @@ mod launcher;
 mod letter;
 
 mod print;
+mod printed;
 
 mod program;
 
@@ -60,7 +61,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use selvedge_stmr::job::{Job, N_COUNTS, Order, Rank};
-use selvedge_stmr::output::Output;
 use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
@@ -75,7 +75,8 @@ use input::Input;
 use launcher::Launcher;
 pub use launcher::NONE;
 use letter::{Kind, Letter};
-use print::Printing;
+use print::{Printing, printings};
+use printed::Printed;
 pub use replica::become_replica;
 pub use summary::Summary;
 
@@ -208,8 +209,11 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     loop {
         let again = 0 < summary.restarts;
         let given = avoided.options(options);
-        let mut attempt = Attempt::start(&given, &launcher, again, &printed, &input)?;
-        let ended = match attempt.go_on() {
+        let before = std::mem::take(&mut printed);
+        let mut attempt = Attempt::start(&given, &launcher, again, before, &input)?;
+        let ended = attempt.go_on();
+        printed = attempt.take_printed();
+        let ended = match ended {
             Err(MpirunError::NotStarted { code, .. }) if avoided.give_up() => {
                 let why = format!("{} ended with {code}", launcher.path.display());
                 summary.notes.push(format!("the program does not start elsewhere: {why}"));
@@ -222,7 +226,6 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
             }
         };
         attempt.sum_up(&mut summary);
-        printed = attempt.lengths();
         match ended {
             Ended::With(code) => {
                 summary.end(code);
@@ -326,7 +329,7 @@ impl Attempt<'_> {
         options: &'a MpirunOptions,
         launcher: &Launcher,
         again: bool,
-        printed: &[[u64; 2]],
+        printed: Vec<[Printed; 2]>,
         input: &Input,
     ) -> Result<Attempt<'a>, MpirunError> {
         let folder = Folder::make(options, launcher)?;
@@ -342,7 +345,8 @@ impl Attempt<'_> {
                 }
             }
         }
-        let outputs = (0..options.ranks).map(|it| printings(options, printed.get(it))).collect();
+        let mut printed = printed.into_iter();
+        let outputs = (0..options.ranks).map(|_| printings(options, printed.next())).collect();
         let path = launcher.path.clone();
         let door = if launcher.may_leave_host(options) {
             let library = folder.library();
@@ -392,7 +396,7 @@ impl Attempt<'_> {
                     }
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    self.print_waiting(false);
+                    self.print_waiting();
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     unreachable!("readers of output live as long as the launcher's thread")
@@ -636,7 +640,10 @@ impl Attempt<'_> {
     }
 
     /// Hears what was still on its way, and ends what still runs.
-    fn finish(&mut self, ended: Ended) -> Ended {
+    fn finish(&mut self, mut ended: Ended) -> Ended {
+        if matches!(ended, Ended::Again(..)) {
+            ended = self.hear_of_the_dead().unwrap_or(ended);
+        }
         if !matches!(ended, Ended::With(_)) || self.processes.iter().flatten().any(|it| !it.ended) {
             self.cut_outputs();
             self.kill_all();
@@ -664,7 +671,7 @@ impl Attempt<'_> {
                 Ok(_) | Err(_) => {}
             }
         }
-        self.print_waiting(true);
+        self.print_rest(!matches!(ended, Ended::Again(..)));
         if 0 < running {
             self.launchers.iter_mut().for_each(program::end);
         }
@@ -687,6 +694,20 @@ impl Attempt<'_> {
         }
     }
 
+    /// A program starts again for deaths of which the launcher itself may hear a moment later than
+    /// those that have outlived them; a signal may end it instead.
+    fn hear_of_the_dead(&mut self) -> Option<Ended> {
+        let deadline = Instant::now() + LINE_WAIT;
+        while let Ok(event) =
+            self.events.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            if let Ok(Some(ended @ Ended::With(_))) = self.take(event) {
+                return Some(ended);
+            }
+        }
+        None
+    }
+
     fn kill_all(&mut self) {
         for (rank, cluster) in self.processes.iter().enumerate() {
             for (set, process) in SetId::all(cluster.len()).zip(cluster) {
@@ -696,16 +717,6 @@ impl Attempt<'_> {
             }
         }
     }
-}
-
-/// What a process prints, of which so much was printed by its last start.
-fn printings(options: &MpirunOptions, printed: Option<&[u64; 2]>) -> [Printing; 2] {
-    let is_other = options.restart_command.is_some();
-    let skip = printed.filter(|_| !is_other).copied().unwrap_or_default();
-    let printing =
-        |output, skip| Printing { output, waiting: Vec::new(), since: Instant::now(), skip };
-    let n = options.replicas;
-    [printing(Output::voted(n), skip[0]), printing(Output::followed(n), skip[1])]
 }
 
 /// Takes the calls of replicas, and hears each on a thread.

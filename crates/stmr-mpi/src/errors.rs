@@ -39,6 +39,7 @@ enum Of {
 static ARE_DUE: AtomicBool = AtomicBool::new(false);
 
 /// Calls the handlers of the program's that are due, outside all that this library does.
+#[inline(never)]
 pub(crate) fn deliver() {
     if !ARE_DUE.load(Ordering::Relaxed) {
         return;

@@ -205,14 +205,30 @@ mod calls {
     include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 }
 
-/// Every exported function of MPI comes here.
+/// Every exported function of MPI comes here.  Its frame is on the program's stack: it is small, and
+/// what it calls there is no part of it.
 unsafe fn enter(call: Call, args: &[usize]) -> usize {
-    if !state::is_replica() {
-        return real::call(call, args);
+    if !state::is_replica() || real::is_inside() {
+        return enter_from_mpi(call, args);
     }
-    if real::is_inside() {
-        return env::asked_within(call, args).unwrap_or_else(|| real::call(call, args));
+    let answer = stack::on_own(|| pass(call, args));
+    errors::deliver();
+    signals::deliver();
+    if BEGINNINGS.contains(&call) {
+        stack::forget_below();
     }
+    answer
+}
+
+/// A call that is none of the program's, or of a process that is no replica.
+#[inline(never)]
+fn enter_from_mpi(call: Call, args: &[usize]) -> usize {
+    let known = if state::is_replica() { env::asked_within(call, args) } else { None };
+    known.unwrap_or_else(|| real::call(call, args))
+}
+
+/// A call of the program's, up to what is delivered behind it.
+fn pass(call: Call, args: &[usize]) -> usize {
     if STAGE.contains(&call) && state::is_beside() {
         return env::stage(call, args);
     }
@@ -221,7 +237,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     let passes = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);
     let asks = passes || ASKING.contains(&call);
     let is_short = asks || SHORT.contains(&call);
-    let inside = if is_short { real::Inside::enter_shortly() } else { real::Inside::enter() };
+    let _inside = if is_short { real::Inside::enter_shortly() } else { real::Inside::enter() };
     let mut row = [0; ARGS_MAX];
     let row = &mut row[..args.len()];
     row.copy_from_slice(args);
@@ -229,7 +245,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     for (_, it) in row.iter_mut().enumerate().filter(|it| communicators & 1 << it.0 != 0) {
         *it = abi::cut(*it);
     }
-    let answer = state::with_turn(call, |state| {
+    state::with_turn(call, |state| {
         if state::is_ending() && !passes && !AFTER_THE_END.contains(&call) {
             state.refuse_as(call, "after MPI_Finalize");
         }
@@ -250,14 +266,7 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
             return answer;
         }
         state.codes.shared(answer as i32) as usize
-    });
-    drop(inside);
-    errors::deliver();
-    signals::deliver();
-    if BEGINNINGS.contains(&call) {
-        stack::forget_below();
-    }
-    answer
+    })
 }
 
 /// The call with counts of 32 bits, of one with counts of 64.

@@ -254,6 +254,7 @@ impl State {
 }
 
 /// At the end of a call: what is due comes to the program.
+#[inline(never)]
 pub(crate) fn deliver() {
     if !ANY_DUE.swap(false, Ordering::Relaxed) {
         return;

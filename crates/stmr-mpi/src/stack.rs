@@ -87,7 +87,7 @@ pub(crate) fn thread_id() -> u32 {
 pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
     // The kernel is not asked which thread this is: no other has that stack.
     if IS_OWN.get() || !is_first() || told().is_none() {
-        return what();
+        return apart(what);
     }
     let bottom = bottom();
     let before = FREE.get();
@@ -99,6 +99,13 @@ pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
     FREE.set(before);
     clear_registers();
     answer
+}
+
+/// Does it, and has no part of it done in the frame of who calls: that is on the program's stack
+/// even where the work is not.
+#[inline(never)]
+fn apart<R>(what: impl FnOnce() -> R) -> R {
+    what()
 }
 
 /// Zeros the registers that a call may change: who finds what a function of another library is

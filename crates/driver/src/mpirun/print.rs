@@ -8,16 +8,31 @@ use selvedge_stmr::job::Rank;
 use selvedge_stmr::output::{Found, Output};
 use selvedge_stmr::verdict::Double;
 
-use super::{Attempt, Channel, Ended, LINE_WAIT};
+use super::printed::Printed;
+use super::{Attempt, Channel, Ended, LINE_WAIT, MpirunOptions};
 
 /// What one cluster prints on one channel.
 pub(super) struct Printing {
     pub(super) output: Output,
     /// Bytes that wait for their line's end.
-    pub(super) waiting: Vec<u8>,
-    pub(super) since: Instant,
-    /// Bytes that an earlier start of the program has printed already.
-    pub(super) skip: u64,
+    waiting: Vec<u8>,
+    since: Instant,
+    /// What was let out, by earlier starts of the program as well.
+    printed: Printed,
+    /// Whether it was told that this start prints other lines than one before.
+    is_other: bool,
+}
+
+/// What a process prints on both channels, of which this was printed by earlier starts.
+pub(super) fn printings(options: &MpirunOptions, printed: Option<[Printed; 2]>) -> [Printing; 2] {
+    let is_other = options.restart_command.is_some();
+    let [out, err] = printed.filter(|_| !is_other).unwrap_or_default();
+    let printing = |output, mut printed: Printed| {
+        printed.rewind();
+        Printing { output, waiting: Vec::new(), since: Instant::now(), printed, is_other: false }
+    };
+    let n = options.replicas;
+    [printing(Output::voted(n), out), printing(Output::followed(n), err)]
 }
 
 impl Attempt<'_> {
@@ -32,12 +47,24 @@ impl Attempt<'_> {
         if printing.waiting.is_empty() {
             printing.since = Instant::now();
         }
-        let skipped = (printing.skip as usize).min(bytes.len());
-        printing.skip -= skipped as u64;
-        printing.waiting.extend(&bytes[skipped..]);
+        printing.waiting.extend(bytes);
         let end = printing.waiting.iter().rposition(|it| *it == b'\n');
         let lines: Vec<u8> = printing.waiting.drain(..end.map_or(0, |it| it + 1)).collect();
-        self.write(channel, &lines);
+        let (mut fresh, mut other) = (Vec::new(), None);
+        for line in lines.split_inclusive(|it| *it == b'\n') {
+            let it = printing.printed.line(line);
+            fresh.extend(it.bytes);
+            other = other.or(it.other);
+        }
+        // What libraries say of themselves on standard error is another in each start.
+        let is_told = std::mem::replace(&mut printing.is_other, other.is_some());
+        if let Some(line) = other.filter(|_| !is_told && channel == Channel::Out) {
+            self.notes.push(format!(
+                "{rank}: from line {line} on the program prints something else than before it \
+                 started again, as one that goes on from its own checkpoint; both are shown"
+            ));
+        }
+        self.write(channel, &fresh);
         for found in found {
             match found {
                 Found::Wrong(set) => {
@@ -64,27 +91,41 @@ impl Attempt<'_> {
     }
 
     /// Prints lines without an end that have waited long enough.
-    pub(super) fn print_waiting(&mut self, all: bool) {
+    pub(super) fn print_waiting(&mut self) {
+        if self.is_interactive {
+            self.print_begun(|it| LINE_WAIT <= it.since.elapsed(), false);
+        }
+    }
+
+    /// Prints lines without an end, which these are of the program or at least of this start.
+    pub(super) fn print_rest(&mut self, is_last: bool) {
+        self.print_begun(|_| true, is_last);
+    }
+
+    fn print_begun(&mut self, is_due: impl Fn(&Printing) -> bool, is_last: bool) {
         for printings in &mut self.outputs {
             for (channel, it) in [Channel::Out, Channel::Err].into_iter().zip(printings) {
-                let asks = self.is_interactive && LINE_WAIT <= it.since.elapsed();
-                if !it.waiting.is_empty() && (all || asks) {
-                    let waiting = std::mem::take(&mut it.waiting);
+                if !it.waiting.is_empty() && is_due(it) {
+                    let fresh = it.printed.part(&it.waiting, is_last);
                     if !self.options.is_silent {
-                        write(channel, &waiting);
+                        write(channel, fresh.bytes);
                     }
                 }
             }
         }
     }
 
-    /// How much each cluster has printed, on both channels.
-    pub(super) fn lengths(&self) -> Vec<[u64; 2]> {
-        self.outputs.iter().map(|[out, err]| [out.output.length(), err.output.length()]).collect()
+    /// What each cluster has printed, on both channels.
+    pub(super) fn take_printed(&mut self) -> Vec<[Printed; 2]> {
+        let of = |it: &mut [Printing; 2]| it.each_mut().map(|it| std::mem::take(&mut it.printed));
+        self.outputs.iter_mut().map(of).collect()
     }
 }
 
 fn write(channel: Channel, bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
     // Whoever reads our output may have gone; the program runs on for its files.
     let _ = match channel {
         Channel::Out => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),

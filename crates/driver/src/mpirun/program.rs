@@ -201,6 +201,8 @@ fn shared_variables(options: &MpirunOptions) -> Result<Vec<(&'static str, OsStri
         ("SELVEDGE_DICE", dice.to_string().into()),
         ("SELVEDGE_PARENT", process::id().to_string().into()),
         ("SELVEDGE_REPLICAS", options.replicas.to_string().into()),
+        // Its standard output is the program's, whose output is compared.
+        ("UCX_LOG_FILE", env::var_os("UCX_LOG_FILE").unwrap_or("stderr".into())),
         ("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into())),
     ];
     if options.compares_full {
