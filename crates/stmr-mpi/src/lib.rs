@@ -205,8 +205,8 @@ mod calls {
     include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 }
 
-/// Every exported function of MPI comes here.  Its frame is on the program's stack: it is small, and
-/// what it calls there is no part of it.
+/// Every exported function of MPI comes here.  Its frame is on the program's stack: it is small,
+/// and what it calls there is no part of it.
 unsafe fn enter(call: Call, args: &[usize]) -> usize {
     if !state::is_replica() || real::is_inside() {
         return enter_from_mpi(call, args);
