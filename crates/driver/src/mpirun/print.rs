@@ -19,8 +19,6 @@ pub(super) struct Printing {
     since: Instant,
     /// What was let out, by earlier starts of the program as well.
     printed: Printed,
-    /// Whether it was told that this start prints other lines than one before.
-    is_other: bool,
 }
 
 /// What a process prints on both channels, of which this was printed by earlier starts.
@@ -29,7 +27,7 @@ pub(super) fn printings(options: &MpirunOptions, printed: Option<[Printed; 2]>) 
     let [out, err] = printed.filter(|_| !is_other).unwrap_or_default();
     let printing = |output, mut printed: Printed| {
         printed.rewind();
-        Printing { output, waiting: Vec::new(), since: Instant::now(), printed, is_other: false }
+        Printing { output, waiting: Vec::new(), since: Instant::now(), printed }
     };
     let n = options.replicas;
     [printing(Output::voted(n), out), printing(Output::followed(n), err)]
@@ -57,8 +55,7 @@ impl Attempt<'_> {
             other = other.or(it.other);
         }
         // What libraries say of themselves on standard error is another in each start.
-        let is_told = std::mem::replace(&mut printing.is_other, other.is_some());
-        if let Some(line) = other.filter(|_| !is_told && channel == Channel::Out) {
+        if let Some(line) = other.filter(|_| channel == Channel::Out) {
             self.notes.push(format!(
                 "{rank}: from line {line} on the program prints something else than before it \
                  started again, as one that goes on from its own checkpoint; both are shown"
@@ -97,7 +94,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Prints lines without an end, which these are of the program or at least of this start.
+    /// Prints what waits for its line's end in vain; `is_last` if the program does not start again.
     pub(super) fn print_rest(&mut self, is_last: bool) {
         self.print_begun(|_| true, is_last);
     }
