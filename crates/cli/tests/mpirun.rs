@@ -396,29 +396,28 @@ fn a_program_that_starts_again_reads_its_input_again() {
     }
 }
 
-/// Goal: of a program that goes on from its own checkpoint all is shown that it prints, and all
-/// deaths are counted.  Method: two replicas of one process end at once; see resumed.c.
+/// Goal: of a program that goes on from its own checkpoint all is shown that it prints, all deaths
+/// are counted, and nobody is taken for wrong.  Method: two replicas of one process end at once,
+/// the one that prints among them; see resumed.c.
 #[test]
 fn what_a_program_prints_that_goes_on_from_its_own_checkpoint_is_shown_whole() {
-    for mpi in Mpi::all() {
+    for (mpi, rank) in Mpi::all().iter().flat_map(|it| [(it, "1"), (it, "0")]) {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("resumed", folder.path());
         let kept = folder.path().join("kept");
-        let words = [program.to_str().unwrap(), kept.to_str().unwrap()];
+        let words = [program.to_str().unwrap(), kept.to_str().unwrap(), rank];
         let out = mpi.tripled(&summary, &words).output().unwrap();
-        let said = format!("{}: {}", mpi.name, told(&out));
+        let said = format!("{}, rank {rank}: {}", mpi.name, told(&out));
         assert!(out.status.success(), "{said}");
         let step = |it: i32| format!("step {it}: {}\n", 4 * it);
         let printed = String::from_utf8(out.stdout).unwrap();
         let rest = printed.strip_prefix("4 processes\n").unwrap_or_default();
-        let rest = (0..8).map(step).fold(rest, |rest, it| rest.strip_prefix(&it).unwrap_or(rest));
+        let rest = (0..9).map(step).fold(rest, |rest, it| rest.strip_prefix(&it).unwrap_or(rest));
         let wanted = format!("from step 5\n{}end\n", (5..12).map(step).collect::<String>());
         // Of the line at which it was ended a part may have come.
-        assert!(
-            rest.ends_with(&wanted) && !rest[..rest.len() - wanted.len()].contains('\n'),
-            "{said}"
-        );
+        let is_whole = rest.strip_suffix(&wanted).is_some_and(|it| !it.contains('\n'));
+        assert!(is_whole, "{printed}\n{said}");
         assert!(said.contains("from line 2 on the program prints something else"), "{said}");
         mpi::check_counts(&summary, &[("restarts", 1), ("deaths", 2), ("marks", 0)], &said);
     }

@@ -317,6 +317,8 @@ struct Process {
     /// It was given up: what it still says and prints is nothing.
     is_parted: bool,
     running: bool,
+    /// What it prints on each channel has ended, and nobody knows yet whether it has or died.
+    closed: [bool; 2],
     /// What it told of what it counted.
     counts: [u64; N_COUNTS],
     /// How often it printed something else than its siblings.
@@ -452,14 +454,15 @@ impl Attempt<'_> {
                 if !process.ended {
                     self.lose(rank, set);
                 }
+                return Ok(self.end_outputs(rank, set, false));
             }
             Event::Printed(channel, rank, set, bytes) => {
                 self.printing(channel, rank).output.print(set, &bytes);
                 return Ok(self.print(channel, rank));
             }
             Event::Closed(channel, rank, set) => {
-                self.printing(channel, rank).output.end(set);
-                return Ok(self.print(channel, rank));
+                self.process(rank, set).closed[channel as usize] = true;
+                return Ok(self.end_outputs(rank, set, false));
             }
             Event::Signalled(signal) => {
                 if signals::is_end(signal) {
@@ -560,11 +563,13 @@ impl Attempt<'_> {
             "ended" => {
                 self.process(rank, set).ended = true;
                 self.job.ended(rank, set, code());
+                return self.end_outputs(rank, set, false);
             }
             // A process that ends without MPI_Finalize ends the program, as under mpirun.
             "early" => {
                 self.process(rank, set).ended = true;
                 self.job.abort(if code() == 0 { 1 } else { code() });
+                return self.end_outputs(rank, set, false);
             }
             "abort" => self.job.abort(code()),
             // The program cannot begin, for a reason that all its processes have.
@@ -650,6 +655,11 @@ impl Attempt<'_> {
         }
         let deadline = Instant::now() + END_WAIT;
         let mut undecided = None;
+        for rank in 0..self.processes.len() {
+            for set in SetId::all(self.options.replicas) {
+                undecided = self.end_outputs(Rank(rank as u32), set, true).or(undecided);
+            }
+        }
         let mut running = self.launchers.len() - self.launchers_ended;
         while Instant::now() < deadline {
             let open = self.outputs.iter().flatten().any(|it| !it.output.has_ended());

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::origin::{Loaded, Object};
 use crate::real::{self, next};
+use crate::stack;
 use crate::state;
 
 /// What the counter is as a question (see `clock`).
@@ -326,7 +327,7 @@ pub unsafe extern "C" fn pthread_create(
         *mut c_void,
     ) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pthread_create")) };
-    without(|| unsafe { real(thread, attributes, begin, with) })
+    stack::on_own(|| without(|| unsafe { real(thread, attributes, begin, with) }))
 }
 
 /// Does what makes a thread or a process of the C library's own, which would inherit the trap.

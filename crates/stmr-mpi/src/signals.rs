@@ -287,7 +287,10 @@ pub unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    let (new, old) = unsafe { (new.as_ref(), old.as_mut()) };
+    stack::on_own(|| unsafe { act(signal, new.as_ref(), old.as_mut()) })
+}
+
+fn act(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) -> c_int {
     if signal == libc::SIGSEGV && cycles::is_wanted() {
         cycles::keep_programs(new, old);
         return 0;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::output::{Found, Output};
-use selvedge_stmr::verdict::Double;
+use selvedge_stmr::verdict::{Double, SetId};
 
 use super::printed::Printed;
 use super::{Attempt, Channel, Ended, LINE_WAIT, MpirunOptions};
@@ -35,7 +35,7 @@ pub(super) fn printings(options: &MpirunOptions, printed: Option<[Printed; 2]>) 
 
 impl Attempt<'_> {
     pub(super) fn printing(&mut self, channel: Channel, rank: Rank) -> &mut Printing {
-        &mut self.outputs[rank.0 as usize][usize::from(channel == Channel::Err)]
+        &mut self.outputs[rank.0 as usize][channel as usize]
     }
 
     pub(super) fn print(&mut self, channel: Channel, rank: Rank) -> Option<Ended> {
@@ -79,6 +79,29 @@ impl Attempt<'_> {
             }
         }
         None
+    }
+
+    /// Ends the outputs of a process that have ended, once it is known why: what one that died has
+    /// not printed says nothing about its siblings.  `is_over` if nothing more is waited for.
+    pub(super) fn end_outputs(&mut self, rank: Rank, set: SetId, is_over: bool) -> Option<Ended> {
+        let process = self.process(rank, set);
+        if process.link.is_some() && !process.ended && !is_over {
+            return None;
+        }
+        let has_died = process.pid != 0 && !process.ended;
+        let closed = std::mem::take(&mut process.closed);
+        let mut ended = None;
+        for channel in [Channel::Out, Channel::Err] {
+            if closed[channel as usize] {
+                let output = &mut self.printing(channel, rank).output;
+                if has_died {
+                    output.cut(set);
+                }
+                output.end(set);
+                ended = self.print(channel, rank).or(ended);
+            }
+        }
+        ended
     }
 
     fn write(&self, channel: Channel, bytes: &[u8]) {
