@@ -674,8 +674,8 @@ impl Attempt<'_> {
                     undecided = self.print(channel, rank).or(undecided);
                 }
                 Ok(Event::Closed(channel, rank, set)) => {
-                    self.printing(channel, rank).output.end(set);
-                    undecided = self.print(channel, rank).or(undecided);
+                    self.process(rank, set).closed[channel as usize] = true;
+                    undecided = self.end_outputs(rank, set, true).or(undecided);
                 }
                 Ok(Event::LauncherEnded(_)) => running -= 1,
                 Ok(_) | Err(_) => {}

@@ -257,12 +257,10 @@ impl Attempt<'_> {
         if !process.ended && process.link.take().is_some() {
             let (pid, host) = (process.pid, process.host);
             process.is_parted = true;
+            process.closed = [true; 2];
             self.end_process(rank, set, pid, host);
             self.lose(rank, set);
-            for channel in [Channel::Out, Channel::Err] {
-                self.printing(channel, rank).output.end(set);
-                ended = self.print(channel, rank).or(ended);
-            }
+            ended = self.end_outputs(rank, set, true);
         }
         self.tell_cluster(rank, &format!("dead {}", set.idx()));
         ended
