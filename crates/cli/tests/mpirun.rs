@@ -25,7 +25,7 @@ fn programs_in_three_replicas_print_what_they_print_plain() {
 fn print_alike(mpi: &Mpi) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");
-    let programs: [(&str, &[&str]); 21] = [
+    let programs: [(&str, &[&str]); 22] = [
         ("ring", &["40"]),
         ("collectives", &["3"]),
         ("chance", &["20"]),
@@ -38,6 +38,7 @@ fn print_alike(mpi: &Mpi) {
         ("unwritten", &["3"]),
         ("anybody", &["3"]),
         ("many", &["8"]),
+        ("crowd", &["1500"]),
         ("freed", &[]),
         ("attributes", &[]),
         ("cancelled", &[]),

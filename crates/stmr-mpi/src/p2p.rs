@@ -160,31 +160,31 @@ impl State {
             return;
         }
         if !self.has_no_mpi() {
-            let spare = &mut self.spare;
+            let mut reals: Vec<usize> = self.outgoing.iter().map(|it| it.real).collect();
             let mut code = abi::SUCCESS;
-            self.outgoing.retain_mut(|it| {
-                let (is_over, status) = tested(&mut it.real);
-                if is_over {
-                    spare.keep(std::mem::take(&mut it.bytes));
-                    code = if status.error == abi::SUCCESS { code } else { status.error };
-                }
-                !is_over
-            });
+            for (idx, status) in tested_of(&mut reals) {
+                self.spare.keep(std::mem::take(&mut self.outgoing[idx].bytes));
+                code = if status.error == abi::SUCCESS { code } else { status.error };
+            }
+            // One that is under way has its seal at least.
+            self.outgoing.retain(|it| !it.bytes.is_empty());
             self.is_loss(code);
         }
     }
 
     /// Whether a send's buffer is free again, as far as the program can tell.
     pub(crate) fn is_sent(&mut self, id: u64) -> bool {
-        // Their numbers rise.
-        let waits = |this: &Self| {
-            let found = this.outgoing.binary_search_by_key(&id, |it| it.id);
-            found.is_ok_and(|it| this.outgoing[it].waits)
-        };
-        if waits(self) {
+        if !self.has_left_buffer(id) {
             self.reap();
         }
-        !waits(self)
+        self.has_left_buffer(id)
+    }
+
+    /// The same by what is known, without asking MPI.
+    pub(crate) fn has_left_buffer(&self, id: u64) -> bool {
+        // Their numbers rise.
+        let found = self.outgoing.binary_search_by_key(&id, |it| it.id);
+        !found.is_ok_and(|it| self.outgoing[it].waits)
     }
 
     pub(crate) fn finish_send(&mut self, id: u64) {
@@ -218,12 +218,46 @@ pub(crate) fn tested(real: &mut usize) -> (bool, Status) {
     let (mut flag, mut status) = (0_i32, RawStatus::default());
     let args = [std::ptr::from_mut(real) as usize, &raw mut flag as usize, status.at()];
     let code = real::code(calls::TEST, &args);
+    (flag != 0 || code != abi::SUCCESS, told(status, code))
+}
+
+/// Tests requests of MPI's, none of them null; returns which are over, in their order.
+///
+/// MPI goes on with its work once and not for each, and does not let others run each time.
+pub(crate) fn tested_of(reals: &mut [usize]) -> Vec<(usize, Status)> {
+    // As many words as there are requests, which may be half as long.
+    let mut row = vec![0_usize; reals.len()];
+    let at = row.as_mut_ptr() as usize;
+    for (idx, real) in reals.iter().enumerate() {
+        unsafe { abi::put_handle(at, idx, *real) };
+    }
+    let mut over = Vec::new();
+    let mut next = 0;
+    while next < reals.len() {
+        let (mut which, mut flag, mut status) = (0_i32, 0_i32, RawStatus::default());
+        let (to, is_over) = (&raw mut which as usize, &raw mut flag as usize);
+        let rest = at + next * abi::handle_words() * size_of::<u32>();
+        let args = [reals.len() - next, rest, to, is_over, status.at()];
+        let code = real::code(calls::TESTANY, &args);
+        match usize::try_from(which) {
+            Ok(idx) if flag != 0 || code != abi::SUCCESS => {
+                next += idx + 1;
+                reals[next - 1] = unsafe { abi::handle_at(at, next - 1) };
+                over.push((next - 1, told(status, code)));
+            }
+            _ => break,
+        }
+    }
+    over
+}
+
+fn told(status: RawStatus, code: i32) -> Status {
     let mut status = Status { error: code, ..status.read() };
     if abi::table().is_truncated(code) {
         status.error = abi::table().err_truncate;
         status.count = 0;
     }
-    (flag != 0 || code != abi::SUCCESS, status)
+    status
 }
 
 pub(crate) fn recv(state: &mut State, call: Call, args: &[usize]) -> usize {

@@ -13,7 +13,7 @@ use crate::calls;
 use crate::epochs;
 use crate::matched;
 use crate::memory::For;
-use crate::p2p::{SEAL, tested};
+use crate::p2p::{SEAL, tested, tested_of};
 use crate::pack::{self, Part};
 use crate::real;
 use crate::request::Request;
@@ -75,28 +75,48 @@ impl State {
 
     /// Whether MPI has brought the message.
     pub(crate) fn is_received(&mut self, id: u64) -> bool {
+        if self.receives.has_come(id) {
+            return true;
+        }
         self.post_receives();
         let it = self.receives.kept(id);
         if it.is_under_way() {
             let (done, status) = tested(&mut it.buffer.real);
-            if done && it.is_taken_back() && status.cancelled != 0 {
-                let message = self.receives.release(id, &self.replica);
-                message.iter().for_each(|it| self.tell_siblings(it));
-                return false;
-            }
-            if done && self.is_loss(status.error) {
-                return false;
-            }
             if done {
-                let comm = self.receives.kept(id).comm();
-                self.take(id, status);
-                if let Some(known) = self.comms.get(&comm) {
-                    // Who sent it may wait for it to be taken.
-                    self.wake(known, status.source, For::Receiver);
-                }
+                self.hear_of_receive(id, status);
             }
         }
-        self.receives.kept(id).buffer.done.is_some()
+        self.receives.has_come(id)
+    }
+
+    /// Asks MPI which of these have come, all at once.
+    pub(crate) fn ask_for_receives(&mut self, mut ids: Vec<u64>) {
+        self.post_receives();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.retain(|id| self.receives.get(*id).is_some_and(Receive::is_under_way));
+        let real = |it: &u64| self.receives.kept(*it).buffer.real;
+        let mut reals: Vec<usize> = ids.iter().map(real).collect();
+        for (idx, status) in tested_of(&mut reals) {
+            self.receives.kept(ids[idx]).buffer.real = reals[idx];
+            self.hear_of_receive(ids[idx], status);
+        }
+    }
+
+    /// MPI has done with one: its message has come, or none will.
+    fn hear_of_receive(&mut self, id: u64, status: Status) {
+        let it = self.receives.kept(id);
+        if it.is_taken_back() && status.cancelled != 0 {
+            let message = self.receives.release(id, &self.replica);
+            message.iter().for_each(|it| self.tell_siblings(it));
+        } else if !self.is_loss(status.error) {
+            let comm = self.receives.kept(id).comm();
+            self.take(id, status);
+            if let Some(known) = self.comms.get(&comm) {
+                // Who sent it may wait for it to be taken.
+                self.wake(known, status.source, For::Receiver);
+            }
+        }
     }
 
     /// Tells siblings of the messages that receives from anybody have taken here, if this replica
@@ -111,9 +131,7 @@ impl State {
         for id in self.receives.to_take_back(&self.replica) {
             self.cancel_in_mpi(id);
         }
-        for id in self.receives.untold() {
-            self.is_received(id);
-        }
+        self.ask_for_receives(self.receives.untold());
         for message in self.receives.to_tell() {
             self.tell_siblings(&message);
         }
@@ -201,9 +219,7 @@ impl State {
             if going.is_empty() {
                 break;
             }
-            for id in going {
-                self.is_received(id);
-            }
+            self.ask_for_receives(going);
             self.spin(For::Message);
         }
         self.end_wait();

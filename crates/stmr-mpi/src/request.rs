@@ -45,7 +45,32 @@ pub(crate) enum Request {
     },
 }
 
+/// Whether MPI is asked for messages before it is said which are here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Mpi,
+    No,
+}
+
 impl Request {
+    /// Which sends and receives it waits for.
+    fn put_messages(&self, sends: &mut Vec<u64>, receives: &mut Vec<u64>) {
+        match self {
+            Self::Send(id) => sends.push(*id),
+            Self::Receive(id, _) => receives.push(*id),
+            Self::Exchange { send, receive } => {
+                sends.push(*send);
+                receive.put_messages(sends, receives);
+            }
+            Self::Persistent { active: Some(it), .. } => it.put_messages(sends, receives),
+            Self::Partitioned(it) => {
+                it.active.iter().for_each(|it| it.put_messages(sends, receives));
+            }
+            Self::Persistent { active: None, .. } | Self::Done(_) | Self::Access { .. } => {}
+            Self::Collective(_) | Self::Making(_) | Self::Generalized(_) => {}
+        }
+    }
+
     /// Whether it is a collective that may be under way.
     pub(crate) fn is_collective(&self) -> bool {
         match self {
@@ -166,31 +191,45 @@ impl State {
         }
     }
 
-    /// Whether it is complete here, without completing it.
-    fn is_ready(&mut self, handle: usize) -> bool {
-        let slot = self.slot(handle);
-        let mut request = self.requests[slot].take().expect("a slot in use is not empty");
-        let ready = self.is_ready_request(&mut request);
-        self.requests[slot] = Some(request);
-        ready
+    /// Which of these are complete here, without completing them.
+    fn are_ready(&mut self, handles: &[usize]) -> Vec<bool> {
+        let slots: Vec<usize> = handles.iter().map(|it| self.slot(*it)).collect();
+        let requests = || slots.iter().filter_map(|it| self.requests[*it].as_ref());
+        let (mut sends, mut receives) = (Vec::new(), Vec::new());
+        requests().for_each(|it| it.put_messages(&mut sends, &mut receives));
+        if !sends.iter().all(|it| self.has_left_buffer(*it)) {
+            self.reap();
+        }
+        self.ask_for_receives(receives);
+        let ready = |slot: usize| {
+            let mut request = self.requests[slot].take().expect("a slot in use is not empty");
+            let is_ready = self.is_ready_request(&mut request, Ask::No);
+            self.requests[slot] = Some(request);
+            is_ready
+        };
+        slots.into_iter().map(ready).collect()
     }
 
-    fn is_ready_request(&mut self, request: &mut Request) -> bool {
+    /// Whether one is complete here; messages that MPI is not to be asked for are by what is known.
+    fn is_ready_request(&mut self, request: &mut Request, ask: Ask) -> bool {
         match request {
+            Request::Send(id) if ask == Ask::No => self.has_left_buffer(*id),
             Request::Send(id) => self.is_sent(*id),
+            Request::Receive(id, _) if ask == Ask::No => self.receives.has_come(*id),
             Request::Receive(id, _) => self.is_received(*id),
             Request::Done(_) | Request::Access { .. } => true,
             Request::Collective(running) => running.is_ready(),
             Request::Making(making) => making.is_ready(),
             Request::Generalized(it) => it.is_complete,
             Request::Partitioned(it) => {
-                it.active.as_mut().is_some_and(|it| self.is_ready_request(it))
+                it.active.as_mut().is_some_and(|it| self.is_ready_request(it, ask))
             }
             Request::Exchange { send, receive } => {
-                self.is_sent(*send) && self.is_ready_request(receive)
+                self.is_ready_request(&mut Request::Send(*send), ask)
+                    && self.is_ready_request(receive, ask)
             }
             Request::Persistent { active, .. } => match active {
-                Some(it) => self.is_ready_request(it),
+                Some(it) => self.is_ready_request(it, ask),
                 None => true,
             },
         }
@@ -263,7 +302,7 @@ impl State {
 
     fn complete_request(&mut self, mut request: Request) -> Status {
         if !matches!(request, Request::Generalized(_) | Request::Partitioned(_)) {
-            epochs::serve_until(self, |state| state.is_ready_request(&mut request));
+            epochs::serve_until(self, |state| state.is_ready_request(&mut request, Ask::Mpi));
         }
         match request {
             Request::Send(id) => {
@@ -373,10 +412,11 @@ impl State {
         let look = |state: &mut Self| {
             let active: Vec<usize> =
                 (0..handles.len()).filter(|it| state.is_active(handles[*it])).collect();
-            let n_active = active.len();
-            let ready: Vec<usize> =
-                active.into_iter().filter(|it| state.is_ready(handles[*it])).collect();
-            enough(ready.len(), n_active).then_some(ready)
+            let those: Vec<usize> = active.iter().map(|it| handles[*it]).collect();
+            let is_ready = state.are_ready(&those);
+            let ready = active.iter().zip(is_ready).filter_map(|(it, is)| is.then_some(*it));
+            let ready: Vec<usize> = ready.collect();
+            enough(ready.len(), active.len()).then_some(ready)
         };
         epochs::serve_until(self, |state| once || look(state).is_some());
         let (row, did) = self.event(EventKind::Decision, |state| {

@@ -26,7 +26,7 @@
 //! told names the receive by its number and by all calls up to it, so that who made another call is
 //! not heard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::digest::Shape;
 use crate::message::Message;
@@ -71,6 +71,41 @@ impl Pattern {
 
     fn only(self, it: Match) -> Self {
         Self { source: Some(it.source), tag: Some(it.tag), ..self }
+    }
+}
+
+/// Patterns, to be asked at once whether any of them overlaps another.
+///
+/// Each is kept as what it says and with either side or both left out, so that four looks at most
+/// answer, however many there are; and only once somebody asks, for mostly nobody does.
+#[derive(Default)]
+struct Patterns {
+    added: Vec<Pattern>,
+    kept: BTreeSet<(usize, Side, Side)>,
+}
+
+/// What a pattern says of sources or of tags; nothing where that is left out.
+type Side = Option<Option<i32>>;
+
+impl Patterns {
+    fn add(&mut self, it: &Pattern) {
+        self.added.push(*it);
+    }
+
+    fn overlap(&mut self, it: &Pattern) -> bool {
+        for it in self.added.drain(..) {
+            for source in [None, Some(it.source)] {
+                self.kept.extend([None, Some(it.tag)].map(|tag| (it.comm, source, tag)));
+            }
+        }
+        // What says any meets all; what says one meets any, and the same one.
+        let meets = |side: Option<i32>| match side {
+            None => [None; 2],
+            it => [Some(None), Some(it)],
+        };
+        let has =
+            |source| meets(it.tag).iter().any(|tag| self.kept.contains(&(it.comm, source, *tag)));
+        !self.kept.is_empty() && meets(it.source).into_iter().any(has)
     }
 }
 
@@ -269,19 +304,20 @@ impl<B> Receives<B> {
                 && it.owner.is_none_or(|owner| !replica.is_in_mpi(owner))
         };
         // Those that are not begun, and hold back what might take the same.
-        let mut held: Vec<usize> = Vec::new();
-        for idx in 0..self.all.len() {
-            let (before, rest) = self.all.split_at_mut(idx);
-            let it = &mut rest[0];
+        let mut held = Patterns::default();
+        for it in &mut self.all {
+            if it.is_begun() {
+                if it.is_going_back() {
+                    held.add(&it.pattern);
+                }
+                continue;
+            }
             let known = it.settled.or(it.hint);
             let pattern = known.map_or(it.pattern, |of| it.pattern.only(of));
             let is_wild = it.is_undecided();
-            let overlaps = |other: &usize| before[*other].pattern.overlaps(&pattern);
-            let is_held =
-                it.is_cancelled || (is_wild && !may_begin(it)) || held.iter().any(overlaps);
-            if it.is_going_back() || (!it.is_begun() && is_held) {
-                held.push(idx);
-            } else if !it.is_begun() {
+            if it.is_cancelled || (is_wild && !may_begin(it)) || held.overlap(&pattern) {
+                held.add(&it.pattern);
+            } else {
                 it.begun = if is_wild { Begun::FromAnybody } else { Begun::Surely };
                 self.n_waiting -= 1;
                 to_begin.push((it.id, pattern));
@@ -347,10 +383,10 @@ impl<B> Receives<B> {
 
     fn take_back(&mut self, is_due: impl Fn(&Receive<B>) -> bool) -> Vec<u64> {
         let mut back: Vec<usize> = Vec::new();
-        for idx in 0..self.all.len() {
-            let it = &self.all[idx];
-            let overlaps = |other: &usize| self.all[*other].pattern.overlaps(&it.pattern);
-            if it.is_under_way() && (is_due(it) || back.iter().any(overlaps)) {
+        let mut patterns = Patterns::default();
+        for (idx, it) in self.all.iter().enumerate() {
+            if it.is_under_way() && (is_due(it) || patterns.overlap(&it.pattern)) {
+                patterns.add(&it.pattern);
                 back.push(idx);
             }
         }
@@ -364,10 +400,11 @@ impl<B> Receives<B> {
     /// behind one that is, and might take the same.
     fn unknown(&self) -> Vec<usize> {
         let mut unknown: Vec<usize> = Vec::new();
+        let mut patterns = Patterns::default();
         for (idx, it) in self.all.iter().enumerate() {
-            let overlaps = |other: &usize| self.all[*other].pattern.overlaps(&it.pattern);
             let is_known = it.settled.or(it.hint).is_some();
-            if !is_known && (it.pattern.source.is_none() || unknown.iter().any(overlaps)) {
+            if !is_known && (it.pattern.source.is_none() || patterns.overlap(&it.pattern)) {
+                patterns.add(&it.pattern);
                 unknown.push(idx);
             }
         }
@@ -384,15 +421,14 @@ impl<B> Receives<B> {
     /// What siblings are told of those that took a message.
     pub fn to_tell(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
-        let mut before: Vec<usize> = Vec::new();
+        let mut before = Patterns::default();
         for idx in self.unknown() {
-            let it = &self.all[idx];
-            let rival = |of: Match| {
-                before.iter().any(|other| self.all[*other].pattern.takes(it.comm(), of))
-            };
-            match it.taken {
-                Some(of) if !rival(of) => messages.push(self.tell(idx, of)),
-                _ => before.push(idx),
+            let Receive { pattern, taken, .. } = self.all[idx];
+            match taken {
+                Some(of) if !before.overlap(&pattern.only(of)) => {
+                    messages.push(self.tell(idx, of));
+                }
+                _ => before.add(&pattern),
             }
         }
         messages
@@ -569,5 +605,30 @@ impl<B> Receives<B> {
 
     fn kept_idx(&self, id: u64) -> usize {
         self.idx(id).expect("a receive is kept until it is complete")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pattern, Patterns};
+
+    #[test]
+    fn patterns_overlap_where_one_of_them_does() {
+        let sides = [None, Some(0), Some(1), Some(-1)];
+        let all: Vec<Pattern> = [7, 8]
+            .into_iter()
+            .flat_map(|comm| sides.map(|source| (comm, source)))
+            .flat_map(|(comm, source)| sides.map(|tag| Pattern { comm, source, tag }))
+            .collect();
+        for one in &all {
+            for two in &all {
+                let mut patterns = Patterns::default();
+                [one, two].into_iter().for_each(|it| patterns.add(it));
+                for it in &all {
+                    let expected = one.overlaps(it) || two.overlaps(it);
+                    assert_eq!(patterns.overlap(it), expected, "{one:?} {two:?} {it:?}");
+                }
+            }
+        }
     }
 }
