@@ -221,7 +221,7 @@ pub(crate) fn tested(real: &mut usize) -> (bool, Status) {
     (flag != 0 || code != abi::SUCCESS, told(status, code))
 }
 
-/// Tests requests of MPI's, none of them null; returns which are over, in their order.
+/// Tests requests of MPI's; returns which are over, in their order, and never one that is null.
 ///
 /// MPI goes on with its work once and not for each, and does not let others run each time.
 pub(crate) fn tested_of(reals: &mut [usize]) -> Vec<(usize, Status)> {
