@@ -9,25 +9,19 @@
 #![allow(clippy::disallowed_methods, reason = "a real browser takes real time")]
 #![allow(clippy::print_stderr, reason = "what was not run is named, and what was measured is told")]
 
+mod chromium;
+#[path = "../support/mod.rs"]
 mod support;
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use headless_chrome::browser::tab::Tab;
-use headless_chrome::protocol::cdp::types::Event;
-use headless_chrome::protocol::cdp::{Emulation, Log, Page};
-use headless_chrome::{Browser, LaunchOptions};
 use serde_json::{Value, json};
 
+use chromium::{CHROMIUM, Page};
 use support::Up;
-
-/// Debian's own.
-const CHROMIUM: &str = "/usr/bin/chromium";
 
 /// How long a page may take to show what it must, where nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,13 +47,11 @@ impl Up {
     }
 }
 
-/// A browser's window, and what it complained of.
+/// A browser's window.
 struct Window {
-    tab: Arc<Tab>,
-    said: Arc<Mutex<Vec<String>>>,
+    page: Page,
     base: String,
     pictures: PathBuf,
-    _browser: Browser,
 }
 
 /// How a page is looked at.
@@ -77,40 +69,12 @@ const PHONE: Look = Look { name: "phone", width: 390, height: 844, dark: false }
 
 impl Window {
     fn open(up: &Up) -> Self {
-        // Chromium's own sandbox refuses to run as root, as tests in a container do.
-        let user = Command::new("id").arg("-u").output().unwrap().stdout;
-        let is_root = user.trim_ascii() == b"0";
-        let options = LaunchOptions::default_builder()
-            .path(Some(CHROMIUM.into()))
-            .sandbox(!is_root)
-            .window_size(Some((DESK.width, DESK.height)))
-            .idle_browser_timeout(PATIENCE * 4)
-            .args(vec![OsStr::new("--hide-scrollbars"), OsStr::new("--disable-dev-shm-usage")])
-            .build()
-            .unwrap();
-        let browser = Browser::new(options).unwrap();
-        let tab = browser.new_tab().unwrap();
-        tab.set_default_timeout(PATIENCE);
-        let said: Arc<Mutex<Vec<String>>> = Arc::default();
-        let hears = Arc::clone(&said);
-        let hear = move |event: &Event| {
-            let complaint = match event {
-                Event::LogEntryAdded(it) if it.params.entry.level == Log::LogEntryLevel::Error => {
-                    format!("{} {:?}", it.params.entry.text, it.params.entry.url)
-                }
-                Event::RuntimeExceptionThrown(it) => format!("{:?}", it.params.exception_details),
-                Event::RuntimeConsoleAPICalled(it) => format!("console: {:?}", it.params.args),
-                _ => return,
-            };
-            hears.lock().unwrap().push(complaint);
-        };
-        tab.enable_log().unwrap().enable_runtime().unwrap();
-        tab.add_event_listener(Arc::new(hear)).unwrap();
         let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("browser");
         fs::create_dir_all(&pictures).unwrap();
-        let window = Self { tab, said, base: up.url.clone(), pictures, _browser: browser };
+        let page = Page::open(DESK.width, DESK.height);
+        let window = Self { page, base: up.url.clone(), pictures };
         window.look(DESK);
-        window.tab.navigate_to(&up.link).unwrap().wait_until_navigated().unwrap();
+        window.page.go(&up.link);
         window
     }
 
@@ -118,24 +82,19 @@ impl Window {
         let mobile = look.width < 600;
         let metrics = json!({ "width": look.width, "height": look.height, "mobile": mobile,
             "deviceScaleFactor": 1.0 });
-        let metrics: Emulation::SetDeviceMetricsOverride = serde_json::from_value(metrics).unwrap();
-        self.tab.call_method(metrics).unwrap();
+        self.page.call("Emulation.setDeviceMetricsOverride", metrics);
         let value = if look.dark { "dark" } else { "light" };
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] });
-        let media: Emulation::SetEmulatedMedia = serde_json::from_value(media).unwrap();
-        self.tab.call_method(media).unwrap();
+        self.page.call("Emulation.setEmulatedMedia", media);
     }
 
     fn go(&self, path: &str) {
-        let url = format!("{}{path}", self.base);
-        self.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+        self.page.go(&format!("{}{path}", self.base));
         self.until(path, "document.getElementById('live')?.textContent === 'live'", PATIENCE);
     }
 
-    /// What a script makes of the page; it must be text, a number or a truth.
     fn ask(&self, script: &str) -> Value {
-        let answer = self.tab.evaluate(script, false).unwrap();
-        answer.value.unwrap_or(Value::Null)
+        self.page.ask(script)
     }
 
     fn count(&self, selector: &str) -> u64 {
@@ -149,7 +108,7 @@ impl Window {
         while self.ask(script) != Value::Bool(true) {
             if limit < since.elapsed() {
                 self.picture("failed");
-                let said = self.said.lock().unwrap().join("\n");
+                let said = self.page.said().join("\n");
                 panic!("{what}: not within {limit:?}: {script}; console: {said}");
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -165,9 +124,8 @@ impl Window {
         );
         let clip: Value = serde_json::from_str(whole.as_str().unwrap()).unwrap();
         let shot = json!({ "format": "png", "clip": clip, "captureBeyondViewport": true });
-        let shot: Page::CaptureScreenshot = serde_json::from_value(shot).unwrap();
-        let data = self.tab.call_method(shot).unwrap().data;
-        let bytes = decoded(&data);
+        let shot = self.page.call("Page.captureScreenshot", shot);
+        let bytes = decoded(shot["data"].as_str().unwrap());
         fs::write(self.pictures.join(format!("{name}.png")), bytes).unwrap();
     }
 
@@ -189,7 +147,7 @@ impl Window {
     }
 
     fn is_quiet(&self) {
-        let said = self.said.lock().unwrap();
+        let said = self.page.said();
         assert!(said.is_empty(), "the console says: {}", said.join("\n"));
     }
 }
@@ -302,11 +260,13 @@ fn a_switch_under_way(up: &Up, window: &Window) {
 /// The first stop of the tab key leads to the content, and arrows walk over the map.
 fn keys(window: &Window) {
     let at = "document.activeElement.dataset.cube";
-    window.tab.press_key("Tab").unwrap();
+    window.page.press("Tab", 9);
     assert_eq!(window.ask("document.activeElement.className"), json!("skip"));
     window.ask("document.querySelector('[data-cube=cube0]').focus()");
-    for (key, cube) in [("ArrowRight", "cube1"), ("ArrowDown", "cube9"), ("ArrowLeft", "cube8")] {
-        window.tab.press_key(key).unwrap();
+    for (key, code, cube) in
+        [("ArrowRight", 39, "cube1"), ("ArrowDown", 40, "cube9"), ("ArrowLeft", 37, "cube8")]
+    {
+        window.page.press(key, code);
         assert_eq!(window.ask(at), json!(cube), "{key}");
     }
     // A page that is drawn again takes nobody's place away.
@@ -340,10 +300,10 @@ fn hostile_names(up: &Up, window: &Window) {
     ] {
         if path.starts_with("/cubes/%") {
             let url = format!("{}{path}", window.base);
-            window.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+            window.page.go(&url);
             // The browser itself reports that the page is not found.
             std::thread::sleep(Duration::from_millis(200));
-            window.said.lock().unwrap().retain(|it| !it.contains("404"));
+            window.page.forgive("404");
         } else {
             window.go(&path);
         }
@@ -358,7 +318,7 @@ fn hostile_names(up: &Up, window: &Window) {
 fn topology_page(window: &Window) {
     let open = || {
         let url = format!("{}/topo", window.base);
-        window.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+        window.page.go(&url);
         window.until("the page", "document.readyState === 'complete'", PATIENCE);
     };
     let paste = |text: &str| {
@@ -372,9 +332,9 @@ fn topology_page(window: &Window) {
     window.until("what is wrong with it", told, PATIENCE);
     window.is_sound("/topo", DESK);
     // The browser itself reports that it was refused.
-    window.said.lock().unwrap().retain(|it| !it.contains("422"));
+    window.page.forgive("422");
     open();
-    paste(include_str!("../../../fuzz/corpus/server/small.xml"));
+    paste(include_str!("../../../../fuzz/corpus/server/small.xml"));
     window.until("the picture", "document.querySelector('#answer svg') !== null", PATIENCE);
     assert!(1 <= window.count("#answer table"), "there is a matrix");
 }
@@ -383,12 +343,12 @@ fn topology_page(window: &Window) {
 fn closed_page(window: &Window) {
     // Its cookie is that of the address, not of the name.
     let url = window.base.replace("127.0.0.1", "localhost");
-    window.tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+    window.page.go(&url);
     let told = "document.body.textContent.includes('selvedge dashboard')";
     window.until("how one comes in", told, PATIENCE);
     assert_eq!(window.count("nav"), 0, "nothing else is shown");
     window.is_sound(CLOSED, DESK);
-    window.said.lock().unwrap().retain(|it| !it.contains("401"));
+    window.page.forgive("401");
 }
 
 /// Every page in every look, with a picture of each.
