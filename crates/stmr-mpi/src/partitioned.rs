@@ -11,7 +11,7 @@ use crate::p2p::{self, Envelope};
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::receives;
-use crate::request::Request;
+use crate::request::{Enough, Request};
 use crate::state::State;
 
 /// Tags of partitioned messages are those of the program's and so much more.
@@ -125,6 +125,6 @@ impl State {
             return true;
         }
         self.mix(&[EventKind::Decision as u64]);
-        !self.ready(&[handle], true, |ready, _| ready == 1).is_empty()
+        !self.ready(&[handle], true, Enough::First).is_empty()
     }
 }

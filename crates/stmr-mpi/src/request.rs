@@ -52,6 +52,15 @@ enum Ask {
     No,
 }
 
+/// How many complete requests a call is through with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enough {
+    /// The first, and of no other is it told.
+    First,
+    Some,
+    All,
+}
+
 impl Request {
     /// Which sends and receives it waits for.
     fn put_messages(&self, sends: &mut Vec<u64>, receives: &mut Vec<u64>) {
@@ -400,13 +409,8 @@ impl State {
         }
     }
 
-    /// What of `handles` the meta has complete: nothing until `enough` says that it will do.
-    pub(crate) fn ready(
-        &mut self,
-        handles: &[usize],
-        once: bool,
-        enough: fn(usize, usize) -> bool,
-    ) -> Vec<usize> {
+    /// What of `handles` the meta has complete: nothing until that is `enough`.
+    pub(crate) fn ready(&mut self, handles: &[usize], once: bool, enough: Enough) -> Vec<usize> {
         self.sources.insert(Source::Completion);
         // Which are complete here, if those will do.
         let look = |state: &mut Self| {
@@ -415,8 +419,10 @@ impl State {
             let those: Vec<usize> = active.iter().map(|it| handles[*it]).collect();
             let is_ready = state.are_ready(&those);
             let ready = active.iter().zip(is_ready).filter_map(|(it, is)| is.then_some(*it));
-            let ready: Vec<usize> = ready.collect();
-            enough(ready.len(), active.len()).then_some(ready)
+            let most = if enough == Enough::First { 1 } else { usize::MAX };
+            let ready: Vec<usize> = ready.take(most).collect();
+            let least = if enough == Enough::All { active.len() } else { 1 };
+            (least <= ready.len()).then_some(ready)
         };
         epochs::serve_until(self, |state| once || look(state).is_some());
         let (row, did) = self.event(EventKind::Decision, |state| {
@@ -529,7 +535,7 @@ pub(crate) fn waitany(state: &mut State, call: Call, args: &[usize]) -> usize {
         }
         return 0;
     }
-    let ready = state.ready(&all, false, |ready, _| 0 < ready);
+    let ready = state.ready(&all, false, Enough::First);
     let idx = ready[0];
     let comm = state.comm_of(all[idx], true);
     let status = state.complete(args[1], idx);
@@ -558,7 +564,7 @@ fn some(state: &mut State, call: Call, args: &[usize], once: bool) -> usize {
         unsafe { *n_out = abi::UNDEFINED };
         return 0;
     }
-    let ready = state.ready(&all, once, |ready, _| 0 < ready);
+    let ready = state.ready(&all, once, Enough::Some);
     unsafe {
         *n_out = ready.len() as i32;
         for (row, idx) in ready.iter().enumerate() {
@@ -574,8 +580,7 @@ pub(crate) fn test(state: &mut State, call: Call, args: &[usize]) -> usize {
     if let Some(code) = state.refuse_requests(call, &[handle]) {
         return code;
     }
-    let done =
-        !state.is_active(handle) || !state.ready(&[handle], true, |ready, _| ready == 1).is_empty();
+    let done = !state.is_active(handle) || !state.ready(&[handle], true, Enough::First).is_empty();
     unsafe { *flag = i32::from(done) };
     if !done {
         return 0;
@@ -592,7 +597,7 @@ pub(crate) fn testall(state: &mut State, call: Call, args: &[usize]) -> usize {
         return code;
     }
     let active = all.iter().any(|it| state.is_active(*it));
-    let done = !active || !state.ready(&all, true, |ready, active| ready == active).is_empty();
+    let done = !active || !state.ready(&all, true, Enough::All).is_empty();
     unsafe { *(args[2] as *mut i32) = i32::from(done) };
     if !done {
         return 0;
@@ -608,7 +613,7 @@ pub(crate) fn testany(state: &mut State, call: Call, args: &[usize]) -> usize {
         return code;
     }
     let active = all.iter().any(|it| state.is_active(*it));
-    let ready = if active { state.ready(&all, true, |ready, _| 0 < ready) } else { Vec::new() };
+    let ready = if active { state.ready(&all, true, Enough::First) } else { Vec::new() };
     unsafe {
         *flag = i32::from(!active || !ready.is_empty());
         *index = ready.first().map_or(abi::UNDEFINED, |it| *it as i32);
@@ -640,7 +645,7 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
         }
         return abi::SUCCESS as usize;
     }
-    let done = !state.ready(&[handle], true, |ready, _| ready == 1).is_empty();
+    let done = !state.ready(&[handle], true, Enough::First).is_empty();
     unsafe { *flag = i32::from(done) };
     if !done {
         return abi::SUCCESS as usize;
