@@ -2,10 +2,6 @@
 //!
 //! A dependency cannot be had as a shared library (docs/decisions/0015), so cargo builds it once
 //! more, in a folder of its own: it never waits for the lock of the build that runs this.
-//!
-//! It is not optimised in one piece (`lto`): with that, rows on the program's stack came to differ
-//! between replicas (unwritten.c), which suggests that more runs there before the library's own
-//! stack is in use.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
