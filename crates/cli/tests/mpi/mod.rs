@@ -14,9 +14,10 @@ use std::{env, fs};
 /// The plain runs so far.
 static N_PLAIN: AtomicUsize = AtomicUsize::new(0);
 
-/// No run takes longer than this, in seconds; the long programs of full proofs have more.
+/// No run takes longer than this, in seconds, on a slow machine that does other work, too; the long
+/// programs of full proofs have more.
 fn limit_s() -> &'static str {
-    if env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full") { "900" } else { "120" }
+    if env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full") { "900" } else { "300" }
 }
 
 /// One MPI of this machine: how programs are compiled for it, and its launcher.
