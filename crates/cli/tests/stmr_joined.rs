@@ -23,7 +23,7 @@ fn start(mpi: &Mpi, folder: &Path, words: &[&str]) -> (Child, Child) {
     let _ = fs::remove_file(&variables);
     let mut selvedge = Command::new("timeout");
     selvedge
-        .args(["300", env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
+        .args([mpi::limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3", "-n", "4"])
         .args(["--launcher", "none", "--env-file"])
         .arg(&variables)
         .arg("--json-summary")

@@ -16,7 +16,7 @@ static N_PLAIN: AtomicUsize = AtomicUsize::new(0);
 
 /// No run takes longer than this, in seconds, on a slow machine that does other work, too; the long
 /// programs of full proofs have more.
-fn limit_s() -> &'static str {
+pub(crate) fn limit_s() -> &'static str {
     if env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full") { "900" } else { "300" }
 }
 
