@@ -1,8 +1,8 @@
 //! A page of Chromium without a window, driven by the browser's own protocol over its own pipes.
 //!
 //! A message is JSON with a zero byte behind it: a call has a number that its answer repeats, and
-//! what has none is an event (<https://chromedevtools.github.io/devtools-protocol/>).  Libraries for
-//! it are made from the whole protocol, and were a sixth of all that the lints wait for.
+//! what has none is an event (<https://chromedevtools.github.io/devtools-protocol/>).  Libraries
+//! for it are made from the whole protocol, and were a sixth of all that the lints wait for.
 
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead as _, BufReader, Write as _};
