@@ -1,5 +1,5 @@
 //! What must hold of any text at all that is taken for a topology file.  The mutations of
-//! `nccl_mutations.rs` and the targets in `fuzz/` both ask it.
+//! `mutations.rs` and the targets in `fuzz/` both ask it.
 
 use selvedge_family::host::change::Question;
 use selvedge_family::host::decision::{Decisions, port_keys};

@@ -1,9 +1,6 @@
 //! Each variable that the graph code reads, and the decision that it flips in every version that
 //! reads it.
 
-#[path = "fixture/mod.rs"]
-mod fixture;
-
 use selvedge_family::host::change::{Change, Question};
 use selvedge_family::host::decision::Decisions;
 use selvedge_family::host::nccl::graph_xml::to_xml;
@@ -14,8 +11,8 @@ use selvedge_family::host::nccl::settings::{SettingError, Settings, VARIABLES};
 use selvedge_family::host::nccl::width::Width;
 use selvedge_family::host::nccl::xml::{Element, Strictness, read};
 
+use crate::fixture::{AMD, ARM, INTEL, gdr, no_links, nvlink, p2p, server, view};
 use Profile::{V2_7_8, V2_18_5, V2_21_5, V2_27_7, V2_29_7, V2_30_7};
-use fixture::{AMD, ARM, INTEL, gdr, no_links, nvlink, p2p, server, view};
 
 /// What merges cards, splits devices or goes over a rack.
 const REFUSED: [&str; 7] = [

@@ -1,8 +1,5 @@
 //! Files and servers that NCCL gives up on, each version in its way, and those at the edge of it.
 
-#[path = "fixture/mod.rs"]
-mod fixture;
-
 use std::fmt::Write as _;
 
 use selvedge_family::host::nccl::path::PathKind;
@@ -13,8 +10,8 @@ use selvedge_family::host::nccl::view::{Ask, RefusedView, View};
 use selvedge_family::host::nccl::width::Width;
 use selvedge_family::host::nccl::xml::{Strictness, read};
 
+use crate::fixture::{AMD, INTEL, POWER, no_links, nvlink, server, view};
 use Profile::{V2_7_8, V2_18_5, V2_21_5, V2_27_7, V2_29_7, V2_30_7};
-use fixture::{AMD, INTEL, POWER, no_links, nvlink, server, view};
 
 #[test]
 fn a_link_that_one_end_does_not_know_is_refused() {

@@ -7,7 +7,7 @@ use selvedge_family::host::nccl::profile::Profile;
 use selvedge_family::host::nccl::search::graphs;
 use selvedge_family::host::nccl::xml::{Strictness, read};
 
-const SMALL: &str = include_str!("../../../fuzz/corpus/server/small.xml");
+const SMALL: &str = include_str!("../../../../fuzz/corpus/server/small.xml");
 
 /// Values that servers have, and that they have not.
 const VALUES: [&str; 8] = ["0", "1", "-1", "2147483647", "60", "100", "0xffffffffffffffff", ""];

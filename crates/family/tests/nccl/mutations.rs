@@ -9,9 +9,7 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-mod look;
-
-const SMALL: &str = include_str!("../../../fuzz/corpus/server/small.xml");
+const SMALL: &str = include_str!("../../../../fuzz/corpus/server/small.xml");
 
 /// Numbers from a seed: a linear congruence, its upper half.
 struct Dice(u64);
@@ -110,8 +108,8 @@ fn mutated(text: &str, dice: &mut Dice) -> String {
 
 /// Everything that looks at a file, at this one.
 fn look(text: &str) {
-    look::read_both_ways(text);
-    look::ask_everything(text);
+    crate::look::read_both_ways(text);
+    crate::look::ask_everything(text);
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! What the recorded decisions do not exercise: processors and links that no recorded server has,
 //! ports of several faces, rails and planes.
 
-#[path = "fixture/mod.rs"]
-mod fixture;
-
 use selvedge_family::host::nccl::dump::dump;
 use selvedge_family::host::nccl::graph::{Arch, LinkKind, NodeKind};
 use selvedge_family::host::nccl::path::PathKind;
@@ -15,11 +12,11 @@ use selvedge_family::host::nccl::view::{Ask, View};
 use selvedge_family::host::nccl::width::Width;
 use selvedge_family::host::nccl::xml::{Strictness, read, write};
 
-use Profile::{V2_7_8, V2_18_5, V2_21_5, V2_27_7, V2_29_7, V2_30_7};
-use fixture::{
+use crate::fixture::{
     AMD, ARM, EMERALD, INTEL, OLD_INTEL, POWER, SAPPHIRE, ZHAOXIN, no_links, nvlink, p2p, server,
     view,
 };
+use Profile::{V2_7_8, V2_18_5, V2_21_5, V2_27_7, V2_29_7, V2_30_7};
 
 #[test]
 fn processors_set_how_far_p2p_goes() {
