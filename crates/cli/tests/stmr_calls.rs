@@ -116,26 +116,42 @@ fn every_call_that_is_served_is_made_by_a_program() {
 
 #[test]
 fn every_form_of_a_call_answers_as_it_does_plain() {
-    for mpi in Mpi::all() {
-        let large: &[&str] = if mpi.is_open_mpi() { &[] } else { &LARGE_FORMS };
-        for name in FORMS.iter().chain(large) {
-            let folder = tempfile::tempdir().unwrap();
-            let summary = folder.path().join("summary.json");
-            let program = mpi.compile(name, folder.path());
-            let words = [program.to_str().unwrap()];
-            let [plain, tripled] = ["plain", "tripled"].map(|it| folder.path().join(it));
-            for path in [&plain, &tripled] {
-                fs::create_dir(path).unwrap();
-            }
-            let wanted = mpi::succeed(mpi.plain_command(&words).current_dir(&plain));
-            let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
-            let said = format!("{name} under {}: {}", mpi.name, told(&out));
-            assert!(out.status.success(), "{said}");
-            let [wanted, got] =
-                [&wanted, &out].map(|it| lines(&String::from_utf8_lossy(&it.stdout)));
-            assert!(!wanted.is_empty(), "{said}");
-            assert_eq!(wanted, got, "{said}");
-            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
-        }
+    for name in &FORMS[..6] {
+        Mpi::in_turn(name).iter().for_each(|mpi| answer_alike(name, mpi));
     }
+}
+
+#[test]
+#[ignore = "cargo xtask prove stmr-calls makes it"]
+fn so_do_the_others() {
+    for name in &FORMS[6..] {
+        Mpi::in_turn(name).iter().for_each(|mpi| answer_alike(name, mpi));
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask prove stmr-calls makes it"]
+fn so_does_every_form_with_large_counts() {
+    for mpi in Mpi::all().iter().filter(|it| !it.is_open_mpi()) {
+        LARGE_FORMS.iter().for_each(|name| answer_alike(name, mpi));
+    }
+}
+
+fn answer_alike(name: &str, mpi: &Mpi) {
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    let program = mpi.compile(name, folder.path());
+    let words = [program.to_str().unwrap()];
+    let [plain, tripled] = ["plain", "tripled"].map(|it| folder.path().join(it));
+    for path in [&plain, &tripled] {
+        fs::create_dir(path).unwrap();
+    }
+    let wanted = mpi::succeed(mpi.plain_command(&words).current_dir(&plain));
+    let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
+    let said = format!("{name} under {}: {}", mpi.name, told(&out));
+    assert!(out.status.success(), "{said}");
+    let [wanted, got] = [&wanted, &out].map(|it| lines(&String::from_utf8_lossy(&it.stdout)));
+    assert!(!wanted.is_empty(), "{said}");
+    assert_eq!(wanted, got, "{said}");
+    mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
 }

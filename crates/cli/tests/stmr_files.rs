@@ -64,7 +64,7 @@ fn fresh(folder: &Path, name: &str) -> PathBuf {
 
 #[test]
 fn files_are_what_a_plain_run_leaves_and_a_second_run_goes_on_from_them() {
-    for mpi in Mpi::all() {
+    for mpi in Mpi::in_turn("files") {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("files", folder.path());
@@ -97,7 +97,7 @@ fn files_are_what_a_plain_run_leaves_and_a_second_run_goes_on_from_them() {
 
 #[test]
 fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
-    for (mpi, rank) in Mpi::all().into_iter().zip([0, 3].into_iter().cycle()) {
+    for (mpi, rank) in Mpi::in_turn("files").into_iter().zip([0, 3].into_iter().cycle()) {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("files", folder.path());
@@ -133,7 +133,7 @@ fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
 /// place that they share.
 #[test]
 fn files_of_mpi_are_written_once_and_outlive_who_wrote_them() {
-    for (mpi, rank) in Mpi::all().into_iter().zip([2, 1].into_iter().cycle()) {
+    for (mpi, rank) in Mpi::in_turn("views").into_iter().zip([2, 1].into_iter().cycle()) {
         for (name, rounds) in [("mpiio", "12"), ("shared", "4")] {
             outlive_its_meta(&mpi, name, rounds, rank);
         }
@@ -165,7 +165,7 @@ fn outlive_its_meta(mpi: &Mpi, name: &str, rounds: &str, rank: u64) {
 /// hears of it.  Method: see refused.c; each line that it prints is one call.
 #[test]
 fn errors_of_files_of_mpi_are_heard_by_the_handlers_that_hear_of_them_plain() {
-    for mpi in Mpi::all() {
+    for mpi in Mpi::in_turn("refused") {
         // Plain, MPICH 5.0.2 crashes there when it is asked about MPI_FILE_NULL.
         if mpi.name.ends_with("standard-abi") {
             continue;
@@ -193,7 +193,7 @@ fn errors_of_files_of_mpi_are_heard_by_the_handlers_that_hear_of_them_plain() {
 /// all; MPICH 4.0.2 ends a process that sets `MPI_ERRORS_ABORT`.
 #[test]
 fn an_error_of_a_file_that_is_to_end_the_program_ends_it() {
-    for mpi in Mpi::all() {
+    for mpi in Mpi::in_turn("refused") {
         for word in ["fatal", "abort"] {
             let folder = tempfile::tempdir().unwrap();
             let summary = folder.path().join("summary.json");
@@ -222,7 +222,7 @@ fn an_error_of_a_file_that_is_to_end_the_program_ends_it() {
 /// that set sleeps before it opens files that are removed soon after.
 #[test]
 fn who_is_fed_finds_the_files_that_it_comes_to_late() {
-    for mpi in Mpi::all() {
+    for mpi in Mpi::in_turn("mpiio") {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("mpiio", folder.path());

@@ -56,7 +56,7 @@ fn start(mpi: &Mpi, folder: &Path, words: &[&str]) -> (Child, Child) {
 
 #[test]
 fn processes_that_somebody_else_starts_become_replicas_and_outlive_one() {
-    for mpi in Mpi::all() {
+    for mpi in Mpi::in_turn("ring") {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("ring", folder.path());

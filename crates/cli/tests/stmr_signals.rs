@@ -24,7 +24,7 @@ fn send(signal: &str, pid: &str) {
 
 #[test]
 fn a_signal_arrives_once_and_at_the_same_call_in_all_replicas() {
-    for mpi in Mpi::all() {
+    for mpi in Mpi::in_turn("signals") {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("signals", folder.path());
@@ -83,7 +83,7 @@ fn an_interrupt_from_a_terminal_ends_all_at_once() {
 /// has lost them.  Method: see itself.c.
 #[test]
 fn a_program_that_ends_itself_by_a_signal_has_the_code_of_that_signal() {
-    for mpi in Mpi::all() {
+    for mpi in Mpi::in_turn("itself") {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("itself", folder.path());

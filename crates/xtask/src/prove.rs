@@ -66,6 +66,12 @@ pub const PROOFS: &[Proof] = &[
         run: kill,
     },
     Proof {
+        name: "stmr-calls",
+        what: "every call of MPI that is served, files, signals, and what leads programs astray, \
+               under each MPI that is here; the ordinary tests make each under one",
+        run: stmr_programs::prove_calls,
+    },
+    Proof {
         name: "stmr-kills",
         what: "an MPI program in replicas ends right when one is killed -9 at any call or between \
                calls, or two of different sets (--runs, --seed)",
@@ -337,9 +343,9 @@ mod tests {
         .to_string();
         assert_eq!(
             refused,
-            "there is no proof called nothing; there are clean-checkout, training, kill, stmr-kills, \
-             stmr-hosts, stmr-flips, stmr-programs, stmr-mpi4py, stmr-cost, load, package, browser, \
-             viewers"
+            "there is no proof called nothing; there are clean-checkout, training, kill, stmr-calls, \
+             stmr-kills, stmr-hosts, stmr-flips, stmr-programs, stmr-mpi4py, stmr-cost, load, \
+             package, browser, viewers"
         );
     }
 }

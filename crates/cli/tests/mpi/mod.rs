@@ -17,7 +17,17 @@ static N_PLAIN: AtomicUsize = AtomicUsize::new(0);
 /// No run takes longer than this, in seconds, on a slow machine that does other work, too; the long
 /// programs of full proofs have more.
 pub(crate) fn limit_s() -> &'static str {
-    if env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full") { "900" } else { "300" }
+    if is_full() { "900" } else { "300" }
+}
+
+/// All of these in a proof, in its short form the first `n`.
+pub(crate) fn first<T>(n: usize, of: &[T]) -> &[T] {
+    if is_full() { of } else { &of[..n] }
+}
+
+/// Whether this is a proof, and not its short form.
+fn is_full() -> bool {
+    env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full")
 }
 
 /// One MPI of this machine: how programs are compiled for it, and its launcher.
@@ -54,6 +64,17 @@ impl Mpi {
         all.retain(Self::is_here);
         if all.is_empty() {
             println!("not run: MPI programs in replicas, for want of an mpicc and its launcher");
+        }
+        all
+    }
+
+    /// Those under which a test is made: all of them in a proof, and where `SELVEDGE_MPIS` names
+    /// more; else one of Debian's, by turns, as `word` has it.
+    pub(crate) fn in_turn(word: &str) -> Vec<Self> {
+        let mut all = Self::all();
+        if !is_full() && env::var_os("SELVEDGE_MPIS").is_none() && !all.is_empty() {
+            let turn = word.bytes().map(usize::from).sum::<usize>() % all.len();
+            all = vec![all.swap_remove(turn)];
         }
         all
     }
