@@ -1,8 +1,9 @@
 //! `cargo xtask test`: all that CI runs, in its order, and nothing that CI does not.
 //!
-//! fmt → clippy → tests → planted defects → documentation → absent dependencies → tidy.  A step
-//! is a row of `STEPS`.  The first step that fails ends the run and its command is named; what
-//! could not be run is named at the end, whether or not something failed.
+//! fmt → lints, documentation and tests in one build → tests → planted defects → absent
+//! dependencies → tidy.  A step is a row of `STEPS`.  The first step that fails ends the run and
+//! its command is named; what could not be run is named at the end, whether or not something
+//! failed.
 
 use std::env;
 use std::path::Path;
@@ -29,9 +30,19 @@ struct Step {
     run: Run,
 }
 
+/// How cargo is called in all steps.
+struct How {
+    has_clippy: bool,
+    /// Whether this build is the only one of its folder.
+    once: bool,
+}
+
+/// Name and value of a variable of the environment.
+type Variable = (&'static str, &'static str);
+
 enum Run {
     /// cargo with these arguments, and these variables set.
-    Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    Cargo(&'static [&'static str], &'static [Variable]),
     /// Something of our own, by the command that repeats it.
     Own(&'static str, fn(&Tree, &Path) -> bool),
 }
@@ -43,27 +54,23 @@ const STEPS: &[Step] = &[
         run: Run::Cargo(&["fmt", "--all", "--check"], &[]),
     },
     Step {
-        name: "lints",
-        component: Some("clippy"),
-        run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[]),
+        name: "build",
+        component: None,
+        run: Run::Cargo(&["test", "--workspace", "--all-targets", "--no-run"], CHECKED),
     },
     Step {
         name: "tests",
         component: None,
-        run: Run::Cargo(&["test", "--workspace", "--no-fail-fast"], &[]),
+        run: Run::Cargo(&["test", "--workspace", "--no-fail-fast"], CHECKED),
     },
     Step {
         name: "planted defects",
         component: None,
+        // With the features of the whole workspace, so that no dependency is built once more.
         run: Run::Cargo(
-            &["test", "-p", "selvedge-sim", "--features", "planted", "--test", "planted"],
-            &[],
+            &["test", "--workspace", "--features", "selvedge-sim/planted", "--test", "planted"],
+            CHECKED,
         ),
-    },
-    Step {
-        name: "documentation",
-        component: None,
-        run: Run::Cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")]),
     },
     Step {
         name: "absent dependencies",
@@ -72,6 +79,25 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tidy", component: None, run: Run::Own("cargo xtask tidy", is_tidy) },
 ];
+
+/// The crates of the workspace are compiled by clippy and documented at once.
+const CHECKED: &[Variable] = &[("RUSTC_WORKSPACE_WRAPPER", ".ci/rustc")];
+
+/// The compiler's heap is in large pages and keeps what it has: a third of the page faults, which
+/// are dear on a virtual machine.
+const HEAP: Variable =
+    ("MALLOC_CONF", "thp:always,metadata_thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1");
+
+/// What is built from nothing, once, gains nothing by what a later build or a debugger would take
+/// up (a panic names its line without it), nor by more pieces of a crate than are compiled at once.
+fn once() -> [(&'static str, String); 3] {
+    let n_processors = std::thread::available_parallelism().map_or(1, usize::from);
+    [
+        ("CARGO_INCREMENTAL", "0".to_owned()),
+        ("CARGO_PROFILE_DEV_DEBUG", "0".to_owned()),
+        ("CARGO_PROFILE_DEV_CODEGEN_UNITS", n_processors.min(16).to_string()),
+    ]
+}
 
 /// Dependencies that a crate must not have, however deep.
 struct Absence {
@@ -107,6 +133,8 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
             return false;
         }
     };
+    let has_clippy = !lacking.components.iter().any(|it| it.command == "clippy");
+    let how = How { has_clippy, once: options.install };
     let mut times = Vec::new();
     let mut failed: Vec<&Step> = Vec::new();
     let mut unreached = &STEPS[..0];
@@ -117,7 +145,7 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
         }
         println!("── {}: {}", step.name, step.run.command());
         let step_start = Instant::now();
-        let passed = step.run.go(&tree, root);
+        let passed = step.run.go(&tree, root, &how);
         times.push((step.name, step_start.elapsed()));
         if !passed {
             failed.push(step);
@@ -162,12 +190,18 @@ impl Run {
         }
     }
 
-    fn go(&self, tree: &Tree, root: &Path) -> bool {
+    fn go(&self, tree: &Tree, root: &Path, how: &How) -> bool {
         match self {
             Self::Own(_, run) => run(tree, root),
             Self::Cargo(args, variables) => {
+                let is_due = how.has_clippy || *variables != CHECKED;
+                let variables = if is_due { *variables } else { &[] };
                 let mut command = Command::new("cargo");
-                command.args(*args).envs(variables.iter().copied()).current_dir(root);
+                command.args(*args).env(HEAP.0, HEAP.1).envs(variables.iter().copied());
+                if how.once {
+                    command.envs(once());
+                }
+                command.current_dir(root);
                 match command.status() {
                     Ok(status) => status.success(),
                     Err(e) => {
@@ -283,15 +317,16 @@ mod tests {
 
     #[test]
     fn a_step_is_named_by_the_command_that_repeats_it() {
+        let checked = "RUSTC_WORKSPACE_WRAPPER=\".ci/rustc\" cargo test --workspace";
+        let planted = "--features selvedge-sim/planted --test planted";
         let commands: Vec<String> = STEPS.iter().map(|it| it.run.command()).collect();
         assert_eq!(
             commands,
             [
                 "cargo fmt --all --check",
-                "cargo clippy --workspace --all-targets -- -D warnings",
-                "cargo test --workspace --no-fail-fast",
-                "cargo test -p selvedge-sim --features planted --test planted",
-                "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps",
+                &format!("{checked} --all-targets --no-run"),
+                &format!("{checked} --no-fail-fast"),
+                &format!("{checked} {planted}"),
                 "cargo tree -e normal -p CRATE",
                 "cargo xtask tidy",
             ]
