@@ -165,7 +165,6 @@ fn outlive_metas(mpi: &Mpi) {
 /// Goal: a collective that was left at a death changes nothing when it goes on.  Method: what comes
 /// late waits in the sockets of Open MPI, which reads them when the program lets it; see late.c.
 #[test]
-#[ignore = "cargo xtask prove stmr-calls makes it"]
 fn what_comes_to_a_collective_after_it_was_left_reaches_no_memory_of_the_program() {
     let Some(mpi) = Mpi::named("openmpi") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -188,7 +187,7 @@ fn what_comes_to_a_collective_after_it_was_left_reaches_no_memory_of_the_program
 #[test]
 #[ignore = "cargo xtask prove stmr-calls makes it"]
 fn receives_from_anybody_are_handed_over_when_another_leads() {
-    for mpi in Mpi::in_turn("demoted") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("demoted", folder.path());
@@ -226,12 +225,12 @@ fn a_set_that_has_left_mpi_keeps_what_it_kept_with_communicators() {
 #[test]
 #[ignore = "cargo xtask prove stmr-calls makes it"]
 fn who_has_outlived_the_replica_whose_number_all_have_still_knows_itself() {
-    for mpi in Mpi::in_turn("itself") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("itself", folder.path());
         let wanted = mpi.plain(&program, &["ask"]);
-        for &(how, marks) in mpi::first(1, &[("die", 0), ("alone", 1)]) {
+        for (how, marks) in [("die", 0), ("alone", 1)] {
             let out = mpi.tripled(&summary, &[program.to_str().unwrap(), how]).output().unwrap();
             let said = format!("{how}, {}: {}", mpi.name, told(&out));
             assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
@@ -265,7 +264,7 @@ fn a_replica_that_waits_for_something_else_is_ended() {
 #[test]
 #[ignore = "cargo xtask prove stmr-calls makes it"]
 fn who_asks_and_asks_receives_what_it_does_not_ask_for() {
-    for mpi in Mpi::in_turn("polled") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("polled", folder.path());
@@ -305,9 +304,8 @@ fn one_replica_alone_is_lost_when_it_makes_other_receives() {
 /// while clocks are read, and shadows read late what the meta settled before it was there; see
 /// early.c.
 #[test]
-#[ignore = "cargo xtask prove stmr-calls makes it"]
 fn what_is_asked_before_mpi_init_takes_no_memory_of_the_program_and_holds_nobody_up() {
-    for mpi in Mpi::in_turn("early") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("early", folder.path());
@@ -324,9 +322,8 @@ fn what_is_asked_before_mpi_init_takes_no_memory_of_the_program_and_holds_nobody
 /// asks stays shared.  Method: two libraries, of which one is called as MPI's are and needs the
 /// other; see brought.c.
 #[test]
-#[ignore = "cargo xtask prove stmr-calls makes it"]
 fn what_mpi_brings_along_is_answered_truly_while_it_is_loaded() {
-    for mpi in Mpi::in_turn("brought") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let (summary, program, path) = (at("summary.json"), at("program"), folder.path());
@@ -359,7 +356,7 @@ fn what_mpi_brings_along_is_answered_truly_while_it_is_loaded() {
 #[test]
 #[ignore = "cargo xtask prove stmr-calls makes it"]
 fn drivers_of_accelerators_are_answered_truly_and_their_memory_is_refused_by_name() {
-    for mpi in Mpi::in_turn("accelerator") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("accelerator", folder.path());
@@ -372,7 +369,7 @@ fn drivers_of_accelerators_are_answered_truly_and_their_memory_is_refused_by_nam
             mpi.tripled(&summary, &words).output().unwrap()
         };
         let wanted = mpi.plain(&program, &[library.to_str().unwrap(), "none"]);
-        for &(gives, n_deaths) in mpi::first(2, &[("none", 0), ("0", 1), ("2", 1)]) {
+        for (gives, n_deaths) in [("none", 0), ("0", 1), ("2", 1)] {
             let out = run(gives);
             let said = format!("{}, {gives}: {}", mpi.name, told(&out));
             assert!(out.status.success(), "{said}");
@@ -577,7 +574,7 @@ fn a_mark_that_a_program_makes_is_a_case_of_a_control_plane_that_runs() {
 #[test]
 #[ignore = "cargo xtask prove stmr-calls makes it"]
 fn an_error_is_found_within_a_window_and_by_who_receives_it() {
-    for mpi in Mpi::in_turn("differ") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("differ", folder.path());
@@ -588,9 +585,9 @@ fn an_error_is_found_within_a_window_and_by_who_receives_it() {
             (["--compare-at", "receive"], "rank 0: set2 differs in MPI_Recv and is marked"),
         ];
         for (way, note) in ways {
-            for word in mpi::first(1, &["one", "plain"]) {
-                let out = mpi.tripled(&summary, &[&way[..], &[program, *word]].concat()).output();
-                let (out, is_plain) = (out.unwrap(), *word == "plain");
+            for word in ["plain", "one"] {
+                let out = mpi.tripled(&summary, &[&way[..], &[program, word]].concat()).output();
+                let (out, is_plain) = (out.unwrap(), word == "plain");
                 let said = format!("{} {way:?}: {}", mpi.name, told(&out));
                 assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
                 assert_eq!(said.contains(note), !is_plain, "{said}");

@@ -268,10 +268,9 @@ fn programs_of_others_print_in_replicas_what_they_print_plain() {
 /// Who printed something else.
 fn compare_all(mpi: &Mpi) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let is_full = env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full");
     let mut failed = Vec::new();
     for program in programs(mpi, folder.path()) {
-        if !program.is_quick && !is_full {
+        if !program.is_quick && !mpi::is_full() {
             continue;
         }
         if !program.is_installed() {

@@ -80,7 +80,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", component: None, run: Run::Own("cargo xtask tidy", is_tidy) },
 ];
 
-/// The crates of the workspace are compiled by clippy and documented at once.
+/// The crates of the workspace are compiled, linted and documented at once.
 const CHECKED: &[Variable] = &[("RUSTC_WORKSPACE_WRAPPER", ".ci/rustc")];
 
 /// The compiler's heap is in large pages and keeps what it has: a third of the page faults, which
@@ -160,7 +160,8 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
         println!("{name:20} {:7.1} s", time.as_secs_f64());
     }
     println!("{:20} {:7.1} s", "all", start.elapsed().as_secs_f64());
-    let left_out = left_out(&tree, &lacking, env::var_os("SELVEDGE_DATA").is_some());
+    let mut left_out = left_out(&tree, &lacking, env::var_os("SELVEDGE_DATA").is_some());
+    left_out.push("what cargo names as ignored: cargo xtask prove stmr-calls".to_owned());
     for it in &left_out {
         println!("not run: {it}");
     }
@@ -171,9 +172,7 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
         println!("failed: {}; repeat it with `{}`", step.name, step.run.command());
     }
     if failed.is_empty() {
-        let what =
-            if left_out.is_empty() { "everything" } else { "everything that could run here" };
-        println!("passed: {what}");
+        println!("passed: everything that could run here");
     }
     failed.is_empty()
 }

@@ -26,7 +26,7 @@ pub(crate) fn first<T>(n: usize, of: &[T]) -> &[T] {
 }
 
 /// Whether this is a proof, and not its short form.
-fn is_full() -> bool {
+pub(crate) fn is_full() -> bool {
     env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full")
 }
 
