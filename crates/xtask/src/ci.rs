@@ -27,6 +27,8 @@ struct Step {
     name: &'static str,
     /// The toolchain part without which it cannot run.
     component: Option<&'static str>,
+    /// Whether it calls programs of packages.
+    calls_packages: bool,
     run: Run,
 }
 
@@ -51,21 +53,25 @@ const STEPS: &[Step] = &[
     Step {
         name: "form",
         component: Some("rustfmt"),
+        calls_packages: false,
         run: Run::Cargo(&["fmt", "--all", "--check"], &[]),
     },
     Step {
         name: "build",
         component: None,
+        calls_packages: false,
         run: Run::Cargo(&["test", "--workspace", "--all-targets", "--no-run"], CHECKED),
     },
     Step {
         name: "tests",
         component: None,
+        calls_packages: true,
         run: Run::Cargo(&["test", "--workspace", "--no-fail-fast"], CHECKED),
     },
     Step {
         name: "planted defects",
         component: None,
+        calls_packages: false,
         // With the features of the whole workspace, so that no dependency is built once more.
         run: Run::Cargo(
             &["test", "--workspace", "--features", "selvedge-sim/planted", "--test", "planted"],
@@ -75,9 +81,15 @@ const STEPS: &[Step] = &[
     Step {
         name: "absent dependencies",
         component: None,
+        calls_packages: false,
         run: Run::Own("cargo tree -e normal -p CRATE", absences),
     },
-    Step { name: "tidy", component: None, run: Run::Own("cargo xtask tidy", is_tidy) },
+    Step {
+        name: "tidy",
+        component: None,
+        calls_packages: false,
+        run: Run::Own("cargo xtask tidy", is_tidy),
+    },
 ];
 
 /// The crates of the workspace are compiled, linted and documented at once.
@@ -119,12 +131,15 @@ const ABSENCES: &[Absence] = &[
 /// Runs every step and returns whether all that ran passed.
 pub fn test(root: &Path, options: TestOptions) -> bool {
     let start = Instant::now();
-    if options.install {
-        Lacking::find().install();
-        if let Err(e) = crate::prove::fetch(root) {
-            println!("mpi4py's own tests are left out: {e}");
+    let mut installing = options.install.then(|| Lacking::find().install());
+    let mut wait = || {
+        if let Some(it) = installing.take() {
+            it.wait();
+            if let Err(e) = crate::prove::fetch(root) {
+                println!("mpi4py's own tests are left out: {e}");
+            }
         }
-    }
+    };
     let lacking = Lacking::find();
     let tree = match Tree::load(root) {
         Ok(tree) => tree,
@@ -145,6 +160,9 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
         }
         println!("── {}: {}", step.name, step.run.command());
         let step_start = Instant::now();
+        if step.calls_packages {
+            wait();
+        }
         let passed = step.run.go(&tree, root, &how);
         times.push((step.name, step_start.elapsed()));
         if !passed {
@@ -155,12 +173,13 @@ pub fn test(root: &Path, options: TestOptions) -> bool {
             break;
         }
     }
+    wait();
     println!("── summary");
     for (name, time) in times {
         println!("{name:20} {:7.1} s", time.as_secs_f64());
     }
     println!("{:20} {:7.1} s", "all", start.elapsed().as_secs_f64());
-    let mut left_out = left_out(&tree, &lacking, env::var_os("SELVEDGE_DATA").is_some());
+    let mut left_out = left_out(&tree, &Lacking::find(), env::var_os("SELVEDGE_DATA").is_some());
     left_out.push("what cargo names as ignored: cargo xtask prove stmr-calls".to_owned());
     for it in &left_out {
         println!("not run: {it}");

@@ -3,6 +3,7 @@
 use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 /// A Debian package that a step or a build needs.
 pub struct Package {
@@ -98,52 +99,79 @@ impl Lacking {
         }
     }
 
-    /// The commands that would bring it, in order.
+    /// The commands that would bring the toolchain's parts, then those that would bring the
+    /// packages, in order.
     #[must_use]
-    pub fn commands(&self, by: Rights) -> Vec<Vec<&'static str>> {
+    pub fn commands(&self, by: Rights) -> [Vec<Vec<&'static str>>; 2] {
         let sudo: &[&str] = if by == Rights::Sudo { &["sudo"] } else { &[] };
         let apt = |rest: &[&'static str]| [sudo, &["apt-get"], rest].concat();
-        let mut commands = Vec::new();
+        let (mut components, mut packages) = (Vec::new(), Vec::new());
+        if !self.components.is_empty() {
+            let names = self.components.iter().map(|it| it.name);
+            components.push(["rustup", "component", "add"].into_iter().chain(names).collect());
+        }
         if !self.packages.is_empty() {
             let names: Vec<&str> = self.packages.iter().map(|it| it.name).collect();
             // A fresh image has no package lists.
-            commands.push(apt(&["update"]));
-            commands
+            packages.push(apt(&["update"]));
+            packages
                 .push(apt(&[&["install", "-y", "--no-install-recommends"], &names[..]].concat()));
         }
-        if !self.components.is_empty() {
-            let names = self.components.iter().map(|it| it.name);
-            commands.push(["rustup", "component", "add"].into_iter().chain(names).collect());
-        }
-        commands
+        [components, packages]
     }
 
-    /// Says what it will install, then installs it; what failed is what is lacking afterwards.
-    pub fn install(&self) {
-        let commands = self.commands(Rights::here());
-        if commands.is_empty() {
+    /// Says what it will install, then installs it: the toolchain's parts before it returns, and
+    /// packages while the tests are built, which takes none of them.  What failed is what is
+    /// lacking afterwards.
+    pub fn install(&self) -> Installing {
+        let [components, packages] = self.commands(Rights::here());
+        if components.is_empty() && packages.is_empty() {
             println!("nothing to install: all packages and toolchain parts are here");
-            return;
+        } else {
+            println!("this installs:");
         }
-        println!("this installs:");
         for package in &self.packages {
             println!("  {:13} for {}", package.name, package.wanted_by);
         }
         for component in &self.components {
             println!("  {:13} for cargo {}", component.name, component.command);
         }
-        for command in commands {
-            println!("$ {}", command.join(" "));
-            let (program, args) = command.split_first().expect("a command has a program");
-            let ended =
-                Command::new(program).args(args).env("DEBIAN_FRONTEND", "noninteractive").status();
-            match ended {
-                Ok(status) if status.success() => {}
-                Ok(status) => eprintln!("{} ended with {status}", command.join(" ")),
-                Err(e) => eprintln!("cannot start {program}: {e}"),
+        for command in components {
+            println!("{}", carried_out(&command));
+        }
+        Installing(thread::spawn(move || {
+            packages.iter().map(|it| carried_out(it)).collect::<Vec<_>>().join("\n")
+        }))
+    }
+}
+
+/// Packages on their way.
+pub struct Installing(thread::JoinHandle<String>);
+
+impl Installing {
+    /// Waits for them, and prints what their commands did.
+    pub fn wait(self) {
+        println!("{}", self.0.join().expect("what installs does not panic"));
+    }
+}
+
+/// A command, all that it printed, and how it ended if that was not well.
+fn carried_out(command: &[&str]) -> String {
+    let mut told = format!("$ {}", command.join(" "));
+    let (program, args) = command.split_first().expect("a command has a program");
+    let out = Command::new(program).args(args).env("DEBIAN_FRONTEND", "noninteractive").output();
+    match out {
+        Ok(out) => {
+            for text in [&out.stdout, &out.stderr].map(|it| String::from_utf8_lossy(it)) {
+                told.extend(text.lines().map(|it| format!("\n{it}")));
+            }
+            if !out.status.success() {
+                told += &format!("\n{program} ended with {}", out.status);
             }
         }
+        Err(e) => told += &format!("\ncannot start {program}: {e}"),
     }
+    told
 }
 
 /// How packages are installed here.
@@ -184,7 +212,7 @@ mod tests {
 
     #[test]
     fn nothing_is_installed_where_nothing_is_lacking() {
-        assert!(Lacking::default().commands(Rights::Root).is_empty());
+        assert!(Lacking::default().commands(Rights::Root).iter().all(Vec::is_empty));
     }
 
     #[test]
@@ -193,14 +221,15 @@ mod tests {
             packages: PACKAGES.iter().collect(),
             components: COMPONENTS.iter().collect(),
         };
-        let shown = |by| lacking.commands(by).iter().map(|it| it.join(" ")).collect::<Vec<_>>();
+        let shown = |by| lacking.commands(by).concat().iter().map(|it| it.join(" ")).collect();
         let packages = "apt-get install -y --no-install-recommends faketime gcc libopenmpi-dev \
                         openmpi-bin libmpich-dev mpich gfortran prometheus valgrind python3-torch \
                         python3-mpi4py lammps lammps-examples scalapack-mpi-test gromacs \
                         chromium";
         let components = "rustup component add rustfmt clippy";
-        assert_eq!(shown(Rights::Root), ["apt-get update", packages, components]);
+        let as_root: Vec<String> = shown(Rights::Root);
+        assert_eq!(as_root, [components, "apt-get update", packages]);
         let sudo = format!("sudo {packages}");
-        assert_eq!(shown(Rights::Sudo), ["sudo apt-get update", &sudo, components]);
+        assert_eq!(shown(Rights::Sudo), [components, "sudo apt-get update", &sudo]);
     }
 }
