@@ -23,11 +23,12 @@ fn main() {
         .arg("--target-dir")
         .arg(&target)
         // Each run unpacks it, and none looks at lines of its source.
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
         .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")
         // Each call of MPI goes through three crates and the standard library. Tests are built in
         // half the time without it.
         .env("CARGO_PROFILE_RELEASE_LTO", if is_shipped { "fat" } else { "off" })
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", if is_shipped { "1" } else { "16" })
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", if is_shipped { "1" } else { "2" })
         // What was meant for the build that runs this: lints, coverage, another target.
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
