@@ -12,6 +12,7 @@
 
 mod mpi;
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ const SETS: u64 = 3;
 const LIMIT: Duration = Duration::from_secs(150);
 
 /// Runs of the short form.
-const RUNS_SHORT: u64 = 6;
+const RUNS_SHORT: u64 = 4;
 
 const VICTIMS: [(&str, &[&str]); 4] =
     [("kernels", &["600"]), ("ring", &["1200"]), ("kernels", &["400"]), ("collectives", &["20"])];
@@ -46,12 +47,19 @@ struct Program {
 
 struct Victim {
     program: Program,
-    /// What it prints and leaves plain.
-    printed: Vec<String>,
-    left: Vec<Vec<u8>>,
-    lasts_ms: u64,
     /// Where the data lies in the file, and how long it is.
     data: Option<(String, String)>,
+    /// Known when first drawn.
+    plain: OnceCell<Plain>,
+    /// How long it lasts in replicas; known when first drawn.
+    lasts_ms: OnceCell<u64>,
+}
+
+/// What a program prints and leaves without replicas.
+#[derive(PartialEq, Eq)]
+struct Plain {
+    printed: Vec<String>,
+    left: Vec<Vec<u8>>,
 }
 
 struct Bench {
@@ -83,22 +91,35 @@ impl Bench {
         bench
     }
 
-    /// Runs a program plain, then in replicas without a flip, for how long it lasts.
     fn add(&mut self, program: Program) {
-        let scratch = self.scratch(&program);
-        let path = program.path.to_str().unwrap();
-        let row: Vec<&str> =
-            [path].into_iter().chain(program.args.iter().map(|it| &**it)).collect();
-        let out = mpi::succeed(self.mpi.plain_command(&row).current_dir(&scratch));
-        let printed = program.printed(&out.stdout);
-        let left = program.leaves.iter().map(|it| fs::read(scratch.join(it)).unwrap()).collect();
         let data = place_of_data(&program.path);
-        let victim = Victim { program, printed, left, lasts_ms: 0, data };
-        let begun = Instant::now();
-        let outcome = self.run(&victim, |_| String::new()).1;
-        assert_eq!(outcome, "dead value", "{} without a flip", victim.program.name);
-        let lasts_ms = begun.elapsed().as_millis() as u64;
-        self.victims.push(Victim { lasts_ms, ..victim });
+        let (plain, lasts_ms) = Default::default();
+        self.victims.push(Victim { program, data, plain, lasts_ms });
+    }
+
+    fn plain<'v>(&self, victim: &'v Victim) -> &'v Plain {
+        victim.plain.get_or_init(|| {
+            let program = &victim.program;
+            let scratch = self.scratch(program);
+            let path = program.path.to_str().unwrap();
+            let row: Vec<&str> =
+                [path].into_iter().chain(program.args.iter().map(|it| &**it)).collect();
+            let out = mpi::succeed(self.mpi.plain_command(&row).current_dir(&scratch));
+            let left = program.leaves.iter().map(|it| fs::read(scratch.join(it)).unwrap());
+            Plain { printed: program.printed(&out.stdout), left: left.collect() }
+        })
+    }
+
+    /// How long a run without a flip lasts.
+    fn lasts_ms(&self, victim: &Victim) -> u64 {
+        *victim.lasts_ms.get_or_init(|| {
+            // What it does plain is looked at before the time runs.
+            self.plain(victim);
+            let begun = Instant::now();
+            let outcome = self.run(victim, |_| String::new()).1;
+            assert_eq!(outcome, "dead value", "{} without a flip", victim.program.name);
+            begun.elapsed().as_millis() as u64
+        })
     }
 
     /// The folder for a run, with nothing in it but the program's input.
@@ -122,8 +143,9 @@ impl Bench {
         let (rank, set) = (dice.below(RANKS), dice.below(SETS));
         // Before that the processes start, and have no data yet.
         let (after, flip_seed) = (300 + dice.below(600), dice.below(1 << 32));
+        let lasts_ms = self.lasts_ms(victim);
         let (hit, outcome) = self.run(victim, |begun| {
-            let at = Duration::from_millis(victim.lasts_ms * after / 1000);
+            let at = Duration::from_millis(lasts_ms * after / 1000);
             thread::sleep(at.saturating_sub(begun.elapsed()));
             let mut found = mpi::replica(&victim.program.path, set, rank);
             while found.is_none() && begun.elapsed() < at * 3 {
@@ -161,6 +183,7 @@ impl Bench {
     }
 
     fn run(&self, victim: &Victim, flip: impl Fn(Instant) -> String) -> (String, String) {
+        let plain = self.plain(victim);
         let scratch = self.scratch(&victim.program);
         let summary = scratch.join("summary.json");
         let mut child = Command::new(env!("CARGO_BIN_EXE_selvedge"))
@@ -191,10 +214,9 @@ impl Bench {
         };
         let Some(status) = ended else { return (hit, "hang".to_owned()) };
         let out = fs::read(scratch.join("out")).unwrap();
-        let left =
-            victim.program.leaves.iter().map(|it| fs::read(scratch.join(it)).unwrap_or_default());
-        let right =
-            victim.program.printed(&out) == victim.printed && left.eq(victim.left.iter().cloned());
+        let leaves = victim.program.leaves.iter();
+        let left = leaves.map(|it| fs::read(scratch.join(it)).unwrap_or_default()).collect();
+        let right = *plain == Plain { printed: victim.program.printed(&out), left };
         let outcome = match (status.code(), right) {
             (Some(0), true) => class(&summary),
             (Some(0), false) => "wrong: the result, with exit code 0".to_owned(),

@@ -2,8 +2,8 @@
 //!
 //! Goal: what they print in replicas is what they print plain, and nothing is taken for an error.
 //! Method: both runs on four processes; numbers on lines that tell times are left out.  Without
-//! `SELVEDGE_PROOF=full`, which `cargo xtask prove stmr-programs` sets, only our own Fortran and
-//! Python programs and one quick example of each package are run.  What is not installed is named.
+//! `SELVEDGE_PROOF=full`, which `cargo xtask prove stmr-programs` sets, only our own Fortran
+//! program and one quick example of each package are run.  What is not installed is named.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -67,7 +67,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
                 files: None,
                 words: vec![path.to_str().unwrap().to_owned()],
                 clocks: &[],
-                is_quick: true,
+                is_quick: is_its_turn(mpi, name),
                 leaves: &[],
             }),
             _ => println!("not run: {name}, for want of a working {compiler} (gfortran)"),
@@ -79,7 +79,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         files: None,
         words: words(&[&python, exchange.to_str().unwrap()]),
         clocks: &[],
-        is_quick: true,
+        is_quick: false,
         leaves: &[],
     }));
     // Debian's LAMMPS is linked with Open MPI.
@@ -89,7 +89,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
             files: Some(Path::new("/usr/share/lammps/examples").join(name)),
             words: words(&["/usr/bin/lmp", "-in", input, "-log", "none"]),
             clocks: mpi::LAMMPS_CLOCKS,
-            is_quick: name == "melt",
+            is_quick: false,
             leaves: &[],
         });
     }
@@ -104,11 +104,16 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
             files: Some(tests.to_owned()),
             words: vec![tests.join(name).to_str().unwrap().to_owned()],
             clocks: mpi::SCALAPACK_CLOCKS,
-            is_quick: name == "xddblu",
+            is_quick: name == "xddblu" && is_its_turn(mpi, name),
             leaves: &[],
         });
     }
     programs
+}
+
+/// Whether what is made under one MPI, by turns, is made under this one.
+fn is_its_turn(mpi: &Mpi, name: &str) -> bool {
+    Mpi::in_turn(name).iter().any(|it| it.name == mpi.name)
 }
 
 /// A run of LAMMPS that goes on from a restart file, and Intel's benchmarks.
