@@ -86,6 +86,7 @@ fn library_of(program: &Path) -> String {
 }
 
 #[test]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn every_call_that_is_served_is_made_by_a_program() {
     let (mut made, mut there) = (BTreeSet::new(), BTreeSet::new());
     for mpi in Mpi::in_turn("calls") {
@@ -115,6 +116,7 @@ fn every_call_that_is_served_is_made_by_a_program() {
 }
 
 #[test]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn every_form_of_a_call_answers_as_it_does_plain() {
     for name in &FORMS[..4] {
         Mpi::in_turn(name).iter().for_each(|mpi| answer_alike(name, mpi));
@@ -122,7 +124,7 @@ fn every_form_of_a_call_answers_as_it_does_plain() {
 }
 
 #[test]
-#[ignore = "cargo xtask prove stmr-calls makes it"]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn so_do_the_others() {
     for name in &FORMS[4..] {
         Mpi::in_turn(name).iter().for_each(|mpi| answer_alike(name, mpi));
@@ -130,7 +132,7 @@ fn so_do_the_others() {
 }
 
 #[test]
-#[ignore = "cargo xtask prove stmr-calls makes it"]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn so_does_every_form_with_large_counts() {
     for mpi in Mpi::all().iter().filter(|it| !it.is_open_mpi()) {
         LARGE_FORMS.iter().for_each(|name| answer_alike(name, mpi));

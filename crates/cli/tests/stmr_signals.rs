@@ -82,6 +82,7 @@ fn an_interrupt_from_a_terminal_ends_all_at_once() {
 /// Goal: a program that ends itself by a signal ends so in replicas, and is not taken for one that
 /// has lost them.  Method: see itself.c.
 #[test]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn a_program_that_ends_itself_by_a_signal_has_the_code_of_that_signal() {
     for mpi in Mpi::in_turn("itself") {
         let folder = tempfile::tempdir().unwrap();
