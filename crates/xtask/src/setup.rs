@@ -128,7 +128,7 @@ impl Lacking {
         if components.is_empty() && packages.is_empty() {
             println!("nothing to install: all packages and toolchain parts are here");
         } else {
-            println!("this installs:");
+            println!("this installs, packages beside the build:");
         }
         for package in &self.packages {
             println!("  {:13} for {}", package.name, package.wanted_by);
@@ -151,7 +151,10 @@ pub struct Installing(thread::JoinHandle<String>);
 impl Installing {
     /// Waits for them, and prints what their commands did.
     pub fn wait(self) {
-        println!("{}", self.0.join().expect("what installs does not panic"));
+        let told = self.0.join().expect("what installs does not panic");
+        if !told.is_empty() {
+            println!("{told}");
+        }
     }
 }
 
@@ -213,6 +216,13 @@ mod tests {
     #[test]
     fn nothing_is_installed_where_nothing_is_lacking() {
         assert!(Lacking::default().commands(Rights::Root).iter().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn what_a_command_printed_and_how_it_ended_is_told() {
+        let told = carried_out(&["sh", "-c", "echo one; echo two >&2; exit 3"]);
+        assert!(told.ends_with("\none\ntwo\nsh ended with exit status: 3"), "{told}");
+        assert!(carried_out(&["no-such-program"]).contains("cannot start no-such-program: "));
     }
 
     #[test]
