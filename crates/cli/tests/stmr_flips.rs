@@ -27,7 +27,7 @@ const SETS: u64 = 3;
 const LIMIT: Duration = Duration::from_secs(150);
 
 /// Runs of the short form.
-const RUNS_SHORT: u64 = 4;
+const RUNS_SHORT: u64 = 3;
 
 const VICTIMS: [(&str, &[&str]); 4] =
     [("kernels", &["600"]), ("ring", &["1200"]), ("kernels", &["400"]), ("collectives", &["20"])];

@@ -182,7 +182,7 @@ fn gromacs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
     let same = ["-reprod", "-dlb", "no", "-pin", "off", "-deffnm", "out", "-s", "topol.tpr"];
     let as_is = ["-npme", "1", "-nsteps", "400", "-deffnm", "out", "-s", "topol.tpr"];
     vec![
-        program("gromacs", &same, true, &["out.gro", "out.trr", "out.edr"]),
+        program("gromacs", &same, false, &["out.gro", "out.trr", "out.edr"]),
         program("gromacs as is", &as_is, false, &[]),
     ]
 }

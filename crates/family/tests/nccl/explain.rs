@@ -61,6 +61,7 @@ fn decided(view: &View, pair: Pair) -> Option<bool> {
 }
 
 #[test]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn what_is_said_to_flip_a_decision_flips_it() {
     let mut counts: BTreeMap<String, [usize; 3]> = BTreeMap::new();
     for (name, text) in servers() {
@@ -151,6 +152,7 @@ fn what_is_said_to_make_rings_faster_or_slower_does() {
 }
 
 #[test]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn rings_of_real_servers_are_explained_by_changes_that_change_them() {
     let names = ["simllm-perlmutter_a100", "nccl-pr2202-gb10", "oci-H100-topology"];
     for (name, text) in servers().into_iter().filter(|it| names.contains(&it.0.as_str())) {

@@ -14,7 +14,8 @@ pub(super) fn prove(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
     const LIMIT: Duration = Duration::from_secs(6 * 3600);
     fetch(root)?;
     let mut test = Command::new("cargo");
-    test.args(["test", "--quiet", "-p", "selvedge", "--test", "stmr_mpi4py", "--", "--nocapture"]);
+    test.args(["test", "--quiet", "-p", "selvedge", "--test", "stmr_mpi4py", "--"]);
+    test.args(["--include-ignored", "--nocapture"]);
     test.env("SELVEDGE_PROOF", "full").current_dir(root);
     within(&mut test, LIMIT)
 }
