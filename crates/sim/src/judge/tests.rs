@@ -61,7 +61,7 @@ fn check(first: u64) {
 #[test]
 fn the_first_seeds_break_no_rule_and_repeat() {
     let mut failed = Vec::new();
-    for number in 0..10 {
+    for number in 0..4 {
         judged(number, &mut failed);
     }
     assert!(failed.is_empty(), "{} seeds failed:\n{}", failed.len(), failed.join("\n"));
