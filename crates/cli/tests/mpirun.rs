@@ -293,7 +293,7 @@ fn one_replica_alone_is_lost_when_it_makes_other_receives() {
         let program = mpi.compile("misled", folder.path());
         let wanted = mpi.plain(&program, &[]);
         let errors = ["tag", "missing", "named", "anybody", "more", "freed"];
-        for error in mpi::first(1, &errors) {
+        for error in mpi::first(2, &errors) {
             let words = [program.to_str().unwrap(), *error];
             let out = mpi.tripled(&summary, &words).output().unwrap();
             let said = format!("{}, {error}: {}", mpi.name, told(&out));

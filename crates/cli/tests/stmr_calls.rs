@@ -89,7 +89,7 @@ fn library_of(program: &Path) -> String {
 #[ignore = "one of the long tests of cargo xtask test"]
 fn every_call_that_is_served_is_made_by_a_program() {
     let (mut made, mut there) = (BTreeSet::new(), BTreeSet::new());
-    for mpi in Mpi::in_turn("calls") {
+    for mpi in Mpi::all() {
         let folder = tempfile::tempdir().unwrap();
         for entry in fs::read_dir(mpi::sources()).unwrap() {
             let path = entry.unwrap().path();
@@ -118,15 +118,7 @@ fn every_call_that_is_served_is_made_by_a_program() {
 #[test]
 #[ignore = "one of the long tests of cargo xtask test"]
 fn every_form_of_a_call_answers_as_it_does_plain() {
-    for name in &FORMS[..4] {
-        Mpi::in_turn(name).iter().for_each(|mpi| answer_alike(name, mpi));
-    }
-}
-
-#[test]
-#[ignore = "one of the long tests of cargo xtask test"]
-fn so_do_the_others() {
-    for name in &FORMS[4..] {
+    for name in &FORMS {
         Mpi::in_turn(name).iter().for_each(|mpi| answer_alike(name, mpi));
     }
 }

@@ -135,7 +135,7 @@ fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
 #[ignore = "one of the long tests of cargo xtask test"]
 fn files_of_mpi_are_written_once_and_outlive_who_wrote_them() {
     for (mpi, rank) in Mpi::in_turn("views").into_iter().zip([2, 1].into_iter().cycle()) {
-        for (name, rounds) in mpi::first(1, &[("mpiio", "12"), ("shared", "4")]) {
+        for (name, rounds) in [("mpiio", "12"), ("shared", "4")] {
             outlive_its_meta(&mpi, name, rounds, rank);
         }
     }
@@ -197,7 +197,7 @@ fn errors_of_files_of_mpi_are_heard_by_the_handlers_that_hear_of_them_plain() {
 #[ignore = "one of the long tests of cargo xtask test"]
 fn an_error_of_a_file_that_is_to_end_the_program_ends_it() {
     for mpi in Mpi::in_turn("refused") {
-        for &word in mpi::first(1, &["fatal", "abort"]) {
+        for word in ["fatal", "abort"] {
             let folder = tempfile::tempdir().unwrap();
             let summary = folder.path().join("summary.json");
             let program = mpi.compile("refused", folder.path());

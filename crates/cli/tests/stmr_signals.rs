@@ -88,8 +88,7 @@ fn a_program_that_ends_itself_by_a_signal_has_the_code_of_that_signal() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("itself", folder.path());
-        let ways = [("assert", 134), ("term", 143), ("raise", 152), ("abort", 134)];
-        for &(how, code) in mpi::first(2, &ways) {
+        for (how, code) in [("term", 143), ("raise", 152), ("abort", 134), ("assert", 134)] {
             let out = mpi.tripled(&summary, &[program.to_str().unwrap(), how]).output().unwrap();
             let said = format!("{how}, {}: {}", mpi.name, told(&out));
             assert_eq!(out.status.code(), Some(code), "{said}");
