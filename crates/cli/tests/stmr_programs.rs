@@ -2,8 +2,9 @@
 //!
 //! Goal: what they print in replicas is what they print plain, and nothing is taken for an error.
 //! Method: both runs on four processes; numbers on lines that tell times are left out.  Without
-//! `SELVEDGE_PROOF=full`, which `cargo xtask prove stmr-programs` sets, only our own Fortran
-//! program and one quick example of each package are run.  What is not installed is named.
+//! `SELVEDGE_PROOF=full`, which `cargo xtask prove stmr-programs` sets, only our own programs and
+//! one quick example of each package are run, part of them as a long test.  What is not installed
+//! is named.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,6 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+/// In which tests a program is run, beside the proof, which has all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Always,
+    WithLong,
+    InProof,
+}
+
 /// A program and how it is run.
 struct Program {
     /// What it is called in the table.
@@ -23,7 +32,7 @@ struct Program {
     words: Vec<String>,
     /// Numbers on lines that hold one of these are times.
     clocks: &'static [&'static str],
-    is_quick: bool,
+    made: Made,
     /// Files that it leaves, which are those of a plain run to the last byte.
     leaves: &'static [&'static str],
 }
@@ -67,7 +76,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
                 files: None,
                 words: vec![path.to_str().unwrap().to_owned()],
                 clocks: &[],
-                is_quick: is_its_turn(mpi, name),
+                made: if is_its_turn(mpi, name) { Made::Always } else { Made::WithLong },
                 leaves: &[],
             }),
             _ => println!("not run: {name}, for want of a working {compiler} (gfortran)"),
@@ -79,7 +88,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         files: None,
         words: words(&[&python, exchange.to_str().unwrap()]),
         clocks: &[],
-        is_quick: false,
+        made: Made::WithLong,
         leaves: &[],
     }));
     // Debian's LAMMPS is linked with Open MPI.
@@ -89,7 +98,7 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
             files: Some(Path::new("/usr/share/lammps/examples").join(name)),
             words: words(&["/usr/bin/lmp", "-in", input, "-log", "none"]),
             clocks: mpi::LAMMPS_CLOCKS,
-            is_quick: false,
+            made: if name == "melt" { Made::WithLong } else { Made::InProof },
             leaves: &[],
         });
     }
@@ -105,7 +114,11 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
             words: vec![tests.join(name).to_str().unwrap().to_owned()],
             clocks: mpi::SCALAPACK_CLOCKS,
             // MPICH's processes wait without yielding.
-            is_quick: name == "xddblu" && mpi.is_open_mpi(),
+            made: match name {
+                "xddblu" if mpi.is_open_mpi() => Made::Always,
+                "xddblu" => Made::WithLong,
+                _ => Made::InProof,
+            },
             leaves: &[],
         });
     }
@@ -129,7 +142,7 @@ fn programs_with_files(mpi: &Mpi) -> Vec<Program> {
             files: None,
             words: words(&["/usr/bin/lmp", "-in", input, "-log", "log.restart"]),
             clocks: mpi::LAMMPS_CLOCKS,
-            is_quick: true,
+            made: Made::Always,
             leaves: mpi::RESTART_FILES,
         });
     }
@@ -140,7 +153,7 @@ fn programs_with_files(mpi: &Mpi) -> Vec<Program> {
             files: None,
             words: [vec![path.to_str().unwrap().to_owned()], words(options)].concat(),
             clocks: &[" "],
-            is_quick: false,
+            made: Made::InProof,
             leaves: &[],
         });
     }
@@ -171,19 +184,19 @@ fn gromacs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         println!("not run: gromacs, which is not installed or does not prepare its input");
         return Vec::new();
     }
-    let program = |name, options: &[&str], is_quick, leaves| Program {
+    let program = |name, options: &[&str], made, leaves| Program {
         name,
         files: Some(inputs.clone()),
         words: [words(&["/usr/bin/gmx_mpi", "mdrun", "-ntomp", "1"]), words(options)].concat(),
         clocks: &[],
-        is_quick,
+        made,
         leaves,
     };
     let same = ["-reprod", "-dlb", "no", "-pin", "off", "-deffnm", "out", "-s", "topol.tpr"];
     let as_is = ["-npme", "1", "-nsteps", "400", "-deffnm", "out", "-s", "topol.tpr"];
     vec![
-        program("gromacs", &same, false, &["out.gro", "out.trr", "out.edr"]),
-        program("gromacs as is", &as_is, false, &[]),
+        program("gromacs", &same, Made::WithLong, &["out.gro", "out.trr", "out.edr"]),
+        program("gromacs as is", &as_is, Made::InProof, &[]),
     ]
 }
 
@@ -261,22 +274,32 @@ impl Program {
 
 #[test]
 fn programs_of_others_print_in_replicas_what_they_print_plain() {
+    compare(Made::Always);
+}
+
+#[test]
+#[ignore = "one of the long tests of cargo xtask test"]
+fn so_do_the_others() {
+    compare(Made::WithLong);
+}
+
+fn compare(made: Made) {
     let mut failed = Vec::new();
     // Of all that are here, or of the one that is asked for.
     let chosen = env::var("SELVEDGE_MPI").ok().and_then(|_| Mpi::chosen());
     for mpi in chosen.map_or_else(Mpi::all, |it| vec![it]) {
         println!("{}:", mpi.name);
-        failed.extend(compare_all(&mpi));
+        failed.extend(compare_all(&mpi, made));
     }
     assert!(failed.is_empty(), "{failed:?}");
 }
 
 /// Who printed something else.
-fn compare_all(mpi: &Mpi) -> Vec<String> {
+fn compare_all(mpi: &Mpi, made: Made) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let mut failed = Vec::new();
     for program in programs(mpi, folder.path()) {
-        if !program.is_quick && !mpi::is_full() {
+        if program.made != made && !mpi::is_full() {
             continue;
         }
         if !program.is_installed() {
