@@ -131,9 +131,14 @@ impl State {
         for id in self.receives.to_take_back(&self.replica) {
             self.cancel_in_mpi(id);
         }
-        self.ask_for_receives(self.receives.untold());
-        for message in self.receives.to_tell() {
-            self.tell_siblings(&message);
+        loop {
+            self.ask_for_receives(self.receives.untold());
+            let messages = self.receives.to_tell();
+            messages.iter().for_each(|it| self.tell_siblings(it));
+            // Behind each that was told may be another that takes the same.
+            if messages.is_empty() {
+                return;
+            }
         }
     }
 

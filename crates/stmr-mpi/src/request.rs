@@ -118,7 +118,7 @@ const REQUESTS_MAX: usize = 1 << 20;
 impl State {
     /// Keeps a request and writes its handle to where the program wants it.
     pub(crate) fn keep_request(&mut self, request: Request, at: usize) {
-        let idx = self.requests.iter().position(Option::is_none).unwrap_or(self.requests.len());
+        let idx = self.requests_free.pop().unwrap_or(self.requests.len());
         if idx == self.requests.len() {
             self.requests.push(None);
             self.show_to_fortran(idx);
@@ -270,6 +270,7 @@ impl State {
             }
             request => {
                 let status = self.complete_request(request);
+                self.requests_free.push(slot);
                 unsafe { abi::put_handle(row, idx, self.handles().request_null) };
                 status
             }
@@ -694,6 +695,7 @@ pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usi
         }
         _ => state.refuse_as(call, "of a receive or collective that is under way"),
     }
+    state.requests_free.push(slot);
     unsafe { abi::put_handle(args[0], 0, state.handles().request_null) };
     0
 }

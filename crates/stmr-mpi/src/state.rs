@@ -270,6 +270,8 @@ pub(crate) struct State {
     /// Errors that handlers of the program's are to hear of.
     pub(crate) due: Vec<Due>,
     pub(crate) requests: Vec<Option<Request>>,
+    /// The places of requests that are over, for the next ones.
+    pub(crate) requests_free: Vec<usize>,
     /// What the program has freed and requests still need, and the call that frees it.
     pub(crate) held: Vec<(Call, usize)>,
     /// Counts and displacements that were narrowed for the call that is made.
@@ -351,6 +353,7 @@ impl State {
             codes: Codes::default(),
             due: Vec::new(),
             requests: Vec::new(),
+            requests_free: Vec::new(),
             held: Vec::new(),
             arrays: Vec::new(),
             fortran_offset: None,

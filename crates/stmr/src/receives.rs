@@ -26,7 +26,7 @@
 //! told names the receive by its number and by all calls up to it, so that who made another call is
 //! not heard.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::digest::Shape;
 use crate::message::Message;
@@ -37,7 +37,7 @@ use crate::verdict::SetId;
 mod explore;
 
 /// Which messages a receive takes; nothing is any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pattern {
     /// The communicator, by whatever tells it from others.
     pub comm: usize,
@@ -206,10 +206,12 @@ pub struct Decision {
 /// All receives that are not complete, in the order in which they were begun.
 #[derive(Clone, Debug, Hash)]
 pub struct Receives<B> {
-    all: Vec<Receive<B>>,
+    all: VecDeque<Receive<B>>,
     n_ever: u64,
     /// Those of `all` that MPI does not know yet.
     n_waiting: usize,
+    /// Some may be going back.
+    are_going_back: bool,
     /// What was told of receives that the program has not come to.
     early: BTreeMap<u64, (Shape, Match)>,
     leads: Option<SetId>,
@@ -223,9 +225,10 @@ pub struct Receives<B> {
 impl<B> Default for Receives<B> {
     fn default() -> Self {
         Self {
-            all: Vec::new(),
+            all: VecDeque::new(),
             n_ever: 0,
             n_waiting: 0,
+            are_going_back: false,
             early: BTreeMap::new(),
             leads: None,
             released: Vec::new(),
@@ -243,7 +246,7 @@ impl<B> Receives<B> {
         let id = self.n_ever;
         let told = self.early.remove(&id).filter(|it| it.0 == shape);
         let hint = told.map(|it| it.1);
-        self.all.push(Receive {
+        self.all.push_back(Receive {
             id,
             pattern,
             settled: None,
@@ -305,9 +308,13 @@ impl<B> Receives<B> {
         };
         // Those that are not begun, and hold back what might take the same.
         let mut held = Patterns::default();
-        for it in &mut self.all {
+        // What MPI has before the first that waits holds back nothing, unless it goes back.
+        let first = if self.are_going_back { 0 } else { self.first_waiting() };
+        self.are_going_back = false;
+        for it in self.all.range_mut(first..) {
             if it.is_begun() {
                 if it.is_going_back() {
+                    self.are_going_back = true;
                     held.add(&it.pattern);
                 }
                 continue;
@@ -393,6 +400,7 @@ impl<B> Receives<B> {
         let fresh = back.into_iter().rev().filter(|it| !self.all[*it].is_taken_back());
         let fresh: Vec<usize> = fresh.collect();
         fresh.iter().for_each(|it| self.all[*it].begun = Begun::TakenBack);
+        self.are_going_back |= !fresh.is_empty();
         fresh.iter().map(|it| self.all[*it].id).collect()
     }
 
@@ -411,11 +419,14 @@ impl<B> Receives<B> {
         unknown
     }
 
-    /// Which may have taken a message that siblings were not told of.
+    /// Which may have taken a message that siblings were not told of; of those that take the same
+    /// messages the first alone, before which none of the others is told.
     #[must_use]
     pub fn untold(&self) -> Vec<u64> {
-        let begun = self.unknown().into_iter().filter(|it| self.all[*it].is_under_way());
-        begun.map(|it| self.all[it].id).collect()
+        let mut asked = BTreeSet::new();
+        let mut is_asked = |it: &&Receive<B>| it.is_taken_back() || asked.insert(it.pattern);
+        let begun = self.unknown().into_iter().map(|it| &self.all[it]);
+        begun.filter(|it| it.is_under_way()).filter(&mut is_asked).map(|it| it.id).collect()
     }
 
     /// What siblings are told of those that took a message.
@@ -446,7 +457,7 @@ impl<B> Receives<B> {
         let idx = self.kept_idx(id);
         let it = &self.all[idx];
         let rival = |other: &Receive<B>| other.is_open() && other.pattern.overlaps(&it.pattern);
-        it.is_open() || self.all[..idx].iter().any(rival)
+        it.is_open() || self.all.range(..idx).any(rival)
     }
 
     /// Begins to look at whose message one took, which is known here.
@@ -516,7 +527,7 @@ impl<B> Receives<B> {
     /// # Panics
     /// If it was already.
     pub fn finish(&mut self, id: u64) -> Receive<B> {
-        let it = self.all.remove(self.kept_idx(id));
+        let it = self.all.remove(self.kept_idx(id)).expect("it is kept");
         self.n_waiting -= usize::from(!it.is_begun());
         it
     }
@@ -596,6 +607,16 @@ impl<B> Receives<B> {
         };
         let open = self.all.iter().filter_map(told);
         settled.chain(open).chain(self.early.iter().map(early)).collect()
+    }
+
+    /// Where the first is that MPI does not know, of which there are some, mostly at the end.
+    fn first_waiting(&self) -> usize {
+        let mut n_before = self.n_waiting;
+        let is_first = |it: &Receive<B>| {
+            n_before -= usize::from(!it.is_begun());
+            n_before == 0
+        };
+        self.all.iter().rposition(is_first).expect("as many wait as are counted")
     }
 
     /// Where a receive is among those that are not complete, whose numbers rise.

@@ -386,11 +386,15 @@ impl<'a> World<'a> {
         for id in it.receives.to_take_back(&it.replica) {
             self.mpis[set].cancel(id);
         }
-        for id in self.processes[set].receives.untold() {
-            self.is_received(set, id);
-        }
-        for message in self.processes[set].receives.to_tell() {
-            self.tell(set, &message);
+        loop {
+            for id in self.processes[set].receives.untold() {
+                self.is_received(set, id);
+            }
+            let messages = self.processes[set].receives.to_tell();
+            messages.iter().for_each(|it| self.tell(set, it));
+            if messages.is_empty() {
+                return;
+            }
         }
     }
 
