@@ -27,6 +27,9 @@ const SETS: u64 = 3;
 /// A run that reaches it, on a slow machine that does other work, too, has failed.
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// So often is a run made, and the kill brought forward, that had ended before it.
+const TRIES: u32 = 4;
+
 /// Runs of the short form.
 const RUNS_SHORT: u64 = 5;
 
@@ -67,6 +70,15 @@ struct Kill {
     /// At this call; else at `after` of the run's time, in thousandths.
     call: Option<u64>,
     after: u64,
+}
+
+impl Kill {
+    /// The run had ended before: a machine does other work at one time and not at another, and who
+    /// polls makes another number of calls each time.
+    fn bring_forward(&mut self) {
+        self.call = self.call.map(|it| it.div_ceil(2));
+        self.after /= 2;
+    }
 }
 
 struct Bench {
@@ -162,7 +174,19 @@ impl Bench {
     fn kill(&self, seed: u64, number: u64) -> (String, String) {
         let mut dice = Dice::new(seed, number);
         let victim = self.victim(dice.below(VICTIMS.len() as u64) as usize);
-        let kills = draw(&mut dice, victim, number % 5);
+        let mut kills = draw(&mut dice, victim, number % 5);
+        let mut came = self.kill_those(victim, number, &kills);
+        for _ in 1..TRIES {
+            if came.1 != "undisturbed" {
+                break;
+            }
+            kills.iter_mut().for_each(Kill::bring_forward);
+            came = self.kill_those(victim, number, &kills);
+        }
+        came
+    }
+
+    fn kill_those(&self, victim: &Victim, number: u64, kills: &[Kill]) -> (String, String) {
         let at_calls: Vec<String> = kills
             .iter()
             .filter_map(|it| Some(format!("{}.{}.{}", it.rank, it.set, it.call?)))
@@ -178,7 +202,7 @@ impl Bench {
             run.end();
             return (what, "hang".to_owned());
         }
-        for it in &kills {
+        for it in kills {
             let name = scratch.join(format!("killed.{}.{}", it.rank, it.set));
             let call = fs::read_to_string(name).unwrap_or("-".into());
             let at = it.call.map_or(format!("{}/1000", it.after), |at| format!("{at} {call}"));
@@ -339,9 +363,9 @@ fn a_replica_killed_at_any_call_or_between_calls_is_outlived() {
         3 => "between calls",
         _ => "two, in different sets",
     };
-    // Between calls many come to their end before.
+    // Two in different sets may be of one process where processes share memory and go together.
     let shares =
-        [("at a call", 80), ("between calls", 30), ("two, in different sets", 70)].map(|it| {
+        [("at a call", 95), ("between calls", 90), ("two, in different sets", 70)].map(|it| {
             Share {
                 class: it.0,
                 what: "outlived",

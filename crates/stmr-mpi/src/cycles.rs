@@ -35,23 +35,27 @@ thread_local! {
     static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A program that has not read the counter before so many calls is taken for one that never does.
+/// A program that has not read the counter before so many calls of MPI is taken for one that never
+/// does.
 const CALLS_MAX: u32 = 2_000;
 
 /// The program has read the counter.
 static READ: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
+    /// Calls of MPI by this thread.
     static CALLS: Cell<u32> = const { Cell::new(0) };
+    /// How often it has entered MPI or this library.
+    static ENTRIES: Cell<u32> = const { Cell::new(0) };
     /// The trap is off for what this thread is in.
     static OFF: Cell<bool> = const { Cell::new(false) };
     /// How often this thread's MPI has fallen into it.
     static FALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// An MPI that falls into the trap in more than one of so many calls is spared it from then on: to
-/// fall takes as long as to turn it off before each.
-const CALLS_PER_FALL: u32 = 2;
+/// An MPI that falls into the trap in more than one of so many entries is spared it from then on:
+/// to fall takes as long as to turn it off before each.
+const ENTRIES_PER_FALL: u32 = 2;
 
 /// What the program wants done at a bad access to memory, as it said it.
 static PROGRAMS: Mutex<Option<libc::sigaction>> = Mutex::new(None);
@@ -97,18 +101,25 @@ pub(crate) fn begin() {
     WANTED.store(can, Ordering::Relaxed);
 }
 
-/// This thread enters MPI or this library, or leaves it.
-pub(crate) fn cross(enters: bool) {
+/// The program makes a call of MPI.  Other entries, as for clocks, say nothing of how far it is:
+/// Python makes thousands of those while it imports what will read the counter.
+pub(crate) fn count_call() {
     if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
-        let calls = CALLS.get() + u32::from(enters);
-        CALLS.set(calls);
-        if calls == CALLS_MAX && !READ.load(Ordering::Relaxed) {
+        CALLS.set(CALLS.get().saturating_add(1));
+        if CALLS.get() == CALLS_MAX && !READ.load(Ordering::Relaxed) {
             // To turn it off and on takes microseconds, some more in a virtual machine.
             WANTED.store(false, Ordering::Relaxed);
             set(false);
-            return;
         }
-        if enters && CALLS_PER_FALL * FALLS.get() <= calls {
+    }
+}
+
+/// This thread enters MPI or this library, or leaves it.
+pub(crate) fn cross(enters: bool) {
+    if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
+        let entries = ENTRIES.get().wrapping_add(u32::from(enters));
+        ENTRIES.set(entries);
+        if enters && ENTRIES_PER_FALL * FALLS.get() <= entries {
             // It goes off when it is fallen into.
             return;
         }

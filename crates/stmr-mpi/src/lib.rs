@@ -237,6 +237,9 @@ fn pass(call: Call, args: &[usize]) -> usize {
     let passes = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);
     let asks = passes || ASKING.contains(&call);
     let is_short = asks || SHORT.contains(&call);
+    if !is_short {
+        cycles::count_call();
+    }
     let _inside = if is_short { real::Inside::enter_shortly() } else { real::Inside::enter() };
     let mut row = [0; ARGS_MAX];
     let row = &mut row[..args.len()];

@@ -23,18 +23,20 @@ type Check = unsafe extern "C" fn() -> c_int;
 std::arch::global_asm!(
     ".weak Py_IsInitialized",
     ".weak PyGILState_Check",
+    ".weak PyThread_acquire_lock",
     ".weak PyThread_acquire_lock_timed",
     ".pushsection .data.rel, \"aw\"",
     ".balign 8",
     ".globl selvedge_python",
     ".hidden selvedge_python",
     "selvedge_python:",
-    ".quad Py_IsInitialized, PyGILState_Check, PyThread_acquire_lock_timed",
+    ".quad Py_IsInitialized, PyGILState_Check",
+    ".quad PyThread_acquire_lock, PyThread_acquire_lock_timed",
     ".popsection",
 );
 
 unsafe extern "C" {
-    static selvedge_python: [Option<Check>; 3];
+    static selvedge_python: [Option<Check>; 4];
 }
 
 /// What of the interpreter is in this process.
@@ -43,8 +45,8 @@ struct Python {
     has_begun: Check,
     /// Whether this thread is the one that runs Python.
     runs: Check,
-    /// The code that takes a lock.
-    locks: Option<Range<usize>>,
+    /// The code that takes a lock, of which compilers put one form into the other.
+    locks: Vec<Range<usize>>,
     /// All its code.
     code: Vec<Range<usize>>,
     /// This library's code.
@@ -53,12 +55,12 @@ struct Python {
 
 impl Python {
     fn find() -> Option<Self> {
-        let [has_begun, runs, locks] = unsafe { selvedge_python };
+        let [has_begun, runs, locks @ ..] = unsafe { selvedge_python };
         let (has_begun, runs) = (has_begun?, runs?);
         Some(Self {
             has_begun,
             runs,
-            locks: locks.and_then(|it| code_of(it as *const c_void)),
+            locks: locks.iter().flatten().filter_map(|it| code_of(*it as *const c_void)).collect(),
             code: origin::code_around(runs as usize),
             own: origin::code_around(Self::find as *const () as usize),
         })
@@ -108,5 +110,5 @@ pub(crate) fn locks() -> bool {
         let asking = frames.find(|it| !is_in(&python.own, *it));
         return asking.is_some_and(|it| is_in(&python.code, it));
     }
-    python.locks.as_ref().is_some_and(|locks| frames.any(|it| locks.contains(&it)))
+    frames.any(|it| is_in(&python.locks, it))
 }

@@ -131,14 +131,13 @@ impl State {
         for id in self.receives.to_take_back(&self.replica) {
             self.cancel_in_mpi(id);
         }
-        loop {
+        let first = self.receives.untold_first();
+        self.ask_for_receives(first.clone());
+        if first.iter().any(|it| self.receives.has_come(*it)) {
             self.ask_for_receives(self.receives.untold());
-            let messages = self.receives.to_tell();
-            messages.iter().for_each(|it| self.tell_siblings(it));
-            // Behind each that was told may be another that takes the same.
-            if messages.is_empty() {
-                return;
-            }
+        }
+        for message in self.receives.to_tell() {
+            self.tell_siblings(&message);
         }
     }
 

@@ -419,14 +419,23 @@ impl<B> Receives<B> {
         unknown
     }
 
-    /// Which may have taken a message that siblings were not told of; of those that take the same
-    /// messages the first alone, before which none of the others is told.
+    /// Which may have taken a message that siblings were not told of.
     #[must_use]
     pub fn untold(&self) -> Vec<u64> {
-        let mut asked = BTreeSet::new();
-        let mut is_asked = |it: &&Receive<B>| it.is_taken_back() || asked.insert(it.pattern);
+        self.untold_where(|_| true)
+    }
+
+    /// Those of them that are told before others: where one has come, [others](Self::untold) may
+    /// have as well.
+    #[must_use]
+    pub fn untold_first(&self) -> Vec<u64> {
+        let mut seen = BTreeSet::new();
+        self.untold_where(|it| it.is_taken_back() || seen.insert(it.pattern))
+    }
+
+    fn untold_where(&self, mut is_asked: impl FnMut(&Receive<B>) -> bool) -> Vec<u64> {
         let begun = self.unknown().into_iter().map(|it| &self.all[it]);
-        begun.filter(|it| it.is_under_way()).filter(&mut is_asked).map(|it| it.id).collect()
+        begun.filter(|it| it.is_under_way() && is_asked(it)).map(|it| it.id).collect()
     }
 
     /// What siblings are told of those that took a message.

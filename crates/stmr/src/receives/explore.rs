@@ -386,15 +386,17 @@ impl<'a> World<'a> {
         for id in it.receives.to_take_back(&it.replica) {
             self.mpis[set].cancel(id);
         }
-        loop {
+        let mut is_here = false;
+        for id in self.processes[set].receives.untold_first() {
+            is_here |= self.is_received(set, id);
+        }
+        if is_here {
             for id in self.processes[set].receives.untold() {
                 self.is_received(set, id);
             }
-            let messages = self.processes[set].receives.to_tell();
-            messages.iter().for_each(|it| self.tell(set, it));
-            if messages.is_empty() {
-                return;
-            }
+        }
+        for message in self.processes[set].receives.to_tell() {
+            self.tell(set, &message);
         }
     }
 
