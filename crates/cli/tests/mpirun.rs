@@ -94,6 +94,26 @@ fn an_error_that_nobody_handles_ends_the_program() {
     }
 }
 
+/// Goal: a program that ends without MPI_Finalize has the code that its launcher gives it plain.
+/// Method: each launcher's own, for success and for a failure; see quits.c.
+#[test]
+fn a_program_that_quits_ends_with_the_code_of_a_plain_run() {
+    for mpi in Mpi::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("quits", folder.path());
+        for code in ["0", "5"] {
+            let words = [program.to_str().unwrap(), code];
+            let plain = mpi.plain_command(&words).output().unwrap();
+            let out = mpi.tripled(&summary, &words).output().unwrap();
+            let said = format!("{} {code}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), plain.status.code(), "{said}");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), "quits\n", "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("restarts", 0)], &said);
+        }
+    }
+}
+
 /// Goal: a program that another of its processes ends has printed what it prints plain, and its
 /// summary says what it did.  Method: lines are printed between messages; see lines.c.
 #[test]

@@ -363,6 +363,8 @@ fn a_replica_killed_at_any_call_or_between_calls_is_outlived() {
         3 => "between calls",
         _ => "two, in different sets",
     };
+    // So it is in a short form, too, which is too short for shares.
+    assert!(book.outcomes(runs).any(|it| it.starts_with("outlived")), "none was outlived");
     // Two in different sets may be of one process where processes share memory and go together.
     let shares =
         [("at a call", 95), ("between calls", 90), ("two, in different sets", 70)].map(|it| {

@@ -565,10 +565,9 @@ impl Attempt<'_> {
                 self.job.ended(rank, set, code());
                 return self.end_outputs(rank, set, false);
             }
-            // A process that ends without MPI_Finalize ends the program, as under mpirun.
             "early" => {
                 self.process(rank, set).ended = true;
-                self.job.abort(if code() == 0 { 1 } else { code() });
+                self.job.abort(code());
                 return self.end_outputs(rank, set, false);
             }
             "abort" => self.job.abort(code()),

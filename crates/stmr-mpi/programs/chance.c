@@ -1,13 +1,16 @@
 /* All that differs between replicas unless something is done about it: who comes first, clocks,
-   random numbers, names, numbers of processes, cores; and what types with holes hold. */
+   random numbers, names, numbers of processes, cores, what is left of a wait; and what types with
+   holes hold. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/time.h>
 #include <time.h>
 #include <sys/utsname.h>
@@ -25,7 +28,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    struct { double time; unsigned noise; long usec; int pid, parent, core; cpu_set_t cores; char rank[8], host[64]; unsigned long cycles, device; } row;
+    struct { double time; unsigned noise; long usec; int pid, parent, core; cpu_set_t cores; char rank[8], host[64]; unsigned long cycles, device; struct timeval left; char kernels[16], names[4][32]; } row;
     unsigned long mixed = 0;
     for (int round = 0; round < rounds; round++) {
         memset(&row, 0, sizeof row);
@@ -53,6 +56,24 @@ int main(int argc, char **argv) {
         fclose(load);
         if (uname(&name) || gethostname(row.host, sizeof row.host) || strcmp(row.host, name.nodename)) MPI_Abort(MPI_COMM_WORLD, 7);
         row.cycles = __rdtsc();
+        row.left.tv_sec = 1;
+        int pair[2];
+        fd_set ready;
+        FD_ZERO(&ready);
+        if (pipe(pair) || write(pair[1], "x", 1) != 1) MPI_Abort(MPI_COMM_WORLD, 11);
+        FD_SET(pair[0], &ready);
+        if (select(pair[0] + 1, &ready, NULL, NULL, &row.left) != 1) MPI_Abort(MPI_COMM_WORLD, 12);
+        close(pair[0]);
+        close(pair[1]);
+        memcpy(row.kernels, (void *)getauxval(AT_RANDOM), sizeof row.kernels);
+        strcpy(row.names[0], "/tmp/XXXXXX");
+        char *drawn = tempnam("/tmp", "abcdefg");
+        if (!drawn || strlen(drawn) != 16) MPI_Abort(MPI_COMM_WORLD, 13);
+        strcpy(row.names[1], drawn);
+        free(drawn);
+        if (!*mktemp(row.names[0]) || !tmpnam(row.names[2])) MPI_Abort(MPI_COMM_WORLD, 14);
+        strcpy(row.names[3], tmpnam(NULL));
+        if (!strcmp(row.names[2], row.names[3])) MPI_Abort(MPI_COMM_WORLD, 15);
         unsigned processor;
         row.cycles += __rdtscp(&processor);
         strncpy(row.rank, getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : "?", 7);

@@ -274,6 +274,27 @@ pub unsafe extern "C" fn getitimer(which: c_int, to: *mut libc::itimerval) -> c_
     })
 }
 
+/// See select(2): what is left of the time is the meta's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn select(
+    n: c_int,
+    reads: *mut libc::fd_set,
+    writes: *mut libc::fd_set,
+    faults: *mut libc::fd_set,
+    left: *mut timeval,
+) -> c_int {
+    type Sets = *mut libc::fd_set;
+    type Select = unsafe extern "C" fn(c_int, Sets, Sets, Sets, *mut timeval) -> c_int;
+    let native = unsafe { std::mem::transmute::<usize, Select>(real::next(c"select")) };
+    let found = unsafe { native(n, reads, writes, faults, left) };
+    if !left.is_null() {
+        let error = crate::files::last_error();
+        stack::on_own(|| unsafe { *left = shared_row(108, |row| *row = *left) });
+        unsafe { *libc::__errno_location() = error };
+    }
+    found
+}
+
 /// See wait4(2): what a child used is told of the meta's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wait4(

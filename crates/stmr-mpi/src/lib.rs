@@ -71,6 +71,7 @@ mod full;
 
 mod sends;
 
+mod ends;
 mod env;
 
 mod comm;
@@ -121,6 +122,7 @@ mod failures;
 
 mod python;
 
+mod chance;
 mod clock;
 
 mod cores;

@@ -22,7 +22,7 @@ use selvedge_stmr::digest::Digest;
 use crate::memory::PAGE;
 use crate::prints;
 use crate::real;
-use crate::told::told;
+use crate::told::{Told, told};
 
 /// As much as a program's first thread has, by default twice.  What is not used costs nothing.
 const SIZE: usize = 16 << 20;
@@ -233,6 +233,17 @@ pub unsafe extern "C" fn __libc_start_main(
     }
 }
 
+/// The kernel's 16 random bytes, from which the C library has drawn what it needs by now, are alike
+/// in all replicas.
+#[cfg(target_arch = "x86_64")]
+fn share_dice(told: &Told) {
+    let at = unsafe { libc::getauxval(libc::AT_RANDOM) } as *mut [u8; 16];
+    if !at.is_null() {
+        let row = [told.dice, told.rank as u64, KERNELS].map(u64::to_le_bytes).concat();
+        unsafe { *at = Digest::of(&row).0.to_le_bytes() };
+    }
+}
+
 /// Draws the word; returns the C library's function.  What it has in registers would stay there
 /// until the program puts it on its stack, were it a part of who calls it.
 #[cfg(target_arch = "x86_64")]
@@ -243,6 +254,7 @@ fn prepare() -> usize {
         // The lowest byte ends a text, so that no text has the word in it.
         let word = Digest::of(&row).0 as u64 & !0xff;
         unsafe { std::arch::asm!("mov qword ptr fs:[0x28], {}", in(reg) word, options(nostack)) };
+        share_dice(told);
         prints::find_terminal();
         // At the first byte that comes or goes, the C library asks what kind of file that is, and
         // leaves the answer on the stack: here it asks now.
@@ -297,3 +309,5 @@ const LOADED_MAX: usize = 4 << 20;
 /// Tells the word from what else is drawn of the launcher's dice.
 #[cfg(target_arch = "x86_64")]
 const WORD: u64 = u64::from_le_bytes(*b"stack   ");
+#[cfg(target_arch = "x86_64")]
+const KERNELS: u64 = u64::from_le_bytes(*b"kernel's");

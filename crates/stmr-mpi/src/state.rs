@@ -64,7 +64,7 @@ pub(crate) fn is_ending() -> bool {
 }
 
 /// The process has ended for its siblings: what it still calls is passed on.
-static OVER: AtomicBool = AtomicBool::new(false);
+pub(crate) static OVER: AtomicBool = AtomicBool::new(false);
 
 /// This process has linked itself with its siblings.
 static CONNECTED: AtomicBool = AtomicBool::new(false);
@@ -715,83 +715,5 @@ impl State {
         let calls = self.replica.n_calls();
         self.say(&format!("restart {word} {calls}"));
         self.wait_for_the_end()
-    }
-
-    /// Waits until the launcher ends this process.
-    pub(crate) fn wait_for_the_end(&mut self) -> ! {
-        loop {
-            self.launcher.flush();
-            let mut fd = [self.launcher.poll_for()];
-            unsafe { libc::poll(fd.as_mut_ptr(), 1, 200) };
-            self.launcher.fill();
-            if self.launcher.ended {
-                unsafe { libc::_exit(1) }
-            }
-        }
-    }
-
-    /// Stops the program because of a call that is not served.
-    pub(crate) fn refuse(&mut self, call: Call) -> ! {
-        self.refuse_in_words(call.name())
-    }
-
-    /// The same once its replicas have agreed to: one that errs may make any call.
-    pub(crate) fn refuse_in_words(&mut self, words: &str) -> ! {
-        self.mix(&[u64::MAX - 1]);
-        self.compare(words.as_bytes().to_vec());
-        self.refuse_at_once(words)
-    }
-
-    /// What the program printed and wrote before goes out first.
-    pub(crate) fn refuse_at_once(&mut self, words: &str) -> ! {
-        unsafe { libc::fflush(std::ptr::null_mut()) };
-        self.let_out();
-        self.tell_counts();
-        self.say(&format!("refuse {words}"));
-        self.wait_for_the_end()
-    }
-
-    /// Stops the program because of how a call is made.
-    pub(crate) fn refuse_as(&mut self, call: Call, how: &str) -> ! {
-        let name = call.name();
-        self.refuse_in_words(&format!("{name} {how}"))
-    }
-
-    /// Stops the program with `code`, once its replicas have agreed to.
-    pub(crate) fn abort(&mut self, code: i32) -> ! {
-        unsafe { libc::fflush(std::ptr::null_mut()) };
-        self.give_up(code)
-    }
-
-    /// The same for what has let out all that is to be seen.
-    pub(crate) fn give_up(&mut self, code: i32) -> ! {
-        self.compare(code.to_le_bytes().to_vec());
-        self.tell_counts();
-        self.say(&format!("abort {code}"));
-        self.wait_for_the_end()
-    }
-
-    /// The process ends with `code`: its replicas agree to it, and it is gone.
-    pub(crate) fn exit(&mut self, code: i32) -> ! {
-        self.mix(&[u64::MAX, code as u64]);
-        self.doing = "its end";
-        self.compare(code.to_le_bytes().to_vec());
-        self.replica.end();
-        self.has_said_bye = true;
-        self.send_out();
-        self.tell_counts();
-        let word = if self.handles.is_none() || self.gone_on { "ended" } else { "early" };
-        self.say(&format!("{word} {code}"));
-        let is_unsent = |this: &Self| {
-            let siblings = || this.siblings.iter().flatten().any(Sibling::is_unsent);
-            siblings() || (!this.launcher.unsent.is_empty() && !this.launcher.ended)
-        };
-        self.begin_wait();
-        while is_unsent(self) {
-            self.wait_for_siblings(|_| Vec::new());
-        }
-        OVER.store(true, Ordering::Relaxed);
-        // Not 0 would be told by mpirun in words about a failure; selvedge gives the code.
-        unsafe { libc::_exit(0) }
     }
 }

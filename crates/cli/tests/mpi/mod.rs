@@ -271,16 +271,20 @@ pub(crate) const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "M
 pub(crate) const RESTART_FILES: &[&str] =
     &["step.20.restart", "step.40.restart", "end.restart", "again.restart", "dump.melt"];
 
-/// Lines of a text, those that hold one of `clocks` without numbers.
+/// Lines of a text, those that hold one of `clocks` without what may be a time: numbers but whole
+/// ones, and whole ones in columns of times, where one may have nothing behind its point.
 pub(crate) fn without_times(clocks: &[&str], text: &[u8]) -> Vec<String> {
     // 1.25, 3e-7, 0:00:12, 99.8%
-    let is_word = |word: &&str| {
+    let is_time = |word: &str, in_columns: bool| {
         let in_number = |it: char| it.is_ascii_digit() || ".:,;%()+-*eE".contains(it);
-        !word.chars().all(in_number)
+        let is_whole = word.bytes().all(|it| it.is_ascii_digit());
+        word.chars().all(in_number) && (in_columns || !is_whole)
     };
     let mask = |line: &str| {
         if clocks.iter().any(|it| line.contains(it)) {
-            line.split_whitespace().filter(is_word).collect::<Vec<_>>().join(" ")
+            let in_columns = line.contains(" | ");
+            let words = line.split_whitespace().filter(|it| !is_time(it, in_columns));
+            words.collect::<Vec<_>>().join(" ")
         } else {
             line.to_owned()
         }
@@ -358,6 +362,7 @@ pub(crate) fn replica(program: &Path, set: u64, rank: u64) -> Option<String> {
 }
 
 /// What many runs of a class have to show, or the proof proves nothing.
+#[derive(Clone, Copy)]
 pub(crate) struct Share {
     pub(crate) class: &'static str,
     pub(crate) what: &'static str,
@@ -421,6 +426,11 @@ impl Book {
             self.write(number, outcome);
         }
         self.rows[&number].clone()
+    }
+
+    /// What the first runs came to, in their order.
+    pub(crate) fn outcomes(&self, runs: u64) -> impl Iterator<Item = &str> {
+        self.rows.range(..runs).map(|it| it.1.as_str())
     }
 
     /// All parts are done.
