@@ -335,7 +335,7 @@ fn a_bit_flipped_anywhere_in_a_replica_changes_no_result() {
         class,
         what: "not started again",
         is: |outcome| outcome != "started again",
-        at_least: 97,
+        at_least: 95,
     };
     let shares = ["aimed at data", "any page"].map(|it| [hit(it), outvoted(it)]);
     book.close(runs, classes, &[&shares.concat()[..], &[noticed]].concat());
