@@ -30,6 +30,8 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     struct { double time; unsigned noise; long usec; int pid, parent, core; cpu_set_t cores; char rank[8], host[64]; unsigned long cycles, device; struct timeval left; char kernels[16], names[4][32]; } row;
     unsigned long mixed = 0;
+    /* As many looks at clocks as Python has while it imports: none is a call of MPI. */
+    for (int look = 0; look < 3000; look++) time(NULL), clock();
     for (int round = 0; round < rounds; round++) {
         memset(&row, 0, sizeof row);
         struct timeval now;
