@@ -26,7 +26,7 @@ fn so_do_the_others() {
     PROGRAMS[4..].iter().for_each(print_alike);
 }
 
-const PROGRAMS: [(&str, &[&str]); 22] = [
+const PROGRAMS: [(&str, &[&str]); 23] = [
     ("ring", &["40"]),
     ("collectives", &["3"]),
     ("errors", &[]),
@@ -49,6 +49,7 @@ const PROGRAMS: [(&str, &[&str]); 22] = [
     ("allocator", &[]),
     ("numbers", &["7", "eight"]),
     ("itself", &["ask"]),
+    ("looked", &["50"]),
 ];
 
 fn print_alike(&(name, args): &(&str, &[&str])) {

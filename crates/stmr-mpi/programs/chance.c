@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/time.h>
+#include <sys/timex.h>
 #include <time.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -39,6 +40,9 @@ int main(int argc, char **argv) {
         struct timespec fine;
         gettimeofday(&now, NULL);
         clock_gettime(CLOCK_MONOTONIC, &fine);
+        struct ntptimeval kept;
+        struct timex steered = {0};
+        if (ntp_gettime(&kept) < 0 || adjtimex(&steered) < 0) MPI_Abort(MPI_COMM_WORLD, 11);
         getrusage(RUSAGE_SELF, &used);
         row.time = MPI_Wtime() + fine.tv_nsec + clock();
         if (getrandom(&row.noise, sizeof row.noise, 0) != sizeof row.noise) MPI_Abort(MPI_COMM_WORLD, 2);
@@ -53,7 +57,7 @@ int main(int argc, char **argv) {
         FILE *device = fopen("/dev/urandom", "rb"), *load = fopen("/proc/self/stat", "r");
         if (!device || fread(&row.device, sizeof row.device, 1, device) != 1) MPI_Abort(MPI_COMM_WORLD, 5);
         if (!load || fscanf(load, "%ld", &row.usec) != 1) MPI_Abort(MPI_COMM_WORLD, 6);
-        row.usec += now.tv_usec + used.ru_maxrss + time(NULL);
+        row.usec += now.tv_usec + used.ru_maxrss + time(NULL) + kept.time.tv_usec + steered.time.tv_usec;
         fclose(device);
         fclose(load);
         if (uname(&name) || gethostname(row.host, sizeof row.host) || strcmp(row.host, name.nodename)) MPI_Abort(MPI_COMM_WORLD, 7);

@@ -206,7 +206,7 @@ static void meanwhile(int round) {
     MPI_Info_create(&info), MPI_Info_set(info, "no_locks", "true");
     WANT(!MPI_Win_create(many, big * sizeof *many, sizeof *many, info, all, &no_locks));
     MPI_Info_free(&info);
-    for (int way = 0; way < 10; way++) {
+    for (int way = 0; way < 11; way++) {
         MPI_Barrier(all);
         if (rank == 0) {
             /* Each of these is over only when the others have been here. */
@@ -228,10 +228,10 @@ static void meanwhile(int round) {
             if (way == 6 && size > 1) MPI_Sendrecv(many, big, MPI_INT, size - 1, 6, &got, 1, MPI_INT, size - 1, 6, all, &status);
             if (way == 7) MPI_Comm_dup(all, &again), MPI_Comm_free(&again);
             if (way == 8) MPI_Allreduce(&rank, &got, 1, MPI_INT, MPI_MAX, all);
-            if (way == 9) {
-                /* It waits for what is put to it. */
-                MPI_Win_lock_all(0, win);
-                volatile int *there = &cells[9];
+            if (way >= 9) {
+                /* It waits for what is put to it; who says that no lock is in the way has none itself. */
+                MPI_Win_lock_all(way == 10 ? MPI_MODE_NOCHECK : 0, win);
+                volatile int *there = &cells[way];
                 /* MPICH looks at nothing in MPI_Win_sync. */
                 while (*there < size - 1) MPI_Win_sync(win), MPI_Iprobe(0, 99, all, &flag, &status);
                 MPI_Win_unlock_all(win);

@@ -74,6 +74,8 @@ pub(crate) struct Table {
     pub(crate) flavors: [i32; 4],
     /// Windows are locked for one alone, or shared.
     pub(crate) locks: [i32; 2],
+    /// The program says that nobody locks a window otherwise at the same time.
+    pub(crate) mode_nocheck: i32,
     /// What is put to a window is there for its process too.
     pub(crate) unified: i32,
     /// MPI's own attributes; all hang on the communicator of all processes.
@@ -109,6 +111,7 @@ static OPEN_MPI: Table = Table {
     win_keyvals: [7, 8, 9, 10, 11],
     flavors: [1, 2, 3, 4],
     locks: [1, 2],
+    mode_nocheck: 1,
     unified: 0,
     keyvals_own: 0..7,
     status: StatusForm { size: 24, source: 0, tag: 4, error: 8, count: 16, cancelled: Some(12) },
@@ -142,6 +145,7 @@ static MPICH: Table = Table {
     win_keyvals: [0x6600_0001, 0x6600_0003, 0x6600_0005, 0x6600_0007, 0x6600_0009],
     flavors: [1, 2, 3, 4],
     locks: [234, 235],
+    mode_nocheck: 1024,
     unified: 2,
     keyvals_own: 0x6440_0001..0x6440_000f,
     status: StatusForm { size: 20, source: 8, tag: 12, error: 16, count: 0, cancelled: None },
@@ -175,6 +179,7 @@ static STANDARD: Table = Table {
     win_keyvals: [601, 603, 602, 604, 605],
     flavors: [311, 312, 313, 314],
     locks: [301, 302],
+    mode_nocheck: 1024,
     unified: 321,
     keyvals_own: 501..508,
     status: StatusForm { size: 32, source: 0, tag: 4, error: 8, count: 12, cancelled: None },

@@ -274,6 +274,78 @@ pub unsafe extern "C" fn getitimer(which: c_int, to: *mut libc::itimerval) -> c_
     })
 }
 
+/// The question for what the kernel knows of a clock that others keep right.
+const STEERED: u64 = 110;
+
+/// See clock_adjtime(2): what the kernel knows of a clock.  If the program sets it, the meta does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_adjtime(clock: clockid_t, to: *mut libc::timex) -> c_int {
+    stack::on_own(|| {
+        let asked = unsafe { *to };
+        let ask = || {
+            let mut row = asked;
+            let at = &raw mut row;
+            let code = unsafe { libc::syscall(libc::SYS_clock_adjtime, clock, at) } as c_int;
+            (row, code, crate::files::last_error())
+        };
+        let (mut row, code, error) =
+            if real::is_program_asking() { shared_value(STEERED, ask) } else { ask() };
+        if let Some(told) = real::early_asking() {
+            let now = early_clock(told, clock);
+            row.time = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 };
+        }
+        if code < 0 {
+            return crate::files::failed(error);
+        }
+        unsafe { *to = row };
+        code
+    })
+}
+
+/// See adjtimex(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adjtimex(to: *mut libc::timex) -> c_int {
+    unsafe { clock_adjtime(libc::CLOCK_REALTIME, to) }
+}
+
+/// See adjtimex(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ntp_adjtime(to: *mut libc::timex) -> c_int {
+    unsafe { clock_adjtime(libc::CLOCK_REALTIME, to) }
+}
+
+/// See ntp_gettime(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ntp_gettimex(to: *mut libc::ntptimeval) -> c_int {
+    let mut row: libc::timex = unsafe { std::mem::zeroed() };
+    let code = unsafe { clock_adjtime(libc::CLOCK_REALTIME, &raw mut row) };
+    if 0 <= code {
+        unsafe {
+            (*to).time = row.time;
+            (*to).maxerror = row.maxerror;
+            (*to).esterror = row.esterror;
+            (*to).tai = row.tai.into();
+        }
+    }
+    code
+}
+
+/// The same as the C library knew it before it told the distance to atomic time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ntp_gettime(to: *mut libc::ntptimeval) -> c_int {
+    let mut row: libc::ntptimeval = unsafe { std::mem::zeroed() };
+    let code = unsafe { ntp_gettimex(&raw mut row) };
+    if 0 <= code {
+        // Programs have room for these three alone.
+        unsafe {
+            (*to).time = row.time;
+            (*to).maxerror = row.maxerror;
+            (*to).esterror = row.esterror;
+        }
+    }
+    code
+}
+
 /// See select(2): what is left of the time is the meta's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn select(

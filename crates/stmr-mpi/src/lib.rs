@@ -45,6 +45,8 @@ mod joined;
 
 mod real;
 
+mod lookup;
+
 mod origin;
 
 mod accelerators;

@@ -58,14 +58,22 @@ pub(crate) struct Passive {
     locks: Locks,
     /// Members whose windows this process has locked.
     held: BTreeSet<i32>,
-    /// It has locked all: those whom it has visited since.
-    all: Option<BTreeSet<i32>>,
+    /// It has locked all.
+    all: Option<All>,
     /// What its visits of its own window are told, by their numbers; those that began, and that
     /// were carried out.
     own: BTreeMap<u64, Vec<u8>>,
     n_own: [u64; 2],
     /// Visits whose answers have not been waited for.
     coming: VecDeque<Coming>,
+}
+
+/// All members' windows are locked.
+struct All {
+    /// Those whom this process has visited since.
+    visited: BTreeSet<i32>,
+    /// Who is visited is locked then, unless the program says that this is not needed.
+    locks: bool,
 }
 
 impl Passive {
@@ -241,8 +249,15 @@ pub(crate) fn leave_before(state: &mut State, call: Call) {
 
 /// What a visit within an epoch does: the first to one of all takes its lock.
 fn bring(passive: &mut Passive, member: i32) -> (Option<Lock>, bool) {
-    let is_first = passive.all.as_mut().is_some_and(|it| it.insert(member));
-    (is_first.then_some(Lock::Shared), false)
+    let takes = passive.all.as_mut().is_some_and(|it| it.visited.insert(member) && it.locks);
+    (takes.then_some(Lock::Shared), false)
+}
+
+/// Whether the program says that no lock is in the way of one that it takes.  MPI then takes none,
+/// and programs rely on that: OpenCoarrays waits for an event in such an epoch of all windows, and
+/// who brings the event has locked this one for itself.
+fn is_unchecked(assertion: usize) -> bool {
+    assertion as i32 & abi::table().mode_nocheck != 0
 }
 
 /// Somebody has come to this process's window.
@@ -365,6 +380,9 @@ pub(crate) fn lock(state: &mut State, call: Call, args: &[usize]) -> usize {
         Ok(passive) => passive.held.insert(member),
         Err(code) => return code,
     };
+    if is_unchecked(args[2]) {
+        return abi::SUCCESS as usize;
+    }
     let code = visit(state, handle, &[member], |_, _| (Some(lock), false));
     state.window_error(handle, code, call)
 }
@@ -387,11 +405,14 @@ pub(crate) fn unlock(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// MPI_Win_lock_all: others share their windows when they are visited first.
 pub(crate) fn lock_all(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let handle = abi::cut(args[1]);
+    let (locks, handle) = (!is_unchecked(args[0]), abi::cut(args[1]));
     let is_right = |it: &Passive, window: &Window| !it.is_locked() && window.started.is_none();
     match known(state, handle, call, is_right) {
-        Ok(passive) => passive.all = Some(BTreeSet::new()),
+        Ok(passive) => passive.all = Some(All { visited: BTreeSet::new(), locks }),
         Err(code) => return code,
+    }
+    if !locks {
+        return abi::SUCCESS as usize;
     }
     // Its own it may look at at once.
     let own = state.window(handle).expect("it is known").rank;
@@ -403,7 +424,7 @@ pub(crate) fn lock_all(state: &mut State, call: Call, args: &[usize]) -> usize {
 pub(crate) fn unlock_all(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = abi::cut(args[0]);
     let visited = match known(state, handle, call, |it, _| it.all.is_some()) {
-        Ok(passive) => passive.all.take().unwrap_or_default(),
+        Ok(passive) => passive.all.take().map(|it| it.visited).unwrap_or_default(),
         Err(code) => return code,
     };
     let members: Vec<i32> = visited.into_iter().collect();

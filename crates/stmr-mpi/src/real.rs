@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::ARGS_MAX;
 use crate::abi::Family;
 use crate::calls::{self, N_CALLS, NAMES};
+use crate::lookup;
 use crate::memory::{Bell, For};
 use crate::stack;
 use crate::state;
@@ -227,22 +228,14 @@ fn loaded() -> Option<CString> {
 /// The address of something that the library exports.
 pub(crate) fn symbol(name: &CStr) -> Option<usize> {
     // Predefined handles are data that the linker may have copied into the program.
-    let there = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    let found =
-        if there.is_null() { unsafe { libc::dlsym(library(), name.as_ptr()) } } else { there };
-    (!found.is_null()).then_some(found as usize)
+    lookup::theirs(libc::RTLD_DEFAULT, name).or_else(|| lookup::theirs(library(), name))
 }
 
 /// The library's own function of a name that this library has too.
 pub(crate) fn theirs(name: &CStr) -> Option<usize> {
-    let library = library();
-    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    let found = if next.is_null() && !library.is_null() {
-        unsafe { libc::dlsym(library, name.as_ptr()) }
-    } else {
-        next
-    };
-    (!found.is_null()).then_some(found as usize)
+    let library = Some(library()).filter(|it| !it.is_null());
+    lookup::theirs(libc::RTLD_NEXT, name)
+        .or_else(|| library.and_then(|it| lookup::theirs(it, name)))
 }
 
 fn address(call: Call) -> usize {
@@ -255,10 +248,10 @@ fn address(call: Call) -> usize {
     if library.is_null() {
         fail(&format!("{} was called, but this process has no MPI library", call.name()));
     }
-    let found = unsafe { libc::dlsym(library, NAMES[call.0].as_ptr().cast()) } as usize;
-    if found == 0 {
-        fail(&format!("this program's MPI library has no {}", call.name()));
-    }
+    let name = unsafe { CStr::from_ptr(NAMES[call.0].as_ptr().cast()) };
+    let Some(found) = lookup::theirs(library, name) else {
+        fail(&format!("this program's MPI library has no {}", call.name()))
+    };
     ADDRESSES[call.0].store(found, Ordering::Relaxed);
     found
 }
