@@ -109,6 +109,8 @@ pub enum Refused {
         of_others(*n_others)
     )]
     TooManyTasks { demand: Demand, n: u32, n_others: u32, max: u32 },
+    #[error("replicas run on three machines at least; {demand} has {n}")]
+    TooFewMachines { demand: Demand, n: u32 },
     #[error("{n} jobs wait already; submit again when some have started")]
     QueueFull { n: usize },
     #[error("{what} is longer than {max} bytes")]
@@ -123,6 +125,12 @@ pub enum Refused {
     NoTarget { target: Target },
     #[error("{name} is no machine; replicas run on machines, hosts and boards")]
     NotAHost { name: String },
+    #[error("replicas are 0, 1 and 2; there is no {set}")]
+    NoReplica { set: u8 },
+    #[error("{job} does not run in replicas")]
+    NoReplicas { job: JobId },
+    #[error("{job} does not run on {name}")]
+    NotOfJob { name: String, job: JobId },
     #[error("{name} is drained {n} times already; undrain it first")]
     DrainsFull { name: String, n: usize },
     #[error("{name} is not drained by {by}; it is drained by {holders}")]

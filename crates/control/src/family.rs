@@ -2,8 +2,8 @@
 //!
 //! Everything else in this crate sees parts, seats, links and switches.
 
+use selvedge_family::cluster;
 use selvedge_family::cluster::hosts::{Host, Hosts};
-use selvedge_family::cluster::{self, Apart};
 use selvedge_family::graph::forward::Tables;
 use selvedge_family::torus::shape::{Shape, ShapeError};
 use selvedge_family::torus::wiring::WiringError;
@@ -340,17 +340,21 @@ pub fn host_at(fabric: &Fabric, target: Target) -> Option<Target> {
 /// Where the replicas of a program's processes run in a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clusters {
-    /// The machines of each cluster; the first is the meta's.
+    /// The machines of each cluster; the first is the meta's.  Those within two hops come first,
+    /// then those that are farther apart, then those that nothing joins.
     pub machines: Vec<[Target; 3]>,
-    /// The most hops between two of one cluster; none where the plant's cables join them by more
-    /// than two, or not at all, and they were taken in their order.
-    pub hops_max: Option<u32>,
+    /// How many are within two hops.
+    pub n_near: usize,
+    /// How many cables join, with those.
+    pub n_joined: usize,
+    /// The most hops between two machines of one that they join; 0 if there is none.
+    pub hops_max: u32,
     /// Machines that are in no cluster.
     pub n_left: usize,
 }
 
-/// The clusters of a job's machines (seed 003, definition 4): within two hops where the cables
-/// between them make that many, else as they stand.
+/// The clusters of a job's machines (seed 003, definition 4): as many within two hops as there can
+/// be, and the rest as near as can be.
 pub fn clusters(fabric: &Fabric, place: &Place) -> Clusters {
     let is_held = |host: Host| {
         let hold = place.holds.iter().find(|it| it.part == host.part);
@@ -365,20 +369,15 @@ pub fn clusters(fabric: &Fabric, place: &Place) -> Clusters {
     let mut parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
     parts.extend(live.filter(is_switch));
     let hosts = Hosts::of_parts(fabric, parts.into_iter(), is_held);
-    let n_most = hosts.n() / 3;
-    let near = cluster::place(&hosts, Apart::Host, n_most).ok();
-    let near = near.filter(|it| it.triples.len() == n_most);
-    let hops = |it: &cluster::Triple| it.hops.into_iter().max().unwrap_or(0);
-    let hops_max = near.as_ref().and_then(|it| it.triples.iter().map(hops).max());
-    let triples: Vec<[usize; 3]> = match near {
-        Some(near) => near.triples.iter().map(|it| it.hosts).collect(),
-        None => (0..n_most).map(|it| [3 * it, 3 * it + 1, 3 * it + 2]).collect(),
-    };
+    let found = cluster::place_all(&hosts);
+    let joined = &found.triples[..found.n_joined];
     let target = |it: usize| hosts.hosts[it].target();
     Clusters {
-        machines: triples.iter().map(|it| it.map(target)).collect(),
-        hops_max,
-        n_left: hosts.n() - 3 * n_most,
+        machines: found.triples.iter().map(|it| it.hosts.map(target)).collect(),
+        n_near: found.n_near,
+        n_joined: found.n_joined,
+        hops_max: joined.iter().flat_map(|it| it.hops).max().unwrap_or(0),
+        n_left: hosts.n() - 3 * found.triples.len(),
     }
 }
 

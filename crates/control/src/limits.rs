@@ -98,6 +98,12 @@ pub const MOVERS_PAIRED: usize = 12;
 /// one cause, the switch.
 pub const SWITCH_PORTS_MAX: usize = 2;
 
+/// Replicas of a process.
+pub const REPLICAS_MAX: u8 = 3;
+
+/// A mark that is said again within this is the same one.
+pub const MARK_AGAIN: Span = Span::secs(60);
+
 /// Marks that are kept of a machine.
 pub const MARKS_MAX: usize = 16;
 

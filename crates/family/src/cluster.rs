@@ -137,6 +137,32 @@ pub fn place(hosts: &Hosts, apart: Apart, n_max: usize) -> Result<Clusters, Clus
     Ok(clusters)
 }
 
+/// Triples of hosts that are given, near or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct All {
+    /// A third of the hosts: first those within two hops, then those that links join however far,
+    /// then the others in their order.
+    pub triples: Vec<Triple>,
+    /// How many are within two hops.
+    pub n_near: usize,
+    /// How many links join, with those.
+    pub n_joined: usize,
+}
+
+/// Puts all `hosts` but two at the most into triples, as many as can be within two hops.
+pub fn place_all(hosts: &Hosts) -> All {
+    let Ok(near) = place(hosts, Apart::Host, usize::MAX) else { return All::default() };
+    let mut triples = near.triples;
+    let n_near = triples.len();
+    let (rest, n_joined) = match near.left.len() {
+        0..3 => (Vec::new(), 0),
+        _ => apart::pack_rest(hosts, near.left),
+    };
+    triples.extend(rest);
+    All { triples, n_near, n_joined: n_near + n_joined }
+}
+
 /// Three hosts, the one with the fewest hops to the two others first.
 fn ordered(hosts: [usize; 3], hops: impl Fn(usize, usize) -> u32) -> Triple {
     let [a, b, c] = hosts;

@@ -332,7 +332,11 @@ impl From<Refused> for ApiError {
             | Refused::TooLarge { .. }
             | Refused::TooManyTasks { .. }
             | Refused::TooLong { .. }
+            | Refused::TooFewMachines { .. }
             | Refused::NotAHost { .. }
+            | Refused::NoReplica { .. }
+            | Refused::NoReplicas { .. }
+            | Refused::NotOfJob { .. }
             | Refused::Maintenance { .. }
             | Refused::Readings(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Refused::BegunAlready

@@ -103,7 +103,7 @@ struct Submit {
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
     /// 3: an MPI program in three replicas, on clusters of three machines close together.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3))]
     redundancy: Option<u32>,
     /// A variable for the command, or the name of one of yours to hand on; may be repeated.
     #[arg(long, value_name = "NAME[=VALUE]", requires = "command")]
@@ -205,6 +205,7 @@ pub(crate) struct JobRow {
     pub(crate) shape: String,
     priority: u8,
     preemptible: bool,
+    redundancy: u8,
     pub(crate) chips: u32,
     attempt: u32,
     limit_s: Option<f64>,
@@ -536,6 +537,9 @@ fn job_page(job: &JobRow) -> String {
     }
     let preemptible = if job.preemptible { ", preemptible" } else { "" };
     facts.add("priority", format!("{}{preemptible}", job.priority));
+    if 1 < job.redundancy {
+        facts.add("redundancy", format!("{} replicas of each process", job.redundancy));
+    }
     facts.add("owner", format!("{}, project {}, submitted by {}", job.owner, job.project, job.by));
     facts.add("limit", job.limit_s.map_or("none".to_owned(), number::seconds));
     match (&job.command, job.duration_s) {

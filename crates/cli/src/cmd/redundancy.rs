@@ -51,10 +51,9 @@ struct Place {
     /// Processes, as the program sees them [default: as many as fit].
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     ranks: Option<u32>,
-    /// Processes that each host takes.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
-    slots: u32,
+    /// Processes that each host takes [default: 1; with --same-host, as many as are wanted]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    slots: Option<u32>,
     /// What two replicas of a process must not share.
     #[arg(long, value_enum, default_value_t = Level::Host)]
     apart: Level,
@@ -144,6 +143,12 @@ enum Format {
     Slurm,
 }
 
+impl Place {
+    fn slots(&self) -> u32 {
+        self.slots.unwrap_or(1)
+    }
+}
+
 impl Level {
     fn apart(self) -> Apart {
         match self {
@@ -190,7 +195,7 @@ fn run_place(args: &Place, globals: &Globals) -> Outcome {
     let path = args.plant.as_deref().expect("clap asks for it without --same-host");
     let (plant, fabric) = plant::load(path)?;
     let hosts = live(args, &fabric)?;
-    let n_max = args.ranks.map_or(usize::MAX, |it| it.div_ceil(args.slots) as usize);
+    let n_max = args.ranks.map_or(usize::MAX, |it| it.div_ceil(args.slots()) as usize);
     let cannot = || format!("cannot place replicas on {}", path.display());
     let clusters = place(&hosts, args.apart.apart(), n_max).map_err(|it| {
         Failure::refusal(it)
@@ -199,25 +204,38 @@ fn run_place(args: &Place, globals: &Globals) -> Outcome {
     })?;
     if clusters.triples.is_empty() {
         let what = args.apart.apart().word();
+        let is_bare = (0..hosts.n()).all(|it| hosts.graph.neighbours(it).is_empty());
         let why = match args.apart {
+            _ if is_bare => "no cables join the hosts, so that none is near another".to_owned(),
             Level::Host => "no three live hosts lie within two hops of each other".to_owned(),
             _ => format!("the live hosts that hang together belong to fewer than three: {what}"),
         };
         return Err(Failure::refusal(why)
-            .hint("choose another --apart, or a plant with more hosts")
+            .hint(match args.apart {
+                _ if is_bare => "write the cables to the switches in the plant file",
+                Level::Host => {
+                    "the plant's cables say which hosts are near; --apart rack and its \
+                                kin take hosts that are farther apart"
+                }
+                _ => "choose another --apart, or a plant with more hosts",
+            })
             .within(cannot()));
     }
     let names = names::of(args.names.as_deref(), &fabric, &hosts)?;
     let named = |it: &[usize; 3]| it.iter().map(|it| names[*it].clone()).collect();
     let lists: Vec<Vec<String>> = clusters.triples.iter().map(|it| named(&it.hosts)).collect();
-    let slots = args.slots as usize;
+    let slots = args.slots() as usize;
     let n_ranks = args.ranks.map_or(lists.len() * slots, |it| it as usize);
     let layout = Layout::over(lists, n_ranks, slots).map_err(|it| {
         Failure::refusal(it)
             .hint("ask for fewer --ranks, or give each host more --slots")
             .within(cannot())
     })?;
-    if args.format != Format::Table {
+    if args.format == Format::Rankfile {
+        let used: Vec<String> = layout.world().map(|it| it.host.to_owned()).collect();
+        names::for_open_mpi(&used).map_err(|it| it.within(cannot()))?;
+    }
+    if args.format != Format::Table && !globals.json {
         render::print(&file(&layout, args.format))?;
         return Ok(Answer::Yes);
     }
@@ -232,7 +250,11 @@ fn run_place(args: &Place, globals: &Globals) -> Outcome {
 
 fn run_same_host(args: &Place, host: &str, globals: &Globals) -> Outcome {
     let ranks = args.ranks.expect("clap asks for it with --same-host") as usize;
-    let slots = (args.slots != 1).then_some(args.slots as usize);
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err(Failure::new(format!("--same-host {host:?} is no name of a host"))
+            .hint("leave the name out for localhost"));
+    }
+    let slots = args.slots.map(|it| it as usize);
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let layout = Layout::on_one(host, ranks, 3, slots, cores)
         .map_err(|it| Failure::refusal(it).hint("--slots is what the machine takes in all"))?;
@@ -315,6 +337,8 @@ struct Compares {
     busiest_link: u32,
     busiest: Option<[String; 2]>,
     links_used: usize,
+    /// Pairs of replicas that no links join.
+    cut: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -342,6 +366,7 @@ impl Found {
             busiest_link: it.most,
             busiest: it.busiest.map(|it| it.map(|it| hosts.names[it as usize].clone())),
             links_used: it.n_used,
+            cut: it.n_cut,
         };
         let blocks = three_blocks(hosts, clusters.triples.len());
         Self {
@@ -351,7 +376,7 @@ impl Found {
             apart: args.apart.apart().word(),
             clusters: clusters.triples.len(),
             clusters_bound: clusters.bound,
-            slots: args.slots,
+            slots: args.slots(),
             ranks: layout.n_ranks(),
             compares: compares(&load(hosts, &clusters.triples)),
             compares_bound_hops: clusters.hops_bound,
@@ -367,10 +392,10 @@ const SHOWN: usize = 12;
 fn page(found: &Found, args: &Place, clusters: &Clusters) -> String {
     let n = |it: usize| number::grouped(it as u64);
     let mut facts = Facts::new(format!(
-        "{}: {} ranks in 3 replicas on {} clusters",
+        "{}: {} in 3 replicas on {}",
         found.plant,
-        n(found.ranks),
-        n(found.clusters)
+        number::counted(found.ranks as u64, "rank"),
+        number::counted(found.clusters as u64, "cluster")
     ));
     let most = match args.ranks {
         Some(_) => format!("{}; there can be {}", n(found.clusters), n(found.clusters_bound)),
@@ -402,7 +427,9 @@ fn page(found: &Found, args: &Place, clusters: &Clusters) -> String {
         ),
     );
     let mut table = Table::new(&["rank", "meta", "shadow", "shadow", ">hops"]);
-    for (row, triple) in found.placement.iter().zip(&clusters.triples).take(SHOWN) {
+    // Ranks go to clusters in turn.
+    let triples = clusters.triples.iter().cycle();
+    for (row, triple) in found.placement.iter().zip(triples).take(SHOWN) {
         let hops = triple.hops.map(|it| it.to_string()).join("+");
         table.row([
             row.rank.into(),
@@ -418,8 +445,12 @@ fn page(found: &Found, args: &Place, clusters: &Clusters) -> String {
 }
 
 fn carried(compares: &Compares) -> String {
-    match &compares.busiest {
+    let busiest = match &compares.busiest {
         Some([a, b]) => format!("{} pairs of replicas, between {a} and {b}", compares.busiest_link),
         None => "none".to_owned(),
+    };
+    match compares.cut {
+        0 => busiest,
+        n => format!("{busiest}; no links join {}", number::counted(n as u64, "pair")),
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{JobId, PartId, PortId};
-use selvedge_model::unit::Generation;
+use selvedge_model::job::Hold;
+use selvedge_model::unit::{Generation, Moment};
 
 use crate::capacity;
 use crate::core::{Accepted, Core, Refused, count};
@@ -269,10 +270,20 @@ impl Core {
         let Some(target) = family::host_at(&self.fabric, target) else {
             return Err(Refused::NotAHost { name: self.fabric.path(target) });
         };
-        if let Some(job) = mark.job {
-            self.known_job(job)?;
+        if limits::REPLICAS_MAX <= mark.set {
+            return Err(Refused::NoReplica { set: mark.set });
         }
+        if let Some(job) = mark.job {
+            self.could_mark(job, target)?;
+        }
+        let now = self.state.now;
         let marks = self.state.marks.entry(target).or_default();
+        // Who did not hear the answer says it again.
+        let is_again =
+            |(at, said): &(Moment, Mark)| *said == mark && now.since(*at) < limits::MARK_AGAIN;
+        if marks.iter().any(is_again) {
+            return Ok(Accepted::Done);
+        }
         if limits::MARKS_MAX <= marks.len() {
             marks.remove(0);
         }
@@ -282,6 +293,24 @@ impl Core {
         let value = byte.map(|it| u32::try_from(it).unwrap_or(u32::MAX));
         self.see(target, Symptom::Marked, value);
         Ok(Accepted::Done)
+    }
+
+    /// Whether a job may have a replica on this machine.
+    fn could_mark(&self, job: JobId, target: Target) -> Result<(), Refused> {
+        let known = self.known_job(job)?;
+        if known.spec.redundancy < limits::REPLICAS_MAX {
+            return Err(Refused::NoReplicas { job });
+        }
+        let is_held = |hold: &Hold| match target {
+            Target::Node(node) => self.fabric.part_of_node(node) == hold.part,
+            target => target == Target::Part(hold.part),
+        };
+        // One that has left its place may have been marked there before.
+        let place = known.place.as_ref();
+        if place.is_some_and(|it| !it.holds.iter().any(is_held)) {
+            return Err(Refused::NotOfJob { name: self.fabric.path(target), job });
+        }
+        Ok(())
     }
 
     pub(super) fn known_job(&self, job: JobId) -> Result<&crate::state::Job, Refused> {

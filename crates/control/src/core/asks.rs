@@ -65,6 +65,10 @@ impl Core {
         }
         let mut spec = spec.clone();
         spec.demand = demand;
+        let n = family::n_tasks(&spec.demand, &need);
+        if 1 < spec.redundancy && n < u32::from(limits::REPLICAS_MAX) {
+            return Err(Refused::TooFewMachines { demand: spec.demand, n });
+        }
         if spec.work.program().is_some() {
             let n = family::n_tasks(&spec.demand, &need);
             let n_others = self.n_tasks();

@@ -3,10 +3,11 @@
 //! As many triples as there can be: a domain gives at most one host to each of t triples, so t is
 //! the greatest number with `sum of min(hosts of a domain, t) >= 3t`, and taking from the fullest
 //! domains keeps that true to the end.  Each triple takes the nearest hosts that leave enough to
-//! the others; then triples exchange hosts as long as that makes ways shorter.  Hosts with the same
+//! the others; then triples exchange hosts, with each other and with those left over, as long as that
+//! makes ways shorter.  Hosts with the same
 //! links are as far from everyone, so distances are kept for each kind of host once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::hosts::Hosts;
 use crate::cluster::{Apart, ClusterError, Clusters, Triple, ordered};
@@ -23,28 +24,63 @@ const FAR: u32 = 1 << 16;
 pub(super) fn pack(hosts: &Hosts, apart: Apart, n_max: usize) -> Result<Clusters, ClusterError> {
     let domains = domains(hosts, apart)?;
     let far = Far::of(hosts)?;
+    let all: Vec<usize> = (0..hosts.n()).collect();
+    let (triples, bound) = nearest(&all, n_max, &domains, &far);
+    let mut left = all;
+    leave_out(&mut left, &triples);
+    Ok(Clusters {
+        hops_bound: hops_bound(hosts.n(), triples.len(), &domains, &far),
+        bound,
+        left,
+        triples: triples.into_iter().map(|it| ordered(it, |a, b| far.hops(a, b))).collect(),
+    })
+}
+
+/// As many triples of some hosts as can be joined, however far apart; then hosts that nothing
+/// joins, or that are too many to be told apart, three by three.  Returns how many are joined.
+pub(super) fn pack_rest(hosts: &Hosts, mut of: Vec<usize>) -> (Vec<Triple>, usize) {
+    let Ok(far) = Far::of(hosts) else {
+        let unknown = |it: &[usize; 3]| Triple { hosts: *it, hops: [FAR; 3] };
+        return (of.as_chunks().0.iter().map(unknown).collect(), 0);
+    };
+    let domains: Vec<usize> = (0..hosts.n()).collect();
+    let (mut triples, _) = nearest(&of, usize::MAX, &domains, &far);
+    let n_joined = triples.len();
+    leave_out(&mut of, &triples);
+    triples.extend(of.as_chunks().0);
+    (triples.into_iter().map(|it| ordered(it, |a, b| far.hops(a, b))).collect(), n_joined)
+}
+
+/// At most `n_max` triples of these hosts, and how many there can be.
+///
+/// Fewer than that are the shortest of as many as there can be.
+fn nearest(of: &[usize], n_max: usize, domains: &[usize], far: &Far) -> (Vec<[usize; 3]>, usize) {
     let mut sets: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for host in 0..hosts.n() {
+    for &host in of {
         sets.entry(far.set_of[host]).or_default().push(host);
     }
     let (mut triples, mut bound) = (Vec::new(), 0);
     for set in sets.values() {
-        let n = most(&sizes(set, &domains));
+        let n = most(&sizes(set, domains));
         bound += n;
-        let wanted = n.min(n_max.saturating_sub(triples.len()));
-        triples.extend(greedy(set, &domains, &far, wanted));
+        triples.extend(greedy(set, domains, far, n));
     }
-    shorten(&mut triples, &domains, &far);
-    let triples: Vec<Triple> =
-        triples.into_iter().map(|it| ordered(it, |a, b| far.hops(a, b))).collect();
-    let mut is_left = vec![true; hosts.n()];
-    triples.iter().flat_map(|it| it.hosts).for_each(|it| is_left[it] = false);
-    Ok(Clusters {
-        hops_bound: hops_bound(hosts.n(), triples.len(), &domains, &far),
-        bound,
-        left: (0..hosts.n()).filter(|it| is_left[*it]).collect(),
-        triples,
-    })
+    let mut spare = of.to_vec();
+    leave_out(&mut spare, &triples);
+    shorten(&mut triples, &mut spare, domains, far);
+    if n_max < triples.len() {
+        triples.sort_by_key(|it| far.cost(*it));
+        spare.extend(triples.drain(n_max..).flatten());
+        spare.sort_unstable();
+        shorten(&mut triples, &mut spare, domains, far);
+    }
+    (triples, bound)
+}
+
+/// Takes the hosts of triples out of a list.
+fn leave_out(hosts: &mut Vec<usize>, triples: &[[usize; 3]]) {
+    let taken: BTreeSet<usize> = triples.iter().flatten().copied().collect();
+    hosts.retain(|it| !taken.contains(it));
 }
 
 /// The domain of each host by number; a host in none is one of its own.
@@ -224,12 +260,20 @@ fn is_enough(free: &[Vec<usize>], taken: &[usize], last: usize, n_later: usize) 
     lost.len() == n_more && 3 * n_later + lost.iter().sum::<usize>() <= have
 }
 
-/// Exchanges hosts between triples as long as that makes ways shorter.
-fn shorten(triples: &mut [[usize; 3]], domains: &[usize], far: &Far) {
+/// Exchanges hosts between triples, and with those that are in none, as long as that makes ways
+/// shorter.
+fn shorten(triples: &mut [[usize; 3]], spare: &mut [usize], domains: &[usize], far: &Far) {
     let mut tried = 0;
     let mut is_better = true;
     while is_better && tried < EXCHANGES_MAX {
         is_better = false;
+        for triple in &mut *triples {
+            tried += 3 * spare.len();
+            is_better |= replace(triple, spare, domains, far);
+            if EXCHANGES_MAX <= tried {
+                return;
+            }
+        }
         for step in 1..triples.len() {
             for one in 0..triples.len() - step {
                 tried += 9;
@@ -240,6 +284,26 @@ fn shorten(triples: &mut [[usize; 3]], domains: &[usize], far: &Far) {
             }
         }
     }
+}
+
+/// The cheapest exchange of one host for one that is in no triple; whether there is one.
+fn replace(triple: &mut [usize; 3], spare: &mut [usize], domains: &[usize], far: &Far) -> bool {
+    let mut best = far.cost(*triple);
+    let mut found = None;
+    for out in 0..3 {
+        for (at, other) in spare.iter().enumerate() {
+            let mut new = *triple;
+            new[out] = *other;
+            let cost = far.cost(new);
+            if cost < best && is_apart(new, domains) {
+                (best, found) = (cost, Some((out, at)));
+            }
+        }
+    }
+    if let Some((out, at)) = found {
+        std::mem::swap(&mut triple[out], &mut spare[at]);
+    }
+    found.is_some()
 }
 
 /// The cheapest exchange of one host each; whether there is one.

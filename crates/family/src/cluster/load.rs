@@ -19,17 +19,20 @@ pub struct Load {
     pub hops_sum: u64,
     /// The most hops between two replicas of one cluster.
     pub hops_max: u32,
+    /// Pairs that nothing joins, and which are in none of the above.
+    pub n_cut: usize,
 }
 
 /// Puts the compares of `triples` on shortest ways, on those links that carry the fewest so far.
 pub fn load(hosts: &Hosts, triples: &[Triple]) -> Load {
     let mut of_link: BTreeMap<[u32; 2], u32> = BTreeMap::new();
-    let (mut hops_sum, mut hops_max) = (0, 0);
-    // Two replicas of one host, or of a set that nothing joins, use no link.
+    let (mut hops_sum, mut hops_max, mut n_cut) = (0, 0, 0);
+    // Two replicas of one host use no link.
     for triple in triples {
         let [meta, a, b] = triple.hosts.map(|it| it as u32);
         for (source, target) in [(meta, a), (meta, b), (a, b)] {
             let way = way(hosts, source, target, &of_link);
+            n_cut += usize::from(way.is_empty() && source != target);
             hops_sum += way.len() as u64;
             hops_max = hops_max.max(way.len() as u32);
             way.into_iter().for_each(|it| *of_link.entry(it).or_default() += 1);
@@ -42,6 +45,7 @@ pub fn load(hosts: &Hosts, triples: &[Triple]) -> Load {
         n_used: of_link.len(),
         hops_sum,
         hops_max,
+        n_cut,
     }
 }
 

@@ -55,12 +55,9 @@ fn hold(hosts: &Hosts, clusters: &Clusters) {
         let hops = |from: usize, to: usize| hosts.graph.distances(from)[to];
         assert_eq!(triple.hops, [hops(meta, a), hops(meta, b), hops(a, b)], "{triple:?}");
         assert!(triple.hops.iter().all(|it| (1..=2).contains(it)), "{triple:?}");
-        // Whoever is in the middle leads.
-        let in_middle = (triple.hops[2] == 2 && triple.hops != [2, 2, 2]).then_some([1, 1, 2]);
-        assert!(
-            in_middle.is_none_or(|it| it == triple.hops) || triple.hops_sum() == 5,
-            "{triple:?}"
-        );
+        // Whoever is in the middle leads: nobody has fewer hops to the two others.
+        let [to_a, to_b, between] = triple.hops;
+        assert!(to_a + to_b <= between + to_a.min(to_b), "{triple:?}");
         assert!(triple.hosts.iter().all(|it| seen.insert(*it)), "{triple:?} shares a host");
     }
     assert!(clusters.left.iter().all(|it| seen.insert(*it)));
@@ -139,7 +136,7 @@ fn of_1000_damaged_machines_95_in_100_reach_the_bound() {
         n_reached += usize::from(clusters.triples.len() == clusters.bound);
     }
     println!("{n_reached} of {n}");
-    assert!(990 < n && 95 * n <= 100 * n_reached, "{n_reached} of {n}");
+    assert!(990 < n && n_reached == n, "{n_reached} of {n}");
 }
 
 #[test]
@@ -176,6 +173,45 @@ fn a_cube_s_machines_make_five_clusters_each() {
     let cube = |it: usize| hosts.hosts[it].part;
     for triple in &clusters.triples {
         assert!(triple.hosts.iter().all(|it| cube(*it) == cube(triple.hosts[0])));
+    }
+}
+
+#[test]
+fn hosts_that_are_near_are_not_taken_apart_because_others_are_far() {
+    // Of five hosts at each of two switches, three of each are near; the four others are not.
+    let hosts = Hosts::of(&fabric(&tree(2, 5)), |_| true);
+    let all = place_all(&hosts);
+    assert_eq!((all.triples.len(), all.n_near, all.n_joined), (3, 2, 3));
+    let hops = |it: &Triple| it.hops.into_iter().max();
+    assert_eq!(all.triples.iter().map(hops).collect::<Vec<_>>(), [Some(2), Some(2), Some(4)]);
+    // Each cube's machines make five; of one in each of three cubes nothing joins two.
+    let hosts = Hosts::of(&fabric("[[pod]]\nfamily = \"tpuv4\"\ncubes = 3\n"), |_| true);
+    let all = place_all(&hosts);
+    assert_eq!((all.triples.len(), all.n_near, all.n_joined), (16, 15, 15));
+    let mut seen = BTreeSet::new();
+    assert!(all.triples.iter().flat_map(|it| it.hosts).all(|it| seen.insert(it)));
+    // Two hosts make none.
+    let hosts = Hosts::of(&fabric(&hypersquare(1, 2)), |_| true);
+    assert_eq!(place_all(&hosts), All::default());
+}
+
+/// Method: three switches hang on the one above, and three each behind one more, which come first.
+/// One cluster is asked for where there could be four: it takes the near ones.
+#[test]
+fn fewer_clusters_than_there_can_be_are_the_shortest() {
+    let mut text = tree(6, 2);
+    for tor in 0..3 {
+        text = text.replace(&format!("b = \"spine/p{tor}\""), &format!("b = \"far{tor}/p0\""));
+        text += &format!("[[part]]\nname = \"far{tor}\"\ntemplate = \"tor\"\n");
+        text += &format!("[[cable]]\na = \"far{tor}/p1\"\nb = \"spine/p{tor}\"\n");
+    }
+    let hosts = Hosts::of(&fabric(&text), |_| true);
+    for apart in [Apart::Switch, Apart::Domain(DomainKind::Rack)] {
+        for (n, hops) in [(1, 12), (2, 24)] {
+            let some = place(&hosts, apart, n).unwrap();
+            assert_eq!((some.triples.len(), some.bound), (n, 4));
+            assert_eq!((some.hops_sum(), some.hops_bound), (hops, hops), "{apart:?} {n}");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -17,9 +18,10 @@ use selvedge_model::unit::Moment;
 
 use crate::api::body::{Json, Params};
 use crate::api::error::{ApiError, ErrorBody};
-use crate::api::job::{Empty, span};
+use crate::api::job::{Empty, find, span};
 use crate::house::{By, House, target_named};
 use crate::shell::Shell;
+use crate::users::Role;
 use crate::words;
 
 /// One diagnosed fault, or one planned work.
@@ -314,8 +316,17 @@ pub(crate) async fn mark(
     Json(form): Json<MarkForm>,
 ) -> Result<Answer<CaseList>, ApiError> {
     let target = house.find(form.machine).await?;
+    let job = form.job.map(JobId::new);
+    if by.role == Role::User {
+        let Some(job) = job else {
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "no job is named")
+                .hint("a user marks machines of their own jobs; an operator marks any"));
+        };
+        let owner = house.look(move |shell| find(shell, job).map(|it| it.spec.owner.clone()));
+        by.may_change_job_of(&owner.await??)?;
+    }
     let MarkForm { rank, set, call, byte, .. } = form;
-    let mark = Mark { job: form.job.map(JobId::new), rank, set, call, byte };
+    let mark = Mark { job, rank, set, call, byte };
     house.mark(by, target, mark).await?;
     let cases = house.look(move |shell| {
         let fabric = shell.core().fabric();

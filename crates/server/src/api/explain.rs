@@ -255,10 +255,6 @@ fn replica_words(shell: &Shell, job: &Job) -> Option<String> {
     let place = job.place.as_ref().filter(|_| 1 < job.spec.redundancy)?;
     let fabric = shell.core().fabric();
     let found = family::clusters(fabric, place);
-    let far = match found.hops_max {
-        Some(hops) => format!("within {hops} hops of each other"),
-        None => "in their order, as no cables join them within two hops".to_owned(),
-    };
     let named = found.machines.iter().take(CLUSTERS_NAMED).map(|it| {
         let [meta, a, b] = it.map(|it| words::path(fabric, it));
         format!("{meta} leads {a} and {b}")
@@ -271,9 +267,21 @@ fn replica_words(shell: &Shell, job: &Job) -> Option<String> {
         0 => String::new(),
         n => format!("; {n} of its machines are in no cluster"),
     };
+    let far = found.n_joined - found.n_near;
+    let apart = found.machines.len() - found.n_joined;
+    let kinds = [
+        (found.n_near, " within two hops of each other".to_owned()),
+        (far, format!(" up to {} hops apart", found.hops_max)),
+        (apart, " that no cables join, in their order".to_owned()),
+    ];
+    let kinds = kinds.into_iter().filter(|it| 0 < it.0);
+    let kinds = kinds.map(|(n, how)| {
+        let n = words::counted(n as u64, "cluster");
+        format!("{n} of machines{how}")
+    });
     Some(format!(
-        "{} clusters of three machines {far}: {}{more}{left}",
-        found.machines.len(),
+        "{}: {}{more}{left}",
+        kinds.collect::<Vec<_>>().join(", "),
         named.collect::<Vec<_>>().join(", ")
     ))
 }

@@ -248,6 +248,7 @@ fn role_for(method: &Method, route: &str) -> Role {
         (true, "/topo/look") => Role::Viewer,
         // Whose job it is the route looks at.
         (true, "/v1/jobs" | "/v1/jobs/{id}/{order}" | "/v1/orders" | "/v1/keys") => Role::User,
+        (true, "/v1/mark") => Role::User,
         (true, _) => Role::Operator,
     }
 }

@@ -132,6 +132,8 @@ pub struct JobView {
     pub priority: u8,
     /// Whether it may be preempted.
     pub preemptible: bool,
+    /// Replicas of each process of its program.
+    pub redundancy: u8,
     /// How many chips it holds, or will.
     pub chips: u32,
     /// How often it was placed.
@@ -588,6 +590,7 @@ pub(crate) fn view(shell: &Shell, id: JobId, job: &Job) -> JobView {
         shape: job.spec.demand.to_string(),
         priority: job.spec.priority,
         preemptible: job.spec.preemptible,
+        redundancy: job.spec.redundancy,
         chips: super::explain::chips(shell, id, job),
         attempt: job.attempt,
         limit_s: job.spec.limit.map(Span::as_secs_f64),

@@ -99,7 +99,7 @@ async fn a_user_changes_ones_own_jobs_alone() {
     let (status, answer) = stand.as_user(Some(&ada), "POST", "/v1/orders", &many).await;
     assert_eq!((status, &answer["done"]), (200, &json!([])), "{answer}");
     for (method, path) in stand.changes().await {
-        let own = ["/v1/jobs", "/v1/jobs/0/hold", "/v1/orders", "/v1/keys"];
+        let own = ["/v1/jobs", "/v1/jobs/0/hold", "/v1/orders", "/v1/keys", "/v1/mark"];
         let own = own.contains(&path.as_str());
         if !own {
             let (status, answer) = stand.as_user(Some(&ada), &method, &path, &json!({})).await;
@@ -115,6 +115,41 @@ async fn a_user_changes_ones_own_jobs_alone() {
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["by"], "ada", "{text}");
     stand.post("/v1/users/ada/remove", json!({})).await;
     assert_eq!(stand.as_user(Some(&ada), "GET", "/v1/jobs", &Value::Null).await.0, 401);
+    stand.down();
+}
+
+/// Method: a program in replicas has the token of whoever started it.
+#[tokio::test]
+async fn a_user_marks_machines_of_ones_own_job_alone() {
+    let dir = tempdir();
+    let stand = Stand::up(dir.path());
+    let ada = stand.add_user("ada", "user").await;
+    let mut form = json!({ "name": "lu", "shape": "4x4x4", "duration": "1000d" });
+    form["redundancy"] = json!(3);
+    let (_, job) = stand.as_user(Some(&ada), "POST", "/v1/jobs", &form).await;
+    let own = job["id"].as_u64().unwrap();
+    let others = stand.post("/v1/jobs", form).await["id"].as_u64().unwrap();
+    stand.until_running(own).await;
+    stand.until_running(others).await;
+    let part = |job: u64| {
+        let stand = &stand;
+        async move {
+            let parts = stand.get(&format!("/v1/jobs/{job}")).await["cubes"].clone();
+            parts[0].as_str().unwrap().to_owned()
+        }
+    };
+    let (mine, not_mine) = (part(own).await, part(others).await);
+    let tell = async |job: Option<u64>, part: &str| {
+        let machine = format!("{part}/m03");
+        let mark = json!({ "machine": machine, "job": job, "rank": 0, "set": 1, "call": 9 });
+        stand.as_user(Some(&ada), "POST", "/v1/mark", &mark).await
+    };
+    let (status, told) = tell(Some(own), &mine).await;
+    assert_eq!((status, told["cases"].as_array().unwrap().len()), (200, 1), "{told}");
+    assert_eq!(tell(Some(own), &not_mine).await.0, 422);
+    assert_eq!(tell(Some(others), &not_mine).await.0, 403);
+    assert_eq!(tell(Some(77), &mine).await.0, 404);
+    assert_eq!(tell(None, &mine).await.0, 403);
     stand.down();
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 
 use selvedge_family::cluster::hosts::Hosts;
@@ -9,11 +10,19 @@ use selvedge_model::fabric::Fabric;
 
 use crate::failure::{Failure, Outcome, Within as _};
 
-/// The name of each host: as in `file`, else its path with `-` for each `/`.
+/// The name of each host: as in `file`, else its path with `-` for each `/` and `.`, where
+/// launchers would end it.
 pub(super) fn of(file: Option<&Path>, fabric: &Fabric, hosts: &Hosts) -> Outcome<Vec<String>> {
-    let plain = |path: &String| path.replace('/', "-");
+    let plain = |path: &String| path.replace(['/', '.'], "-");
     let paths: Vec<String> = hosts.hosts.iter().map(|it| it.path(fabric)).collect();
-    let Some(file) = file else { return Ok(paths.iter().map(plain).collect()) };
+    let Some(file) = file else {
+        let names: Vec<String> = paths.iter().map(plain).collect();
+        return match twice(names.iter()) {
+            Some(twice) => Err(Failure::new(format!("two hosts would be called {twice}"))
+                .hint("give each host its name with --names")),
+            None => Ok(names),
+        };
+    };
     let shown = file.display().to_string();
     let text = fs::read_to_string(file).within(|| format!("cannot read {shown}"))?;
     let given = parse(&text).map_err(|it| it.within(format!("cannot use {shown}")))?;
@@ -26,13 +35,39 @@ pub(super) fn of(file: Option<&Path>, fabric: &Fabric, hosts: &Hosts) -> Outcome
     }
     let name = |path: &String| given.get(path).map_or_else(|| plain(path), |it| it.1.clone());
     let names: Vec<String> = paths.iter().map(name).collect();
-    let mut seen = BTreeSet::new();
-    match names.iter().find(|it| !seen.insert(*it)) {
+    match twice(names.iter()) {
         Some(twice) => Err(Failure::new(format!("two hosts are called {twice}"))
             .hint("two replicas would run on one machine; give each host its own name")
             .within(format!("cannot use {shown}"))),
         None => Ok(names),
     }
+}
+
+/// The first that stands twice.
+fn twice<T: Ord + Clone>(mut names: impl Iterator<Item = T>) -> Option<T> {
+    let mut seen = BTreeSet::new();
+    names.find(|it| !seen.insert(it.clone()))
+}
+
+/// Holds names against what Open MPI makes of them: it cuts them at the first dot, unless they are
+/// addresses, so that hosts that differ behind it are one.
+///
+/// # Errors
+/// Two of them that are one to it.
+pub(super) fn for_open_mpi(names: &[String]) -> Outcome<()> {
+    let mut short: BTreeMap<&str, &str> = BTreeMap::new();
+    for name in names.iter().filter(|it| it.parse::<IpAddr>().is_err()) {
+        let cut = name.split('.').next().unwrap_or(name);
+        if let Some(other) = short.insert(cut, name)
+            && other != name
+        {
+            return Err(Failure::new(format!(
+                "{other} and {name} are one host to Open MPI, which cuts names at the first dot"
+            ))
+            .hint("name hosts that differ before it, or by address, in --names"));
+        }
+    }
+    Ok(())
 }
 
 /// Lines of a path and a name, by path; `#` begins a comment.

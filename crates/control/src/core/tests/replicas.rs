@@ -106,13 +106,60 @@ fn what_is_no_machine_cannot_be_marked_and_what_is_no_redundancy_is_refused() {
         "
         mark mpirun host0 0 0 1
         mark mpirun host0/nic0/port 0 0 1
+        mark mpirun host0 0 3 2
         submit a hosts=3 for=1h redundancy=2
+        submit a hosts=1 for=1h redundancy=3
         ",
         expect![[r#"
             5s ReplicaMarked target: host0 job: None rank: 0 set: 0 call: 1
             5s CaseOpened case: case0 target: host0 symptom: Marked severity: Transient
               refused: host0/nic0/port is no machine; replicas run on machines, hosts and boards
+              refused: replicas are 0, 1 and 2; there is no 3
               refused: redundancy is 1 or 3, not 2
+              refused: replicas run on three machines at least; 1 host has 1
+        "#]],
+    );
+}
+
+/// Method: a mark that is said twice is one, a third that is not of the job none.
+#[test]
+fn a_job_s_marks_are_of_its_own_machines_and_each_counts_once() {
+    check(
+        "
+        crew 10m
+        submit a hosts=3 for=6h limit=9h redundancy=3
+        run 5m
+        mark mpirun host1 2 1 4711
+        run 30s
+        mark mpirun host1 2 1 4711
+        mark mpirun host5 2 1 4711
+        run 1m
+        mark mpirun host1 2 1 4711
+        show
+        ",
+        expect![[r#"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 3 kept_parts: 0
+            20s JobStarted job: job0 attempt: 1 waited: 15s
+            305s ReplicaMarked target: host1 job: Some(job0) rank: 2 set: 1 call: 4711
+            305s CaseOpened case: case0 target: host1 symptom: Marked severity: Transient
+              refused: job0 does not run on host5
+            395s ReplicaMarked target: host1 job: Some(job0) rank: 2 set: 1 call: 4711
+              a attempt 1 Running since: 20.000s on host0 host1 host2
+              case0 host1 Marked Observed
+        "#]],
+    );
+    check(
+        "
+        submit a hosts=3 for=6h limit=9h
+        run 5m
+        mark mpirun host1 2 1 4711
+        ",
+        expect![[r#"
+            5s JobSubmitted job: job0
+            5s JobPlaced job: job0 attempt: 1 n_parts: 3 kept_parts: 0
+            20s JobStarted job: job0 attempt: 1 waited: 15s
+              refused: job0 does not run in replicas
         "#]],
     );
 }
@@ -130,14 +177,16 @@ fn the_machines_of_a_place_make_as_many_clusters_as_they_can() {
         let found = family::clusters(fabric, &place);
         let named = |it: &[Target; 3]| it.map(|it| fabric.path(it)).join(" ");
         let lines: Vec<String> = found.machines.iter().map(named).collect();
-        (lines.join(", "), found.hops_max, found.n_left)
+        (lines.join(", "), [found.n_near, found.n_joined], found.hops_max, found.n_left)
     };
     expect![[r#"
         (
             "board0.0 board0.1 board1.0, board0.2 board0.3 board1.2",
-            Some(
+            [
                 2,
-            ),
+                2,
+            ],
+            2,
             2,
         )
     "#]]
@@ -145,7 +194,11 @@ fn the_machines_of_a_place_make_as_many_clusters_as_they_can() {
     expect![[r#"
         (
             "host0 host1 host2, host3 host4 host5",
-            None,
+            [
+                0,
+                0,
+            ],
+            0,
             0,
         )
     "#]]
