@@ -78,7 +78,7 @@ pub enum MpirunError {
     /// The launcher ended before the program's processes were there.
     #[error(
         "{launcher} ended with {code} before the program had called MPI_Init in all processes; \
-         with its replicas it takes {processes} slots"
+         what it said is above, and the program takes {processes} slots with its replicas"
     )]
     NotStarted {
         /// The launcher.
