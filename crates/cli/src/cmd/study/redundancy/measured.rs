@@ -6,6 +6,7 @@ use std::path::Path;
 
 use selvedge_sim::study::redundancy::class;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::failure::{Failure, Outcome, Within as _};
 
@@ -59,24 +60,124 @@ pub(super) struct Program {
     pub(super) class: Option<&'static str>,
 }
 
+/// What a field of a point may be.
+enum Kind {
+    Text,
+    /// A whole number between these.
+    Whole(u64, u64),
+    /// A number from the first, or above it, to the second.
+    Number(f64, f64),
+    Above(f64, f64),
+}
+
+/// Each field, what it may be, and whether it may be absent.
+const FIELDS: [(&str, Kind, bool); 11] = [
+    ("program", Kind::Text, false),
+    ("mpi", Kind::Text, false),
+    ("ranks", Kind::Whole(1, u32::MAX as u64), false),
+    ("replicas", Kind::Whole(1, u32::MAX as u64), false),
+    // A run takes some time, so it is above three plain ones' less all of it.
+    ("overhead_cpu", Kind::Above(-1.0, MOST), false),
+    ("messages_per_send", Kind::Number(0.0, MOST), false),
+    ("bytes_per_send", Kind::Number(0.0, MOST), false),
+    ("plain_cpu_s", Kind::Number(0.0, MOST), true),
+    ("spread_cpu", Kind::Number(0.0, MOST), true),
+    ("pairs", Kind::Whole(1, u32::MAX as u64), true),
+    ("log_bytes_max", Kind::Whole(0, u64::MAX), true),
+];
+
+/// Beyond it nothing was measured.
+const MOST: f64 = 1e15;
+
+impl Kind {
+    fn takes(&self, value: &Value) -> bool {
+        match *self {
+            Kind::Text => value.as_str().is_some_and(|it| !it.trim().is_empty()),
+            Kind::Whole(low, high) => value.as_u64().is_some_and(|it| (low..=high).contains(&it)),
+            Kind::Number(low, high) => value.as_f64().is_some_and(|it| (low..=high).contains(&it)),
+            Kind::Above(low, high) => value.as_f64().is_some_and(|it| low < it && it <= high),
+        }
+    }
+
+    /// For people.
+    fn words(&self) -> String {
+        match self {
+            Kind::Text => "a name in quotation marks".to_owned(),
+            Kind::Whole(low, high) => format!("a whole number from {low} to {high}"),
+            Kind::Number(low, high) => format!("a number from {low:?} to {high:?}"),
+            Kind::Above(low, high) => format!("a number above {low:?}, to {high:?}"),
+        }
+    }
+}
+
+const FORM: &str = "write {\"points\": [{\"program\": \"lu\", \"mpi\": \"openmpi\", \"ranks\": 4, \
+                    \"replicas\": 3, \"overhead_cpu\": 0.05, \"messages_per_send\": 6.1, \
+                    \"bytes_per_send\": 400}]}";
+
 pub(super) fn read(path: &Path) -> Outcome<Measured> {
     let shown = path.display();
     let text = fs::read_to_string(path).within(|| format!("cannot read {shown}"))?;
-    let measured: Measured = serde_json::from_str(&text).map_err(|error| {
-        Failure::new(error)
-            .hint("selvedge study redundancy --help shows the form")
-            .within(format!("cannot use {shown}"))
-    })?;
-    for (nth, point) in measured.points.iter().enumerate() {
-        let figures = [point.overhead_cpu, point.messages_per_send, point.bytes_per_send];
-        let is_bad = |it: &f64| !it.is_finite() || *it < -1.0;
-        if point.ranks == 0 || point.replicas == 0 || figures.iter().any(is_bad) {
-            return Err(Failure::new(format!("point {nth}: {point:?} was never measured"))
-                .hint("ranks and replicas are 1 at least; figures are finite and not below -1")
-                .within(format!("cannot use {shown}")));
-        }
+    parse(&text).map_err(|it| it.within(format!("cannot use {shown}")))
+}
+
+fn parse(text: &str) -> Outcome<Measured> {
+    let value: Value = serde_json::from_str(text).map_err(|it| Failure::new(it).hint(FORM))?;
+    let Value::Object(top) = &value else {
+        return Err(Failure::new(format!("the file is {}", kind(&value))).hint(FORM));
+    };
+    if let Some(name) = top.keys().find(|it| *it != "points") {
+        return Err(Failure::new(format!("{name:?} is not known beside \"points\"")).hint(FORM));
     }
-    Ok(measured)
+    match top.get("points") {
+        Some(Value::Array(points)) => {
+            points.iter().enumerate().try_for_each(|(nth, it)| check(nth, it))?;
+        }
+        Some(it) => return Err(Failure::new(format!("points is {}", kind(it))).hint(FORM)),
+        None => return Err(Failure::new("points is missing").hint(FORM)),
+    }
+    // Every field has been looked at.
+    serde_json::from_value(value).map_err(|it| Failure::new(it).hint(FORM))
+}
+
+fn check(nth: usize, point: &Value) -> Outcome<()> {
+    let Value::Object(fields) = point else {
+        return Err(Failure::new(format!("points[{nth}] is {}", kind(point))).hint(FORM));
+    };
+    if let Some(name) = fields.keys().find(|it| FIELDS.iter().all(|(known, ..)| known != it)) {
+        let known = FIELDS.iter().map(|it| it.0).collect::<Vec<_>>().join(", ");
+        return Err(Failure::new(format!("points[{nth}].{name} is not known"))
+            .hint(format!("a point has {known}")));
+    }
+    for (name, kind, is_optional) in &FIELDS {
+        let what = match fields.get(*name) {
+            None | Some(Value::Null) if *is_optional => continue,
+            None => "missing".to_owned(),
+            Some(it) if kind.takes(it) => continue,
+            Some(it) => shown(it),
+        };
+        return Err(Failure::new(format!("points[{nth}].{name} is {what}"))
+            .hint(format!("{name} is {}", kind.words())));
+    }
+    Ok(())
+}
+
+/// A value as it stands in the file where it is short, else its kind.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) | Value::Object(_) => kind(value).to_owned(),
+        _ => value.to_string(),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 impl Measured {
@@ -111,4 +212,50 @@ fn power(points: &[Point], get: fn(&Point) -> f64) -> Option<f64> {
     let is_above = points.iter().all(|it| 0.0 < get(it));
     let points = points.iter().map(|it| (f64::from(it.ranks), get(it)));
     (is_several && is_above).then(|| class::slope(points))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    const GOOD: &str = r#"{"program": "lu", "mpi": "openmpi", "ranks": 4, "replicas": 3,
+        "overhead_cpu": -0.02, "messages_per_send": 0, "bytes_per_send": 12.5}"#;
+
+    /// Goal: a bad figure is refused with its place and what it may be.  Method: one good point
+    /// with one thing changed, second of two.
+    #[test]
+    fn what_cannot_have_been_measured_is_refused_by_place() {
+        assert_eq!(parse(&format!(r#"{{"points": [{GOOD}, {GOOD}]}}"#)).unwrap().points.len(), 2);
+        for (good, bad, said) in [
+            (
+                r#""messages_per_send": 0"#,
+                r#""messages_per_send": -0.5"#,
+                "messages_per_send is -0.5",
+            ),
+            (r#""bytes_per_send": 12.5"#, r#""bytes_per_send": -1"#, "bytes_per_send is -1"),
+            (r#""bytes_per_send": 12.5"#, r#""bytes_per_send": 1e200"#, "bytes_per_send is 1e+200"),
+            (r#""overhead_cpu": -0.02"#, r#""overhead_cpu": -1"#, "overhead_cpu is -1"),
+            (r#""overhead_cpu": -0.02,"#, "", "overhead_cpu is missing"),
+            (r#""ranks": 4"#, r#""ranks": 0"#, "ranks is 0"),
+            (r#""ranks": 4"#, r#""ranks": 4.5"#, "ranks is 4.5"),
+            (r#""replicas": 3"#, r#""replicas": "three""#, r#"replicas is "three""#),
+            (r#""program": "lu""#, r#""program": ["lu"]"#, "program is a list"),
+            (r#""mpi": "openmpi""#, r#""mpi": """#, r#"mpi is """#),
+            (r#""mpi""#, r#""mpii": 1, "mpi""#, "mpii is not known"),
+        ] {
+            let point = GOOD.replace(good, bad);
+            assert_ne!(point, GOOD);
+            let refused = parse(&format!(r#"{{"points": [{GOOD}, {point}]}}"#)).unwrap_err();
+            assert_eq!(refused.text(), format!("points[1].{said}"));
+        }
+        for (text, said) in [
+            ("[]", "the file is a list"),
+            ("{}", "points is missing"),
+            (r#"{"points": {}}"#, "points is an object"),
+            (r#"{"points": [], "point": 1}"#, r#""point" is not known beside "points""#),
+            (r#"{"points": [7]}"#, "points[0] is a number"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().text(), said);
+        }
+    }
 }
