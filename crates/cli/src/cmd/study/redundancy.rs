@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use selvedge_sim::dice::Dice;
 use selvedge_sim::study::redundancy::class::{self, Order};
 use selvedge_sim::study::redundancy::figure::{self, CURVES, Curve, P_MAX, Panel, Sentence};
+use selvedge_sim::study::redundancy::recovery::{self, Recovery};
 use selvedge_sim::study::redundancy::restart::{self, Checkpoints, NODE_HOURS, Until};
 use selvedge_sim::study::redundancy::speedup::{
     Case, Constants, Growth, Mechanism, Network, Overhead,
@@ -28,10 +29,10 @@ pub(crate) struct Redundancy {
     /// T'_P: computing of each node, in seconds.
     #[arg(long, value_name = "S", default_value_t = Constants::BLUE_GENE_L.compute_s)]
     compute: f64,
-    /// M = K_j + 1: how often contents are compared.
+    /// M = K_j + 1: how often contents are compared; 1 at least, the last compare.
     #[arg(long, value_name = "N", default_value_t = Constants::BLUE_GENE_L.compares)]
     compares: f64,
-    /// F: how often an error is found.
+    /// F: how often an error is found; 0 for none.
     #[arg(long, value_name = "N", default_value_t = Constants::BLUE_GENE_L.errors)]
     errors: f64,
     /// D_size on one node: what a send carries, in MiB.
@@ -69,8 +70,13 @@ pub(crate) struct Redundancy {
 const P_TOLD: f64 = 65_536.0;
 /// Machines for which mean times are told; the drawn ones up to the fourth.
 const JOBS: [f64; 6] = [4.0, 100.0, 1_000.0, 10_000.0, 1e6, 1e8];
-/// The largest job that is drawn: a million processes take seconds.
+/// The largest job that is drawn: a million processes take seconds until a cluster is empty.
 const DRAWN_MAX: f64 = 10_000.0;
+/// The largest job whose useful share is drawn: no share waits for an empty cluster.
+const SHARED_MAX: f64 = 1e6;
+/// Whose useful share is told.
+const SHARED: [Until; 5] =
+    [Until::First, Until::PairEmpty, Until::PairFirst, Until::OneLeft, Until::JobsOneLeft];
 
 /// All that is told.
 #[derive(Debug, Serialize)]
@@ -83,13 +89,26 @@ struct Study {
     sentences: Vec<Sentence>,
     node_mttf_h: f64,
     restarts: Vec<RestartRow>,
+    mended: Mended,
     checkpoint_h: f64,
     useful: Vec<UsefulRow>,
     /// The same for the picture.
     #[serde(skip)]
     useful_curve: Vec<UsefulRow>,
     crossings: Crossings,
+    /// The same by the sum over the chance of still running.
+    crossings_exact: Crossings,
+    recoveries: Vec<Recovery>,
     measured: Vec<Program>,
+}
+
+/// The mean time to a restart of classic TMR where all errors are silent and mended at the next
+/// compare.
+#[derive(Debug, Serialize)]
+struct Mended {
+    processes: f64,
+    compares_every_s: f64,
+    hours: f64,
 }
 
 /// T_R of one mechanism on one network.
@@ -104,6 +123,8 @@ struct OverheadRow {
     speedup: f64,
     share_of_plain: f64,
     grows_as: String,
+    /// The power of P with which T_R grows on figure 13's largest machines.
+    power_fitted: f64,
     class: &'static str,
     class_fitted: &'static str,
 }
@@ -145,16 +166,25 @@ struct RestartRow {
 #[derive(Debug, Serialize)]
 struct UsefulRow {
     processes: f64,
-    /// For r = 1, 2, 3; by each node-hour that is paid for.
-    useful: [f64; 3],
+    useful: Vec<Useful>,
 }
 
-/// From how many processes on more replicas leave more useful node-hours.
+/// The same of one case, by each node-hour that is paid for.
+#[derive(Debug, Serialize)]
+struct Useful {
+    case: &'static str,
+    /// By Daly, whose hazard is constant.
+    closed: f64,
+    drawn: Option<f64>,
+    drawn_error: Option<f64>,
+}
+
+/// From how many processes on more replicas leave more useful node-hours, two as deaths alone.
 #[derive(Debug, Serialize)]
 struct Crossings {
-    two_over_one: Option<f64>,
-    three_over_one: Option<f64>,
-    three_over_two: Option<f64>,
+    two_over_one: Option<u64>,
+    three_over_one: Option<u64>,
+    three_over_two: Option<u64>,
 }
 
 pub(crate) fn run(args: &Redundancy, globals: &Globals) -> Outcome {
@@ -164,22 +194,7 @@ pub(crate) fn run(args: &Redundancy, globals: &Globals) -> Outcome {
         None => Measured::default(),
     };
     let panels = figure::panels(constants);
-    let checkpoints = checkpoints(args);
-    let study = Study {
-        seed: args.seed,
-        trials: args.trials,
-        constants,
-        overheads: overheads(constants),
-        panels: panels.iter().map(panel_row).collect(),
-        sentences: figure::sentences(constants),
-        node_mttf_h: args.node_mttf,
-        restarts: restarts(args),
-        checkpoint_h: checkpoints.write_h,
-        useful: JOBS.iter().map(|p| useful(args.node_mttf, checkpoints, *p)).collect(),
-        useful_curve: decades(8, 5).map(|p| useful(args.node_mttf, checkpoints, p)).collect(),
-        crossings: crossings(args.node_mttf, checkpoints),
-        measured: measured.programs(),
-    };
+    let study = study(args, constants, &panels, &measured);
     if let Some(file) = &args.svg {
         let means: Vec<(Until, Vec<(f64, f64)>)> =
             Until::ALL.map(|it| (it, means(args, it))).into();
@@ -194,20 +209,59 @@ pub(crate) fn run(args: &Redundancy, globals: &Globals) -> Outcome {
     Ok(Answer::Yes)
 }
 
+fn study(args: &Redundancy, constants: Constants, panels: &[Panel], measured: &Measured) -> Study {
+    let checkpoints = checkpoints(args);
+    let mttf = args.node_mttf;
+    let by_daly = |until, p| restart::useful_share(mttf * restart::mean(until, p), checkpoints);
+    let by_sum = |until, p| restart::exact_share(until, p, mttf, checkpoints);
+    Study {
+        seed: args.seed,
+        trials: args.trials,
+        constants,
+        overheads: overheads(constants),
+        panels: panels.iter().map(panel_row).collect(),
+        sentences: figure::sentences(constants),
+        node_mttf_h: mttf,
+        restarts: restarts(args),
+        mended: mended(args, 10_000.0),
+        checkpoint_h: checkpoints.write_h,
+        useful: usefuls(args, checkpoints),
+        useful_curve: decades(8, 5).map(|p| useful(mttf, checkpoints, p)).collect(),
+        crossings: crossings(by_daly),
+        crossings_exact: crossings(by_sum),
+        recoveries: recovery::recoveries(&scalable(constants, Network::MESH), mttf, checkpoints),
+        measured: measured.programs(),
+    }
+}
+
 fn constants(args: &Redundancy) -> Outcome<Constants> {
+    // Beyond these the formulas' products are no longer numbers.
+    let (tiny, huge) = (1e-9, 1e15);
     let given = [
-        ("--compute", args.compute),
-        ("--compares", args.compares),
-        ("--errors", args.errors),
-        ("--message-mib", args.message_mib),
-        ("--memory-gbit", args.memory_gbit),
-        ("--link-gbps", args.link_gbps),
-        ("--node-mttf", args.node_mttf),
-        ("--io-gbps", args.io_gbps),
+        ("--compute", args.compute, tiny),
+        ("--compares", args.compares, 1.0),
+        ("--errors", args.errors, 0.0),
+        ("--message-mib", args.message_mib, tiny),
+        ("--memory-gbit", args.memory_gbit, tiny),
+        ("--link-gbps", args.link_gbps, tiny),
+        ("--node-mttf", args.node_mttf, tiny),
+        ("--io-gbps", args.io_gbps, tiny),
     ];
-    let is_good = |it: f64| it.is_finite() && (1e-9..=1e15).contains(&it);
-    if let Some((name, value)) = given.into_iter().find(|it| !is_good(it.1)) {
-        return Err(Failure::new(format!("{name} is {value}")).hint("write a number above 0"));
+    for (name, value, least) in given {
+        if !(least..=huge).contains(&value) {
+            let text = |it: f64| {
+                if it.abs() < 1e6 && (it == 0.0 || 1e-3 <= it.abs()) {
+                    it.to_string()
+                } else {
+                    format!("{it:e}")
+                }
+            };
+            return Err(Failure::new(format!("{name} is {}", text(value))).hint(format!(
+                "write a number from {} to {}",
+                text(least),
+                text(huge)
+            )));
+        }
     }
     Ok(Constants {
         compute_s: args.compute,
@@ -226,13 +280,19 @@ fn checkpoints(args: &Redundancy) -> Checkpoints {
     Checkpoints { write_h, restart_h: write_h }
 }
 
+/// A scalable program with the most traffic that §4 gives one.
+fn scalable(constants: Constants, network: Network) -> Case {
+    Case { constants, network, other: Growth::Constant, traffic: Growth::Root }
+}
+
 fn overheads(constants: Constants) -> Vec<OverheadRow> {
     let mut rows = Vec::new();
     for network in Network::REAL {
-        let other = Growth::Constant;
-        let case = Case { constants, network, other, traffic: Growth::Root };
+        let case = scalable(constants, network);
         for mechanism in CURVES.into_iter().filter(|it| *it != Mechanism::Plain) {
             let overhead = case.overhead(mechanism, P_TOLD);
+            let fit = class::fit(&case, mechanism, P_MAX);
+            let order = class::overhead_order(&case, mechanism);
             rows.push(OverheadRow {
                 network: network.name,
                 mechanism: mechanism.word(),
@@ -241,9 +301,10 @@ fn overheads(constants: Constants) -> Vec<OverheadRow> {
                 sum_s: overhead.sum(),
                 speedup: case.redundant_speedup(mechanism, P_TOLD),
                 share_of_plain: case.redundant_speedup(mechanism, P_TOLD) / case.speedup(P_TOLD),
-                grows_as: class::overhead_order(&case, mechanism).to_string(),
+                grows_as: order.expect("all but plain have a T_R").to_string(),
+                power_fitted: fit.overhead_power.expect("and it takes time"),
                 class: class::class(&case, mechanism).word(),
-                class_fitted: class::fit(&case, mechanism, P_MAX).class.word(),
+                class_fitted: fit.class.word(),
             });
         }
     }
@@ -297,28 +358,71 @@ fn restarts(args: &Redundancy) -> Vec<RestartRow> {
     rows
 }
 
-fn useful(node_mttf: f64, checkpoints: Checkpoints, p: f64) -> UsefulRow {
-    let share = |until: Until| {
-        let mean_h = node_mttf * restart::mean(until, p);
-        restart::useful_share(mean_h, checkpoints) / f64::from(until.replicas())
-    };
-    let untils = [Until::First, Until::PairEmpty, Until::OneLeft];
-    UsefulRow { processes: p, useful: untils.map(share) }
+fn mended(args: &Redundancy, processes: f64) -> Mended {
+    let compares_every_s = args.compute / args.compares;
+    let every = compares_every_s / 3600.0 / args.node_mttf;
+    let hours = args.node_mttf * restart::mean_mended(processes, every);
+    Mended { processes, compares_every_s, hours }
 }
 
-fn crossings(node_mttf: f64, checkpoints: Checkpoints) -> Crossings {
-    let first = |less: usize, more: usize| {
-        let is_better = |p: &f64| {
-            let useful = useful(node_mttf, checkpoints, *p).useful;
-            useful[less] < useful[more]
-        };
-        decades(9, 20).find(is_better)
+fn useful(node_mttf: f64, checkpoints: Checkpoints, p: f64) -> UsefulRow {
+    let of = |until: Until| {
+        let share = restart::useful_share(node_mttf * restart::mean(until, p), checkpoints);
+        let closed = share / f64::from(until.replicas());
+        Useful { case: until.word(), closed, drawn: None, drawn_error: None }
     };
-    Crossings {
-        two_over_one: first(0, 1),
-        three_over_one: first(0, 2),
-        three_over_two: first(1, 2),
+    UsefulRow { processes: p, useful: SHARED.map(of).into() }
+}
+
+/// What is told, with drawn ones beside it.
+fn usefuls(args: &Redundancy, checkpoints: Checkpoints) -> Vec<UsefulRow> {
+    let mut dice = Dice::new(args.seed, "redundancy/useful");
+    let mut rows: Vec<UsefulRow> =
+        JOBS.iter().map(|p| useful(args.node_mttf, checkpoints, *p)).collect();
+    for row in rows.iter_mut().filter(|it| it.processes <= SHARED_MAX) {
+        for (until, it) in SHARED.into_iter().zip(&mut row.useful) {
+            let job = (until, row.processes as u64);
+            let trials = (args.trials, &mut dice);
+            let (share, error) = restart::drawn_share(job, args.node_mttf, checkpoints, trials);
+            let replicas = f64::from(until.replicas());
+            it.drawn = Some(share / replicas);
+            it.drawn_error = Some(error / replicas);
+        }
     }
+    rows
+}
+
+/// By what a job's share of its nodes' time is.
+fn crossings(share: impl Fn(Until, f64) -> f64) -> Crossings {
+    let by_node = |until: Until, p| share(until, p) / f64::from(until.replicas());
+    let first = |less, more| first_where(|p| by_node(less, p as f64) < by_node(more, p as f64));
+    Crossings {
+        two_over_one: first(Until::First, Until::PairEmpty),
+        three_over_one: first(Until::First, Until::OneLeft),
+        three_over_two: first(Until::PairEmpty, Until::OneLeft),
+    }
+}
+
+/// The first number up to 10^9 from which something is so: twentieths of decades find between
+/// which two it begins, bisection where.
+fn first_where(is_so: impl Fn(u64) -> bool) -> Option<u64> {
+    let mut below = 0;
+    for p in decades(9, 20).map(|it| it.ceil() as u64) {
+        if is_so(p) {
+            let mut from = p;
+            while 1 < from - below {
+                let middle = below + (from - below) / 2;
+                if is_so(middle) {
+                    from = middle;
+                } else {
+                    below = middle;
+                }
+            }
+            return Some(from);
+        }
+        below = p;
+    }
+    None
 }
 
 /// The curve of one mean time, from one process to 10^8.
@@ -329,4 +433,18 @@ fn means(args: &Redundancy, until: Until) -> Vec<(f64, f64)> {
 /// From 1 to 10^n, so many a decade.
 fn decades(n: i32, of_each: i32) -> impl Iterator<Item = f64> {
     (0..=n * of_each).map(move |it| 10f64.powf(f64::from(it) / f64::from(of_each)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_where;
+
+    #[test]
+    fn a_crossing_is_the_first_number_and_not_the_next_point_of_a_grid() {
+        for first in [1, 2, 3, 1_196, 2_402, 999_999_999] {
+            assert_eq!(first_where(|p| first <= p), Some(first));
+        }
+        assert_eq!(first_where(|_| false), None);
+        assert_eq!(first_where(|p| 1_000_000_000 < p), None);
+    }
 }

@@ -37,10 +37,10 @@ pub struct Order {
 }
 
 impl Order {
-    const ONE: Self = Self { sixths: 0, logs: 0 };
-    const P: Self = Self { sixths: 6, logs: 0 };
+    pub(super) const ONE: Self = Self { sixths: 0, logs: 0 };
+    pub(super) const P: Self = Self { sixths: 6, logs: 0 };
 
-    fn of(growth: Growth) -> Self {
+    pub(super) fn of(growth: Growth) -> Self {
         let (sixths, logs) = match growth {
             Growth::Constant => (0, 0),
             Growth::Log => (0, 1),
@@ -50,6 +50,11 @@ impl Order {
             Growth::Linear => (6, 0),
         };
         Self { sixths, logs }
+    }
+
+    /// The power alone.
+    pub(super) fn power(self) -> f64 {
+        f64::from(self.sixths) / 6.0
     }
 
     fn over(self, other: Self) -> Self {
@@ -79,20 +84,36 @@ impl std::fmt::Display for Order {
     }
 }
 
-/// In which order T_R grows.
-pub fn overhead_order(case: &Case, mechanism: Mechanism) -> Order {
+/// In which order what STMR compares before sends grows, or falls.
+pub fn sends_order(case: &Case, reading: Reading) -> Order {
     let traffic = Order::of(case.traffic);
+    match reading {
+        Reading::Constant => Order::ONE,
+        Reading::Share => traffic.over(Order::P),
+        Reading::Literal => traffic,
+    }
+}
+
+/// In which order T_R grows, or falls; none where there is no T_R.
+pub fn overhead_order(case: &Case, mechanism: Mechanism) -> Option<Order> {
+    let is_there = |it: f64| 0.0 < it;
+    let it = &case.constants;
     match mechanism {
-        Mechanism::Plain | Mechanism::Stmr(Reading::Constant) => Order::ONE,
+        Mechanism::Plain => None,
         Mechanism::Tmr => {
             let data = Order::P.over(Order::of(case.network.cut.1));
-            let [hops, repair] =
-                [case.network.hops, case.network.repair_hops].map(|it| Order::of(it.1));
-            data.max(hops).max(repair).max(Order::ONE)
+            let hops = Order::of(case.network.hops.1);
+            // What two copies compare of each node is a constant.
+            let compares = data.max(hops).max(Order::ONE);
+            let repair = Order::of(case.network.repair_hops_max.1);
+            Some(if is_there(it.errors) { compares.max(repair) } else { compares })
         }
-        // What shrinks is nothing beside a constant.
-        Mechanism::Stmr(Reading::Share) => traffic.over(Order::P).max(Order::ONE),
-        Mechanism::Stmr(Reading::Literal) => traffic,
+        // The last compare carries a memory, which does not depend on P.
+        Mechanism::Stmr(reading) => {
+            let sends = is_there(it.compares - 1.0) && is_there(it.message_bits);
+            let sends = sends.then(|| sends_order(case, reading));
+            sends.max(is_there(it.memory_bits).then_some(Order::ONE))
+        }
     }
 }
 
@@ -103,7 +124,9 @@ pub fn speedup_order(case: &Case) -> Order {
 
 /// In which order S^R grows.
 pub fn redundant_order(case: &Case, mechanism: Mechanism) -> Order {
-    let below = Order::of(case.other).max(overhead_order(case, mechanism)).max(Order::ONE);
+    // S^R is P / (1 + (T + T_R)/T'_P): what falls is nothing beside the one.
+    let overhead = overhead_order(case, mechanism).unwrap_or(Order::ONE);
+    let below = Order::of(case.other).max(overhead).max(Order::ONE);
     Order::P.over(below)
 }
 
@@ -130,6 +153,8 @@ pub struct Fit {
     pub speedup_power: f64,
     /// The power with which S^R grows there.
     pub redundant_power: f64,
+    /// The power with which T_R grows or falls there; none where there is no T_R.
+    pub overhead_power: Option<f64>,
     /// What that makes it.
     pub class: Class,
 }
@@ -137,11 +162,13 @@ pub struct Fit {
 /// Powers closer than this are one.
 pub const SAME: f64 = 0.05;
 
-/// Fits the powers of S and S^R by least squares between 10^-3 of `p_max` nodes and all of them.
+/// Fits the powers of S, S^R and T_R by least squares between 10^-3 of `p_max` nodes and all.
 pub fn fit(case: &Case, mechanism: Mechanism, p_max: f64) -> Fit {
     let points = || (0..=30).map(|it| p_max * libm::pow(10.0, f64::from(it) / 10.0 - 3.0));
     let speedup_power = slope(points().map(|p| (p, case.speedup(p))));
     let redundant_power = slope(points().map(|p| (p, case.redundant_speedup(mechanism, p))));
+    let overhead = || points().map(|p| (p, case.overhead(mechanism, p).sum()));
+    let overhead_power = overhead().all(|it| 0.0 < it.1).then(|| slope(overhead()));
     // Definition 1 holds a program against P, definition 2 a mechanism against its program.
     let reference = if mechanism == Mechanism::Plain { 1.0 } else { speedup_power };
     let class = if redundant_power < SAME {
@@ -151,7 +178,7 @@ pub fn fit(case: &Case, mechanism: Mechanism, p_max: f64) -> Fit {
     } else {
         Class::Scalable
     };
-    Fit { speedup_power, redundant_power, class }
+    Fit { speedup_power, redundant_power, overhead_power, class }
 }
 
 /// The power of x that y grows with, by least squares of their logarithms; 0 for fewer than two

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::study::redundancy::class::{self, Class, Fit};
+use crate::study::redundancy::class::{self, Class, Fit, Order, SAME};
 use crate::study::redundancy::speedup::{Case, Constants, Growth, Mechanism, Network, Reading};
 
 /// The largest machine of figure 13.
@@ -64,6 +64,33 @@ pub fn curve(case: &Case, mechanism: Mechanism) -> Curve {
     }
 }
 
+/// Whether the formulas bear a sentence out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// They do.
+    Holds,
+    /// Of Θ: what it speaks of stays below that order, but falls under it.
+    UpperBoundOnly,
+    /// They do not.
+    No,
+}
+
+impl Verdict {
+    /// For people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::UpperBoundOnly => "upper bound only",
+            Verdict::No => "no",
+        }
+    }
+
+    const fn of(holds: bool) -> Self {
+        if holds { Verdict::Holds } else { Verdict::No }
+    }
+}
+
 /// A sentence of the paper, and whether the formulas bear it out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sentence {
@@ -72,7 +99,7 @@ pub struct Sentence {
     /// What it says.
     pub says: &'static str,
     /// Under each reading of D_size; all alike where it does not speak of it.
-    pub holds: [bool; 3],
+    pub verdicts: [Verdict; 3],
     /// What is found where it does not hold, or beside.
     pub found: String,
 }
@@ -96,7 +123,7 @@ pub fn sentences(constants: Constants) -> Vec<Sentence> {
         sentences.push(Sentence {
             place: place(panel.letter),
             says,
-            holds: [class == said; 3],
+            verdicts: [Verdict::of(class == said); 3],
             found: format!(
                 "{}: S^R grows as {}, S as {}",
                 class.word(),
@@ -114,7 +141,8 @@ pub fn sentences(constants: Constants) -> Vec<Sentence> {
         sentences.push(Sentence {
             place: place(panel.letter),
             says: "STMR is scalable and its curve is that of S",
-            holds: shares.map(|(class, share)| class == Class::Scalable && COINCIDES <= share),
+            verdicts: shares
+                .map(|(class, share)| Verdict::of(class == Class::Scalable && COINCIDES <= share)),
             found: shares
                 .iter()
                 .zip(Reading::ALL)
@@ -137,50 +165,88 @@ fn place(letter: char) -> &'static str {
     }
 }
 
+/// Whether T_R is Θ(`order`): in the limit by the formulas, and by the fit of T_R itself on figure
+/// 13's largest machines.  Θ bounds from both sides.
+pub fn is_theta(case: &Case, mechanism: Mechanism, order: Order) -> Verdict {
+    let own = class::overhead_order(case, mechanism);
+    let power = class::fit(case, mechanism, P_MAX).overhead_power;
+    let (Some(own), Some(power)) = (own, power) else { return Verdict::UpperBoundOnly };
+    let beyond = power - order.power();
+    if order < own || SAME <= beyond {
+        Verdict::No
+    } else if own < order || beyond <= -SAME {
+        Verdict::UpperBoundOnly
+    } else {
+        Verdict::Holds
+    }
+}
+
 /// §1.2 and §2.4, of scalable programs on networks that there are.
 fn networks(constants: Constants) -> Vec<Sentence> {
-    let case = |network, traffic| Case { constants, network, other: Growth::Constant, traffic };
-    let tmr = |network| {
-        let case = case(network, Growth::Constant);
-        let order = class::overhead_order(&case, Mechanism::Tmr);
-        (class::class(&case, Mechanism::Tmr), order, class::fit(&case, Mechanism::Tmr, P_MAX))
+    let case =
+        |network| Case { constants, network, other: Growth::Constant, traffic: Growth::Constant };
+    let class = |network| class::class(&case(network), Mechanism::Tmr);
+    let found = |network| {
+        let fit = class::fit(&case(network), Mechanism::Tmr, P_MAX);
+        let order = class::overhead_order(&case(network), Mechanism::Tmr);
+        format!(
+            "T_R grows as {}, fitted {}: {}; fitted: {}",
+            order.map_or_else(String::new, |it| it.to_string()),
+            power(fit.overhead_power),
+            class(network).word(),
+            fit.class.word()
+        )
     };
-    let found = |(class, order, fit): (Class, class::Order, Fit)| {
-        format!("T_R grows as {order}: {}; fitted: {}", class.word(), fit.class.word())
+    let on_mesh = match class(Network::MESH) {
+        Class::Weakly => is_theta(&case(Network::MESH), Mechanism::Tmr, Order::of(Growth::Root)),
+        Class::Not | Class::Scalable => Verdict::No,
     };
-    let mesh = tmr(Network::MESH);
     let mut sentences = vec![Sentence {
         place: "§1.2",
         says: "TMR is weakly scalable on a 2D mesh, T_R = Θ(√P)",
-        holds: [mesh.0 == Class::Weakly; 3],
-        found: found(mesh),
+        verdicts: [on_mesh; 3],
+        found: found(Network::MESH),
     }];
     for (network, says) in [
         (Network::TORUS, "TMR is not scalable either on a torus"),
         (Network::FAT_TREE, "TMR is not scalable either on a fat tree"),
     ] {
-        let it = tmr(network);
         sentences.push(Sentence {
             place: "§1.2",
             says,
-            holds: [it.0 < Class::Scalable; 3],
-            found: found(it),
+            verdicts: [Verdict::of(class(network) < Class::Scalable); 3],
+            found: found(network),
         });
     }
-    // With the traffic of panel (b), the most that §4 gives a scalable program.
-    let case = case(Network::MESH, Growth::Root);
-    let stmr = |reading| class::overhead_order(&case, Mechanism::Stmr(reading));
-    let orders = Reading::ALL.map(stmr);
-    sentences.push(Sentence {
+    sentences.push(formula_9(constants));
+    sentences
+}
+
+/// With the traffic of panel (b), the most that §4 gives a scalable program.
+fn formula_9(constants: Constants) -> Sentence {
+    let (network, other, traffic) = (Network::MESH, Growth::Constant, Growth::Root);
+    let case = Case { constants, network, other, traffic };
+    let found = |reading: Reading| {
+        let fit = class::fit(&case, Mechanism::Stmr(reading), P_MAX);
+        format!(
+            "{}: {} (sends alone {})",
+            reading.word(),
+            power(fit.overhead_power),
+            class::sends_order(&case, reading)
+        )
+    };
+    Sentence {
         place: "§2.4, (9)",
         says: "T_R of STMR is Θ(1)",
-        holds: Reading::ALL.map(|it| class::class(&case, Mechanism::Stmr(it)) == Class::Scalable),
-        found: Reading::ALL
-            .iter()
-            .zip(orders)
-            .map(|(reading, order)| format!("{}: {order}", reading.word()))
-            .collect::<Vec<_>>()
-            .join("; "),
-    });
-    sentences
+        verdicts: Reading::ALL.map(|it| is_theta(&case, Mechanism::Stmr(it), Order::ONE)),
+        found: format!("T_R fitted: {}", Reading::ALL.map(found).join("; ")),
+    }
+}
+
+fn power(fitted: Option<f64>) -> String {
+    // Without the sign of a zero.
+    fitted.map_or_else(
+        || "no T_R".to_owned(),
+        |it| format!("P^{:.2}", libm::round(it * 100.0) / 100.0 + 0.0),
+    )
 }

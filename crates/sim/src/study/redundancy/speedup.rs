@@ -21,7 +21,8 @@ pub struct Constants {
     pub compares: f64,
     /// F: how often an error is found.
     pub errors: f64,
-    /// D_size on one node: what a compare before a send carries.
+    /// The traffic in D_size on one node: what a compare before a send carries.  The last compare
+    /// carries `memory_bits` (§2.4).
     pub message_bits: f64,
     /// How fast a node compares.
     pub compare_bps: f64,
@@ -55,7 +56,7 @@ impl Constants {
         ("d", "bit", "seed 003 [9]: BlueGene/L, the memory of a node"),
         ("M = K_j + 1", "", "assumed: a compare a minute"),
         ("F", "", "assumed: one error in the run"),
-        ("D_size at P = 1", "bit", "assumed: 1 MiB a send"),
+        ("D_size of a send at P = 1", "bit", "assumed: 1 MiB a send"),
         ("compare", "bit/s", "assumed: half of a node's memory bandwidth of 5.5 GB/s"),
         ("assignment", "bit/s", "assumed: the same"),
     ];
@@ -131,8 +132,10 @@ pub struct Network {
     pub cut: (f64, Growth),
     /// Hops from a node to its like, on average.
     pub hops: (f64, Growth),
-    /// Hops of a repair at most (formula 5).
-    pub repair_hops: (f64, Growth),
+    /// Hops of a repair at least (formula 5).
+    pub repair_hops_min: (f64, Growth),
+    /// Hops of a repair at most.
+    pub repair_hops_max: (f64, Growth),
 }
 
 impl Network {
@@ -141,7 +144,8 @@ impl Network {
         name: "2D mesh",
         cut: (1.0, Growth::Root),
         hops: (0.5, Growth::Root),
-        repair_hops: (2.0 / 3.0, Growth::Root),
+        repair_hops_min: (1.0 / 3.0, Growth::Root),
+        repair_hops_max: (2.0 / 3.0, Growth::Root),
     };
     /// A torus of three equal sides as BlueGene/L's, cut twice; each copy is a third of one side
     /// away, and both directions lead there.
@@ -149,28 +153,32 @@ impl Network {
         name: "3D torus",
         cut: (2.0, Growth::TwoThirds),
         hops: (1.0 / 3.0, Growth::CubeRoot),
-        repair_hops: (1.0 / 3.0, Growth::CubeRoot),
+        repair_hops_min: (1.0 / 3.0, Growth::CubeRoot),
+        repair_hops_max: (1.0 / 3.0, Growth::CubeRoot),
     };
     /// A tree whose levels all carry what its nodes send; up and down, eight children a switch.
     pub const FAT_TREE: Self = Self {
         name: "fat tree",
         cut: (0.5, Growth::Linear),
         hops: (2.0 / 3.0, Growth::Log),
-        repair_hops: (2.0 / 3.0, Growth::Log),
+        repair_hops_min: (2.0 / 3.0, Growth::Log),
+        repair_hops_max: (2.0 / 3.0, Growth::Log),
     };
     /// Figure 13 (a) and (c): nothing grows.
     pub const CONSTANT: Self = Self {
         name: "constant bisection",
         cut: (1.0, Growth::Constant),
         hops: (2.0, Growth::Constant),
-        repair_hops: (2.0, Growth::Constant),
+        repair_hops_min: (2.0, Growth::Constant),
+        repair_hops_max: (2.0, Growth::Constant),
     };
     /// Figure 13 (b) and (d).
     pub const ROOT: Self = Self {
         name: "bisection √P",
         cut: (1.0, Growth::Root),
         hops: (1.0, Growth::Log),
-        repair_hops: (1.0, Growth::Log),
+        repair_hops_min: (1.0, Growth::Log),
+        repair_hops_max: (1.0, Growth::Log),
     };
 
     /// Those that machines have.
@@ -185,7 +193,7 @@ pub enum Reading {
     Constant,
     /// The program's traffic grows as §4.1 says, and a cluster compares its share of it.
     Share,
-    /// D_size itself grows as §4.1 says.
+    /// What a send carries itself grows as §4.1 says.
     Literal,
 }
 
@@ -226,15 +234,21 @@ impl Mechanism {
     }
 }
 
-/// T_R in its four parts, in seconds.
+/// T_R in its parts, in seconds: the four of §1.2, and what the last compare of STMR adds (§2.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Overhead {
-    /// Sending what is compared.
+    /// Sending what is compared; of STMR what is compared before sends.
     pub compare_traffic_s: f64,
-    /// Sending what an erring node is given.
+    /// Sending the shadows' memories for the last compare of STMR.
+    pub last_traffic_s: f64,
+    /// Sending what an erring node is given: the upper bound of formula (6).
     pub repair_traffic_s: f64,
-    /// Comparing.
+    /// The lower bound of formula (6); no part of the sum.
+    pub repair_traffic_min_s: f64,
+    /// Comparing; of STMR before sends.
     pub compare_s: f64,
+    /// The last compare of STMR.
+    pub last_compare_s: f64,
     /// Putting it into the erring node's memory.
     pub assignment_s: f64,
 }
@@ -242,7 +256,12 @@ pub struct Overhead {
 impl Overhead {
     /// T_R.
     pub fn sum(&self) -> f64 {
-        self.compare_traffic_s + self.repair_traffic_s + self.compare_s + self.assignment_s
+        self.compare_traffic_s
+            + self.last_traffic_s
+            + self.repair_traffic_s
+            + self.compare_s
+            + self.last_compare_s
+            + self.assignment_s
     }
 }
 
@@ -293,35 +312,47 @@ impl Case {
 
     /// T_R.
     pub fn overhead(&self, mechanism: Mechanism, p: f64) -> Overhead {
-        let it = &self.constants;
-        let of = |(factor, growth): (f64, Growth)| factor * growth.at(p);
         match mechanism {
             Mechanism::Plain => Overhead::default(),
-            Mechanism::Tmr => {
-                // Two thirds of all memories cross the cut (formula 4).
-                let bits = it.memory_bits * 2.0 * p / 3.0;
-                let compare =
-                    transfer_s(it, bits, it.link_bps * of(self.network.cut), of(self.network.hops));
-                // The upper bound of formulas (5) and (6).
-                let repair =
-                    transfer_s(it, it.memory_bits, it.link_bps, of(self.network.repair_hops));
-                Overhead {
-                    compare_traffic_s: it.compares * compare,
-                    repair_traffic_s: it.errors * repair,
-                    compare_s: it.compares * 2.0 * it.memory_bits / it.compare_bps,
-                    assignment_s: it.errors * it.memory_bits / it.assign_bps,
-                }
-            }
-            Mechanism::Stmr(reading) => {
-                let bits = self.size_bits(reading, p);
-                Overhead {
-                    // Formulas (7) to (9); marking sends nothing.
-                    compare_traffic_s: it.compares * 2.0 * bits / it.link_bps,
-                    repair_traffic_s: 0.0,
-                    compare_s: it.compares * 2.0 * bits / it.compare_bps,
-                    assignment_s: 0.0,
-                }
-            }
+            Mechanism::Tmr => self.tmr(p),
+            Mechanism::Stmr(reading) => self.stmr(reading, p),
+        }
+    }
+
+    fn tmr(&self, p: f64) -> Overhead {
+        let it = &self.constants;
+        let of = |(factor, growth): (f64, Growth)| factor * growth.at(p);
+        // Two thirds of all memories cross the cut (formula 4).
+        let bits = it.memory_bits * 2.0 * p / 3.0;
+        let compare =
+            transfer_s(it, bits, it.link_bps * of(self.network.cut), of(self.network.hops));
+        // Formulas (5) and (6).
+        let repair = |hops| it.errors * transfer_s(it, it.memory_bits, it.link_bps, of(hops));
+        Overhead {
+            compare_traffic_s: it.compares * compare,
+            repair_traffic_s: repair(self.network.repair_hops_max),
+            repair_traffic_min_s: repair(self.network.repair_hops_min),
+            compare_s: it.compares * 2.0 * it.memory_bits / it.compare_bps,
+            assignment_s: it.errors * it.memory_bits / it.assign_bps,
+            ..Overhead::default()
+        }
+    }
+
+    /// Formulas (7) to (9) with (K_j + 1) D_size = K_j sends and one memory; marking sends nothing.
+    ///
+    /// §2.4: D_size comes from the program's traffic "and the memory of the nodes on which the two
+    /// shadows run in the last compare"; definition 8 compares the final result there, which is
+    /// the memory at most.  All of it is taken, under every reading: no reading lets a node's
+    /// memory grow with P.
+    fn stmr(&self, reading: Reading, p: f64) -> Overhead {
+        let it = &self.constants;
+        let sends = (it.compares - 1.0) * self.size_bits(reading, p);
+        Overhead {
+            compare_traffic_s: 2.0 * sends / it.link_bps,
+            last_traffic_s: 2.0 * it.memory_bits / it.link_bps,
+            compare_s: 2.0 * sends / it.compare_bps,
+            last_compare_s: 2.0 * it.memory_bits / it.compare_bps,
+            ..Overhead::default()
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use selvedge_sim::study::redundancy::figure::Verdict;
 use selvedge_sim::study::redundancy::restart::Until;
 use selvedge_sim::study::redundancy::speedup::{Constants, Reading};
 
-use crate::cmd::study::redundancy::Study;
+use crate::cmd::study::redundancy::{Crossings, SHARED, Study, Useful};
 use crate::render::number;
 use crate::render::table::Table;
 
@@ -14,9 +15,10 @@ pub(super) fn draw(study: &Study) -> String {
     let mut page = format!("constants\n{}\n", constants(&study.constants));
     let _ = write!(
         page,
-        "T_R on {} nodes in its parts, a scalable program whose traffic grows as √P\n{}\n",
+        "T_R on {} nodes in its parts, a scalable program whose traffic grows as √P\n{}{}\n",
         number::grouped(study.overheads[0].nodes as u64),
-        overheads(study)
+        overheads(study),
+        beside_overheads(study)
     );
     for panel in &study.panels {
         let _ = write!(
@@ -33,19 +35,28 @@ pub(super) fn draw(study: &Study) -> String {
     let _ = write!(
         page,
         "mean time to a restart, nodes of {} h, not repaired; in brackets by the plain job's; drawn: {} \
-         jobs, seed {}\n{}of silent errors r = 1 learns nothing and r = 2 starts again at the first, at \
-         half of the plain job's time\n\n",
+         jobs, seed {}\n{}{}\n",
         study.node_mttf_h,
         study.trials,
         study.seed,
-        restarts(study)
+        restarts(study),
+        beside_restarts(study)
     );
     let _ = write!(
         page,
-        "useful share of all node-hours, checkpoints of {:.1} min at Daly's interval\n{}{}\n",
+        "useful share of all node-hours, checkpoints of {:.1} min at Daly's interval; drawn: {} jobs, \
+         seed {}\n{}{}\n",
         study.checkpoint_h * 60.0,
+        study.trials,
+        study.seed,
         useful(study),
-        crossings(study)
+        beside_useful(study)
+    );
+    let _ = write!(
+        page,
+        "speed-up with failures counted, a scalable program on a 2D mesh of P nodes for each copy, \
+         checkpoints as above\n{}S^R by formula (2), times the useful share by Daly; the sentences above count no failures\n\n",
+        recoveries(study)
     );
     if !study.measured.is_empty() {
         let _ = write!(page, "measured\n{}", measured(study));
@@ -83,14 +94,17 @@ fn overheads(study: &Study) -> Table {
         "network",
         "mechanism",
         ">traffic",
+        ">last traffic",
         ">repair",
         ">compare",
+        ">last compare",
         ">assign",
         ">T_R",
         ">S^R/S",
-        "grows",
+        "T_R grows",
+        ">fitted",
         "class",
-        "fitted",
+        "fitted class",
     ]);
     for it in &study.overheads {
         let parts = &it.overhead;
@@ -99,17 +113,31 @@ fn overheads(study: &Study) -> Table {
             it.network.into(),
             it.mechanism.as_str().into(),
             secs(parts.compare_traffic_s).into(),
+            secs(parts.last_traffic_s).into(),
             secs(parts.repair_traffic_s).into(),
             secs(parts.compare_s).into(),
+            secs(parts.last_compare_s).into(),
             secs(parts.assignment_s).into(),
             secs(it.sum_s).into(),
             format!("{:.3}", it.share_of_plain).into(),
             it.grows_as.as_str().into(),
+            format!("{:.2}", (100.0 * it.power_fitted).round() / 100.0 + 0.0).into(),
             it.class.into(),
             it.class_fitted.into(),
         ]);
     }
     table
+}
+
+/// What the parts leave open.
+fn beside_overheads(study: &Study) -> String {
+    let tmr = &study.overheads[0];
+    format!(
+        "last: both shadows' memories in the last compare, which §2.4 counts into D_size; definition 8 \
+         compares the final result there, so that this is the most\nrepair: the upper bound of (5) and \
+         (6); on a {} T_G lies between {:.6} s and {:.6} s\n",
+        tmr.network, tmr.overhead.repair_traffic_min_s, tmr.overhead.repair_traffic_s
+    )
 }
 
 fn curves(panel: &super::PanelRow) -> Table {
@@ -138,7 +166,7 @@ fn sentences(study: &Study) -> Table {
     let [a, b, c] = Reading::ALL.map(Reading::word);
     let mut table = Table::new(&["place", "says", a, b, c, "found"]);
     for it in &study.sentences {
-        let [a, b, c] = it.holds.map(|it| if it { "holds" } else { "no" });
+        let [a, b, c] = it.verdicts.map(Verdict::word);
         table.row([
             it.place.into(),
             it.says.into(),
@@ -159,23 +187,43 @@ fn hours(hours: f64) -> String {
     }
 }
 
+/// Columns of numbers under these names, after that of the processes.
+fn by_case(cases: &[Until]) -> Table {
+    let names: Vec<String> = cases.iter().map(|it| format!(">{}", it.word())).collect();
+    let names = names.iter().map(String::as_str);
+    Table::new(&std::iter::once(">processes").chain(names).collect::<Vec<_>>())
+}
+
 fn restarts(study: &Study) -> Table {
-    let names = Until::ALL.map(Until::word);
-    let heads = [">processes", ">r = 1", ">r = 2", ">r = 3", ">r = 3, deaths alone", "drawn"];
-    debug_assert_eq!(heads[4].trim_start_matches('>'), names[3]);
-    let mut table = Table::new(&heads);
+    let mut table = by_case(&Until::ALL);
     for rows in study.restarts.chunks(Until::ALL.len()) {
-        let mut cells = vec![number::grouped(rows[0].processes as u64)];
+        let mut cells = vec![number::grouped(rows[0].processes as u64).into()];
         cells.extend(
-            rows.iter().map(|it| format!("{} ({})", hours(it.hours), short_of(it.of_plain))),
+            rows.iter().map(|it| format!("{} ({})", hours(it.hours), short_of(it.of_plain)).into()),
         );
-        let drawn = rows.iter().map(|it| it.drawn_hours.map(hours));
-        let drawn: Option<Vec<String>> = drawn.collect();
-        cells.push(drawn.map_or_else(|| "-".to_owned(), |it| it.join(" / ")));
-        let cells: [String; 6] = cells.try_into().expect("a processes' count, four means, drawn");
-        table.row(cells.map(Into::into));
+        table.row_of(cells);
+        if rows.iter().all(|it| it.drawn_hours.is_some()) {
+            let drawn = rows.iter().filter_map(|it| it.drawn_hours).map(|it| hours(it).into());
+            table.row_of(std::iter::once("drawn".into()).chain(drawn).collect());
+        }
     }
     table
+}
+
+/// What the columns assume.
+fn beside_restarts(study: &Study) -> String {
+    let it = &study.mended;
+    format!(
+        "r = 2 starts again when a pair has died, or at the first silent error of either copy; no rate \
+         of these is given: \"silent\" takes all failures as silent\nr = 1 learns nothing of silent \
+         errors; r = 3 starts again at two errors of either kind in a cluster (definition 8)\nTMR: a \
+         death ends its whole job of the three, the second all comparing; until the third 11/6 of the \
+         plain job's time\nTMR mends silent errors by assignment: these alone, with a compare each {}, \
+         start {} processes again after {}\n",
+        number::seconds(it.compares_every_s),
+        number::grouped(it.processes as u64),
+        hours(it.hours)
+    )
 }
 
 fn short_of(times: f64) -> String {
@@ -186,25 +234,59 @@ fn short_of(times: f64) -> String {
 }
 
 fn useful(study: &Study) -> Table {
-    let mut table = Table::new(&[">processes", ">r = 1", ">r = 2", ">r = 3"]);
+    let mut table = by_case(&SHARED);
     for it in &study.useful {
-        let [a, b, c] = it.useful.map(|it| format!("{it:.3}"));
-        table.row([number::grouped(it.processes as u64).into(), a.into(), b.into(), c.into()]);
+        let mut cells = vec![number::grouped(it.processes as u64).into()];
+        cells.extend(it.useful.iter().map(|it| format!("{:.3}", it.closed).into()));
+        table.row_of(cells);
+        let drawn = |it: &Useful| Some(format!("{:.3} ± {:.3}", it.drawn?, it.drawn_error?));
+        if let Some(drawn) = it.useful.iter().map(drawn).collect::<Option<Vec<_>>>() {
+            let drawn = drawn.into_iter().map(Into::into);
+            table.row_of(std::iter::once("drawn".into()).chain(drawn).collect());
+        }
     }
     table
 }
 
-fn crossings(study: &Study) -> String {
-    let it = &study.crossings;
-    let from = |p: Option<f64>| {
-        p.map_or_else(|| "nowhere".to_owned(), |p| format!("from {} on", number::grouped(p as u64)))
+fn beside_useful(study: &Study) -> String {
+    let from = |p: Option<u64>| {
+        p.map_or_else(|| "nowhere".to_owned(), |p| format!("from {} on", number::grouped(p)))
+    };
+    let crossings = |it: &Crossings| {
+        format!(
+            "2 over 1 {}, 3 over 1 {}, 3 over 2 {}",
+            from(it.two_over_one),
+            from(it.three_over_one),
+            from(it.three_over_two)
+        )
     };
     format!(
-        "processes from which more replicas leave more: 2 over 1 {}, 3 over 1 {}, 3 over 2 {}\n",
-        from(it.two_over_one),
-        from(it.three_over_one),
-        from(it.three_over_two)
+        "r = 2, deaths: there are no silent errors; r = 2, silent: all failures are\nDaly's form takes failures as equally likely at all times; copies that outlive some have fewer \
+         left, so for them it is too high on large machines\nprocesses from which more replicas leave \
+         more, r = 2 by its deaths alone: {}\nthe same with the rising hazard: {}\n",
+        crossings(&study.crossings),
+        crossings(&study.crossings_exact)
     )
+}
+
+fn recoveries(study: &Study) -> Table {
+    let mut table = Table::new(&["mechanism", ">most", ">at processes", "class", "fitted class"]);
+    let whole = |it: f64| number::grouped(it.round() as u64);
+    for it in &study.recoveries {
+        let at = match it.is_growing {
+            true => format!("still growing at {}", whole(it.most_at)),
+            false if it.most < 1.0 => "-".to_owned(),
+            false => whole(it.most_at),
+        };
+        table.row([
+            it.name.into(),
+            whole(it.most).into(),
+            at.into(),
+            it.class.word().into(),
+            it.class_fitted.word().into(),
+        ]);
+    }
+    table
 }
 
 fn measured(study: &Study) -> Table {
