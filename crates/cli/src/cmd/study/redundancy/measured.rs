@@ -104,8 +104,8 @@ impl Kind {
         match self {
             Kind::Text => "a name in quotation marks".to_owned(),
             Kind::Whole(low, high) => format!("a whole number from {low} to {high}"),
-            Kind::Number(low, high) => format!("a number from {low:?} to {high:?}"),
-            Kind::Above(low, high) => format!("a number above {low:?}, to {high:?}"),
+            Kind::Number(low, high) => format!("a number from {low} to {high:e}"),
+            Kind::Above(low, high) => format!("a number above {low}, to {high:e}"),
         }
     }
 }
@@ -123,7 +123,11 @@ pub(super) fn read(path: &Path) -> Outcome<Measured> {
 fn parse(text: &str) -> Outcome<Measured> {
     let value: Value = serde_json::from_str(text).map_err(|it| Failure::new(it).hint(FORM))?;
     let Value::Object(top) = &value else {
-        return Err(Failure::new(format!("the file is {}", kind(&value))).hint(FORM));
+        return Err(Failure::new(format!(
+            "the file is {}, not an object with points",
+            kind(&value)
+        ))
+        .hint(FORM));
     };
     if let Some(name) = top.keys().find(|it| *it != "points") {
         return Err(Failure::new(format!("{name:?} is not known beside \"points\"")).hint(FORM));
@@ -249,7 +253,7 @@ mod tests {
             assert_eq!(refused.text(), format!("points[1].{said}"));
         }
         for (text, said) in [
-            ("[]", "the file is a list"),
+            ("[]", "the file is a list, not an object with points"),
             ("{}", "points is missing"),
             (r#"{"points": {}}"#, "points is an object"),
             (r#"{"points": [], "point": 1}"#, r#""point" is not known beside "points""#),
