@@ -45,8 +45,10 @@ impl Axis {
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0].into_iter().map(|it| it * power).find(|it| rough <= *it);
         let step = step.unwrap_or(10.0 * power);
-        let high = (high / step).ceil().max(1.0) * step;
-        Axis::Linear([(low / step).floor() * step, high], step)
+        // A step beyond the last, so that no dot lies on the frame.
+        let beyond = |it: f64| ((it / step).floor() + 1.0) * step;
+        let low = if low < 0.0 { -beyond(-low) } else { 0.0 };
+        Axis::Linear([low, beyond(high)], step)
     }
 
     /// How far along it a value lies: 0 to 1 for what it was made for.
