@@ -108,7 +108,10 @@ fn a_program_that_quits_ends_with_the_code_of_a_plain_run() {
             let plain = mpi.plain_command(&words).output().unwrap();
             let out = mpi.tripled(&summary, &words).output().unwrap();
             let said = format!("{} {code}: {}", mpi.name, told(&out));
-            assert_eq!(out.status.code(), plain.status.code(), "{said}");
+            // Intel's gives 255 or the program's code, one time this and one time that.
+            let is_one = !mpi.name.starts_with("impi");
+            let wanted = if is_one { plain.status.code() } else { code.parse().ok() };
+            assert_eq!(out.status.code(), wanted, "{said}");
             assert_eq!(String::from_utf8_lossy(&out.stdout), "quits\n", "{said}");
             mpi::check_counts(&summary, &[("marks", 0), ("restarts", 0)], &said);
         }
