@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *names[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.0"};
+static const char *names[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1"};
 static void *library;
 /* It is linked with MPI all the same: by that its launcher is known. */
 int (*volatile kept)(int *) = MPI_Initialized;
