@@ -337,6 +337,21 @@ pub fn host_at(fabric: &Fabric, target: Target) -> Option<Target> {
     Host::of(fabric, target).map(Host::target)
 }
 
+/// Whether a place has seats of a machine.
+fn is_held(fabric: &Fabric, place: &Place, host: Host) -> bool {
+    let hold = place.holds.iter().find(|it| it.part == host.part);
+    let seats = hold.map_or(0, |it| it.seats);
+    let under = host.machine.map_or(u64::MAX, |node| {
+        fabric.template_of(host.part).seats_under(fabric.node_local(node).1)
+    });
+    seats & under != 0
+}
+
+/// Whether a place has seats of the machine that `target` is or lies in.
+pub fn runs_on(fabric: &Fabric, place: &Place, target: Target) -> bool {
+    Host::of(fabric, target).is_some_and(|it| is_held(fabric, place, it))
+}
+
 /// Where the replicas of a program's processes run in a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clusters {
@@ -356,19 +371,11 @@ pub struct Clusters {
 /// The clusters of a job's machines (seed 003, definition 4): as many within two hops as there can
 /// be, and the rest as near as can be.
 pub fn clusters(fabric: &Fabric, place: &Place) -> Clusters {
-    let is_held = |host: Host| {
-        let hold = place.holds.iter().find(|it| it.part == host.part);
-        let seats = hold.map_or(0, |it| it.seats);
-        let under = host.machine.map_or(u64::MAX, |node| {
-            fabric.template_of(host.part).seats_under(fabric.node_local(node).1)
-        });
-        seats & under != 0
-    };
     let is_switch = |part: &PartId| fabric.template_of(*part).role == Role::PacketSwitch;
     let live = fabric.parts().pairs().filter(|it| !it.1.retired).map(|it| it.0);
     let mut parts: Vec<PartId> = place.holds.iter().map(|it| it.part).collect();
     parts.extend(live.filter(is_switch));
-    let hosts = Hosts::of_parts(fabric, parts.into_iter(), is_held);
+    let hosts = Hosts::of_parts(fabric, parts.into_iter(), |it| is_held(fabric, place, it));
     let found = cluster::place_all(&hosts);
     let joined = &found.triples[..found.n_joined];
     let target = |it: usize| hosts.hosts[it].target();

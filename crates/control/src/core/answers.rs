@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use selvedge_model::fabric::Role;
 use selvedge_model::fault::{Mark, Symptom, Target};
 use selvedge_model::id::{JobId, PartId, PortId};
-use selvedge_model::job::Hold;
 use selvedge_model::unit::{Generation, Moment};
 
 use crate::capacity;
@@ -274,7 +273,7 @@ impl Core {
             return Err(Refused::NoReplica { set: mark.set });
         }
         if let Some(job) = mark.job {
-            self.could_mark(job, target)?;
+            self.could_be_marked(job, target)?;
         }
         let now = self.state.now;
         let marks = self.state.marks.entry(target).or_default();
@@ -295,19 +294,15 @@ impl Core {
         Ok(Accepted::Done)
     }
 
-    /// Whether a job may have a replica on this machine.
-    fn could_mark(&self, job: JobId, target: Target) -> Result<(), Refused> {
+    /// Whether a job has replicas, and this machine.
+    fn could_be_marked(&self, job: JobId, target: Target) -> Result<(), Refused> {
         let known = self.known_job(job)?;
         if known.spec.redundancy < limits::REPLICAS_MAX {
             return Err(Refused::NoReplicas { job });
         }
-        let is_held = |hold: &Hold| match target {
-            Target::Node(node) => self.fabric.part_of_node(node) == hold.part,
-            target => target == Target::Part(hold.part),
-        };
-        // One that has left its place may have been marked there before.
+        // Whoever tells of it does so while it runs.
         let place = known.place.as_ref();
-        if place.is_some_and(|it| !it.holds.iter().any(is_held)) {
+        if !place.is_some_and(|it| family::runs_on(&self.fabric, it, target)) {
             return Err(Refused::NotOfJob { name: self.fabric.path(target), job });
         }
         Ok(())

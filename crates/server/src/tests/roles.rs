@@ -150,6 +150,9 @@ async fn a_user_marks_machines_of_ones_own_job_alone() {
     assert_eq!(tell(Some(others), &not_mine).await.0, 403);
     assert_eq!(tell(Some(77), &mine).await.0, 404);
     assert_eq!(tell(None, &mine).await.0, 403);
+    stand.post(&format!("/v1/jobs/{own}/cancel"), json!({})).await;
+    stand.until(&format!("/v1/jobs/{own}"), |it| it["state"] == "cancelled").await;
+    assert_eq!(tell(Some(own), &mine).await.0, 422);
     stand.down();
 }
 

@@ -136,6 +136,8 @@ fn a_job_s_marks_are_of_its_own_machines_and_each_counts_once() {
         run 1m
         mark mpirun host1 2 1 4711
         show
+        run 10h
+        mark mpirun host1 2 1 4712
         ",
         expect![[r#"
             5s JobSubmitted job: job0
@@ -147,6 +149,10 @@ fn a_job_s_marks_are_of_its_own_machines_and_each_counts_once() {
             395s ReplicaMarked target: host1 job: Some(job0) rank: 2 set: 1 call: 4711
               a attempt 1 Running since: 20.000s on host0 host1 host2
               case0 host1 Marked Observed
+            995s CaseMoved case: case0 state: Closed
+            21620s JobStopped job: job0 attempt: 1 exit: Done kept: 21600
+            21620s JobFinished job: job0
+              refused: job0 does not run on host1
         "#]],
     );
     check(
