@@ -36,8 +36,8 @@ fn refused(out: &Output, why: &str) {
     assert!(!out.status.success() && text.contains(why), "{text}");
 }
 
-/// Method: Open MPI starts its daemons by an agent of ours, which gives each a host name of its own;
-/// every process tells its number and its host.
+/// Method: Open MPI starts its daemons by an agent of ours, which gives each a host name of its
+/// own; every process tells its number and its host.
 #[test]
 fn open_mpi_starts_each_replica_on_the_host_that_the_rankfile_names() {
     let Some(mpi) = Mpi::named("openmpi") else {

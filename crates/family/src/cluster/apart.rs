@@ -3,9 +3,9 @@
 //! As many triples as there can be: a domain gives at most one host to each of t triples, so t is
 //! the greatest number with `sum of min(hosts of a domain, t) >= 3t`, and taking from the fullest
 //! domains keeps that true to the end.  Each triple takes the nearest hosts that leave enough to
-//! the others; then triples exchange hosts, with each other and with those left over, as long as that
-//! makes ways shorter.  Hosts with the same
-//! links are as far from everyone, so distances are kept for each kind of host once.
+//! the others; then triples exchange hosts, with each other and with those left over, as long as
+//! that makes ways shorter.  Hosts with the same links are as far from everyone, so distances are
+//! kept for each kind of host once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
