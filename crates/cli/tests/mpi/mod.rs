@@ -20,6 +20,12 @@ pub(crate) fn limit_s() -> &'static str {
     if is_full() { "900" } else { "300" }
 }
 
+/// A run without replicas takes no longer than this, in seconds, in a proof either.
+const PLAIN_LIMIT_S: &str = "300";
+
+/// What `timeout` ends with whom it ended.
+pub(crate) const OVER_LIMIT: i32 = 124;
+
 /// All of these in a proof, in its short form the first `n`.
 pub(crate) fn first<T>(n: usize, of: &[T]) -> &[T] {
     if is_full() { of } else { &of[..n] }
@@ -190,7 +196,7 @@ impl Mpi {
     /// A run without replicas.
     pub(crate) fn plain_on(&self, ranks: u32, program: &[&str]) -> Command {
         let mut command = Command::new("timeout");
-        command.args([limit_s(), &self.launcher]);
+        command.args([PLAIN_LIMIT_S, &self.launcher]);
         if self.is_open_mpi() {
             command.args(["--oversubscribe", "--bind-to", "none"]);
             command.args(["--mca", "mpi_yield_when_idle", "1"]);
