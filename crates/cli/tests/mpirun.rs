@@ -486,6 +486,11 @@ fn what_cannot_be_served_is_refused_by_name_before_it_starts() {
     let other = selvedge(&["-n", "2", "--launcher", "/bin/echo", program]);
     assert!(other.contains("/bin/echo is neither Open MPI's mpirun nor a hydra nor srun"));
     assert!(selvedge(&["-n", "2", "-r", "4", program]).contains("4 is not in 1..=3"));
+    // The summary of a run before is not taken for one of this.
+    let summary = folder.path().join("summary.json");
+    fs::write(&summary, "{}").unwrap();
+    selvedge(&["-n", "2", "--json-summary", summary.to_str().unwrap(), "./no-such-program"]);
+    assert_eq!(fs::read(&summary).unwrap(), b"");
 }
 
 /// What `selvedge mpirun` with these arguments says of a program that it does not run to its end.

@@ -223,9 +223,9 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
         ));
     }
     if let Some(path) = &args.json_summary {
-        // What cannot be written is said before the program has run.
-        let opened = fs::File::options().append(true).create(true).open(path);
-        opened.within(|| format!("cannot write {}", path.display()))?;
+        // What cannot be written is said before the program has run, and what one left that ran
+        // before is not taken for this one's.
+        fs::File::create(path).within(|| format!("cannot write {}", path.display()))?;
     }
     Ok(MpirunOptions {
         replicas: args.replicas.into(),
