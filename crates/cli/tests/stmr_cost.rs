@@ -15,7 +15,7 @@ mod mpi;
 #[path = "mpi/instructions.rs"]
 mod instructions;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
@@ -29,7 +29,7 @@ use serde::Serialize;
 /// timed.
 struct Program {
     name: &'static str,
-    /// The source beside which it is compiled, or the path of one that is installed.
+    /// The source from which it is compiled, or [`LAMMPS`], which is installed.
     source: &'static str,
     short: &'static [&'static str],
     long: &'static [&'static str],
@@ -60,18 +60,21 @@ const PROGRAMS: [Program; 9] = [
     program("lammps-melt", LAMMPS, &[], MELT),
 ];
 
-const LAMMPS: &str = "/usr/bin/lmp";
+const LAMMPS: &str = "LAMMPS";
 
 /// Debian's example: 250 steps of 4,000 atoms.
 const MELT: &[&str] = &["-in", "/usr/share/lammps/examples/melt/in.melt", "-log", "none"];
 
-/// Whether what this source names can be run; says so where it cannot.
-fn is_here(mpi: &Mpi, source: &str) -> bool {
-    let is_here = source != LAMMPS || mpi.name == "openmpi" && Path::new(MELT[1]).exists();
-    if !is_here {
+/// Where what this source names can be run from; says so where it cannot.
+fn path_of(mpi: &Mpi, folder: &Path, source: &str) -> Option<PathBuf> {
+    if source != LAMMPS {
+        return Some(mpi.compile(source, folder));
+    }
+    let found = mpi.lammps().filter(|_| Path::new(MELT[1]).exists());
+    if found.is_none() {
         println!("not run: {source}, which is not here for {}", mpi.name);
     }
-    is_here
+    found
 }
 
 #[derive(Serialize)]
@@ -126,13 +129,11 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn measure(mpi: &Mpi, folder: &Path, row: (&Program, &[&str]), ranks: u32, pairs: usize) -> Point {
-    let (Program { name, source, .. }, args) = row;
-    let program = mpi.program(source, folder);
-    let words = [&[program.to_str().unwrap()], args].concat();
-    let summary = folder.join("summary.json");
-    let plain = || mpi.plain_on(ranks, &words);
-    let tripled = || mpi.tripled_on(ranks, &summary, &words);
+fn measure(mpi: &Mpi, name: &'static str, words: &[&str], ranks: u32, pairs: usize) -> Point {
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    let plain = || mpi.plain_on(ranks, words);
+    let tripled = || mpi.tripled_on(ranks, &summary, words);
     let (mut ratios, mut plains) = (Vec::new(), Vec::new());
     for _ in 0..pairs {
         let three = cpu_ms((0..3).map(|_| plain()).collect());
@@ -168,17 +169,19 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     let is_full = 0 < pairs;
     let mut points = Vec::new();
     let wanted = PROGRAMS.iter().filter(|it| is_full || it.is_counted);
-    for program in wanted.filter(|it| is_here(&mpi, it.source)) {
+    for program in wanted {
+        let Some(path) = path_of(&mpi, folder.path(), program.source) else { continue };
         let ranks: &[u32] = match (program.is_counted, is_full) {
             (true, true) => &[2, 4, 8, 16],
             (true, false) => &[2, 4],
             (false, _) => &[4],
         };
         let args = if is_full { program.long } else { program.short };
+        let words = [&[path.to_str().unwrap()], args].concat();
         for ranks in ranks {
             // Time is measured at four processes; elsewhere messages are counted.
             let pairs = if *ranks == 4 { pairs.max(1) as usize } else { 1 };
-            let point = measure(&mpi, folder.path(), (program, args), *ranks, pairs);
+            let point = measure(&mpi, program.name, &words, *ranks, pairs);
             println!(
                 "{:12} {ranks:3} x 3: {:+6.1} % processor time beside {:.2} s (plain runs +-{:.1} %, \
                  {pairs} pairs), {:.2} messages and {:.0} bytes for each send, at most {} bytes kept",

@@ -91,12 +91,14 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         made: Made::WithLong,
         leaves: &[],
     }));
-    // Debian's LAMMPS is linked with Open MPI.
-    for (name, input) in LAMMPS.into_iter().filter(|_| mpi.name == "openmpi") {
+    let lammps = mpi.lammps();
+    let lammps = lammps.as_ref().and_then(|it| it.to_str());
+    for (name, input) in LAMMPS {
+        let Some(lammps) = lammps else { break };
         programs.push(Program {
             name,
             files: Some(Path::new("/usr/share/lammps/examples").join(name)),
-            words: words(&["/usr/bin/lmp", "-in", input, "-log", "none"]),
+            words: words(&[lammps, "-in", input, "-log", "none"]),
             clocks: mpi::LAMMPS_CLOCKS,
             made: if name == "melt" { Made::WithLong } else { Made::InProof },
             leaves: &[],
@@ -134,13 +136,13 @@ fn is_its_turn(mpi: &Mpi, name: &str) -> bool {
 fn programs_with_files(mpi: &Mpi) -> Vec<Program> {
     let words = |row: &[&str]| row.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let mut programs = Vec::new();
-    if mpi.name == "openmpi" {
+    if let Some(lammps) = mpi.lammps() {
         let input = mpi::sources().join("in.restart");
-        let input = input.to_str().unwrap();
+        let (lammps, input) = (lammps.to_str().unwrap(), input.to_str().unwrap());
         programs.push(Program {
             name: "restart",
             files: None,
-            words: words(&["/usr/bin/lmp", "-in", input, "-log", "log.restart"]),
+            words: words(&[lammps, "-in", input, "-log", "log.restart"]),
             clocks: mpi::LAMMPS_CLOCKS,
             made: Made::Always,
             leaves: mpi::RESTART_FILES,

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::mpi::{self, Mpi, succeed};
-use crate::{LAMMPS, MELT, is_here};
+use crate::{LAMMPS, MELT, path_of};
 
 /// Calls of the two runs.
 const CALLS: [u64; 2] = [200, 1200];
@@ -100,9 +100,9 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         [false, true].map(|it| of_a_call(mpi, folder, calls.to_str().unwrap(), it));
     let more = tripled.saturating_sub(plain);
     println!("instructions of a call: {plain} plain, {tripled} in replicas, {more} more");
-    for (name, source, args, libraries) in COMPUTING.iter().filter(|it| is_here(mpi, it.1)) {
-        let program = mpi.program(source, folder);
-        let words = [&[program.to_str().unwrap()], *args].concat();
+    for (name, source, args, libraries) in COMPUTING {
+        let Some(program) = path_of(mpi, folder, source) else { continue };
+        let words = [&[program.to_str().unwrap()], args].concat();
         let summary = folder.join("summary.json");
         succeed(&mut mpi.tripled_on(4, &summary, &words));
         let sends = mpi::count(&summary, "sends") / 4;

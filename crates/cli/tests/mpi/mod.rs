@@ -166,14 +166,6 @@ impl Mpi {
         succeed(&mut command);
     }
 
-    /// The path of a program that is installed, or of what is compiled from a source of ours.
-    pub(crate) fn program(&self, source: &str, folder: &Path) -> PathBuf {
-        match Path::new(source) {
-            path if path.is_absolute() => path.to_owned(),
-            _ => self.compile(source, folder),
-        }
-    }
-
     /// The Python whose mpi4py uses it, if there is one.
     pub(crate) fn python(&self) -> Option<String> {
         match &self.home {
@@ -181,6 +173,13 @@ impl Mpi {
             Some(_) if self.name.ends_with("abi") => None,
             Some(home) => Some(home.join("bin/python3").to_str().unwrap().to_owned()),
         }
+    }
+
+    /// A LAMMPS that is linked with it: Debian's, or that of the Python package `lammps`, whose
+    /// command is a Python program that starts LAMMPS as a process of its own.
+    pub(crate) fn lammps(&self) -> Option<PathBuf> {
+        let debian = || (self.name == "openmpi").then(|| PathBuf::from("/usr/bin/lmp"));
+        self.beside("lmp").or_else(debian).filter(|it| it.is_file())
     }
 
     /// Its Fortran compiler.
@@ -239,7 +238,9 @@ impl Mpi {
 
     /// A program that comes with it.
     pub(crate) fn beside(&self, name: &str) -> Option<PathBuf> {
-        self.home.as_ref().map(|it| it.join("bin").join(name)).filter(|it| it.is_file())
+        // What comes in packages is not linked with the standard ABI.
+        let home = self.home.as_ref().filter(|_| !self.name.ends_with("abi"));
+        home.map(|it| it.join("bin").join(name)).filter(|it| it.is_file())
     }
 
     /// Its launcher.
