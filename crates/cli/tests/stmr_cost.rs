@@ -168,8 +168,12 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     let (pairs, _) = mpi::proof(0);
     let is_full = 0 < pairs;
     let mut points = Vec::new();
-    let wanted = PROGRAMS.iter().filter(|it| is_full || it.is_counted);
-    for program in wanted {
+    let is_timed = mpi.yields();
+    if !is_timed {
+        println!("not run: processor time: where a plain process of {} waits, it computes", mpi.name);
+    }
+    let is_wanted = |it: &&Program| is_timed && (is_full || it.is_counted);
+    for program in PROGRAMS.iter().filter(is_wanted) {
         let Some(path) = path_of(&mpi, folder.path(), program.source) else { continue };
         let ranks: &[u32] = match (program.is_counted, is_full) {
             (true, true) => &[2, 4, 8, 16],

@@ -74,6 +74,10 @@ fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, in_replicas: bool) -> u64 
             let calls = calls.to_string();
             let words = [valgrind, &[program, &calls]].concat();
             let mut command = if in_replicas {
+                // Of valgrind nobody can tell whose program it runs.
+                let named = ["--launcher", mpi.launcher()];
+                let launcher = if mpi.launcher_args().is_empty() { &named[..] } else { &[] };
+                let words = [launcher, &words].concat();
                 mpi.tripled_on(1, &folder.join("summary.json"), &words)
             } else {
                 mpi.plain_on(1, &words)
@@ -91,8 +95,8 @@ fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, in_replicas: bool) -> u64 
 /// Counts, and prints what came of it.
 pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
     let has_valgrind = std::process::Command::new("valgrind").arg("--version").output().is_ok();
-    if !has_valgrind || mpi.name != "openmpi" {
-        println!("not run: instructions, which are counted by valgrind with Debian's Open MPI");
+    if !has_valgrind {
+        println!("not run: instructions, which are counted by valgrind");
         return;
     }
     let calls = mpi.compile("calls", folder);
@@ -113,7 +117,12 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
             succeed(&mut mpi.plain_on(1, &[first, rest].concat()));
         });
         let file = program.file_name().unwrap().to_str().unwrap();
-        let own: u64 = libraries.iter().chain([&file]).map(|it| counted[0][*it]).sum();
+        let of_file = |it: &&str| counted.first().and_then(|counted| counted.get(*it));
+        let own: u64 = libraries.iter().chain([&file]).filter_map(of_file).sum();
+        if own == 0 {
+            println!("not run: instructions of {name}, which starts its program as another process");
+            continue;
+        }
         println!(
             "{name:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
             (sends * more) as f64 / own as f64 * 100.0

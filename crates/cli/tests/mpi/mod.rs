@@ -187,6 +187,12 @@ impl Mpi {
         self.fortran.as_deref()
     }
 
+    /// Whether a process of a plain run leaves the processor to others where it waits: Debian's
+    /// MPICH, which is 4.0.2, has no option for it.
+    pub(crate) fn yields(&self) -> bool {
+        self.name != "mpich"
+    }
+
     /// A run on four processes without replicas.
     pub(crate) fn plain_command(&self, program: &[&str]) -> Command {
         self.plain_on(4, program)
@@ -203,6 +209,10 @@ impl Mpi {
             let name = format!("plain-{}", N_PLAIN.fetch_add(1, Ordering::Relaxed));
             let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
             command.env("OMPI_MCA_orte_tmpdir_base", scratch);
+        } else {
+            // MPICH's from 4.3 on then yields where it waits, too.
+            command.env("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1");
+            command.env("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "1");
         }
         for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
             command.env(name, "1").env(name.replace("OMPI", "PRTE"), "1");
