@@ -45,6 +45,8 @@ mod joined;
 
 mod real;
 
+mod idle;
+
 mod lookup;
 
 mod origin;

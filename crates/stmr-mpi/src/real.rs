@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::ARGS_MAX;
 use crate::abi::Family;
 use crate::calls::{self, N_CALLS, NAMES};
+use crate::idle;
 use crate::lookup;
 use crate::memory::{Bell, For};
 use crate::stack;
@@ -312,6 +313,7 @@ impl Blocking {
         std::thread::spawn(move || {
             own.store(unsafe { libc::gettid() } as usize, Ordering::Relaxed);
             let _inside = Inside::enter();
+            idle::begin();
             while let Ok((which, args, n_args)) = todo.recv() {
                 if finished.send(call(which, &args[..n_args])).is_err() {
                     return;

@@ -230,6 +230,9 @@ fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, scratch: &Path)
 fn tell_hydra(command: &mut Command) {
     // Who waits lets others run, and pins nobody to a processor that others need.
     command.env("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
+    // The same of MPICH from 4.3 on: so many looks in vain, and then a sleep.
+    command.env("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1");
+    command.env("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "100");
     command.env("I_MPI_PIN", "0");
 }
 
