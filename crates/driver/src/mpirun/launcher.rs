@@ -228,11 +228,7 @@ fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, scratch: &Path)
 /// hydra takes the end of a process for the end of the job; each process has a supervisor that ends
 /// in its stead (see [`super::replica`]).
 fn tell_hydra(command: &mut Command) {
-    // Who waits lets others run, and pins nobody to a processor that others need.
-    command.env("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
-    // The same of MPICH from 4.3 on: so many looks in vain, and then a sleep.
-    command.env("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1");
-    command.env("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "100");
+    // It pins nobody to a processor that others need.
     command.env("I_MPI_PIN", "0");
 }
 

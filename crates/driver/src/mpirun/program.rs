@@ -190,6 +190,17 @@ fn tell_variables(
         .map_err(io_error(format!("write {}", path.display())))
 }
 
+/// What programs and MPIs are told, unless it is set otherwise.
+const DEFAULTS: [(&str, &str); 5] = [
+    // UCX's standard output is the program's, whose output is compared.
+    ("UCX_LOG_FILE", "stderr"),
+    ("PYTHONHASHSEED", "0"),
+    // A process that waits in MPICH lets others run; from 4.3 on it sleeps after so many looks.
+    ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),
+    ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"),
+    ("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "100"),
+];
+
 /// What every process is told.
 fn shared_variables(options: &MpirunOptions) -> Result<Vec<(&'static str, OsString)>, MpirunError> {
     let dice = u64::from_le_bytes(reach::draw().map_err(io_error("read /dev/urandom"))?);
@@ -201,10 +212,8 @@ fn shared_variables(options: &MpirunOptions) -> Result<Vec<(&'static str, OsStri
         ("SELVEDGE_DICE", dice.to_string().into()),
         ("SELVEDGE_PARENT", process::id().to_string().into()),
         ("SELVEDGE_REPLICAS", options.replicas.to_string().into()),
-        // Its standard output is the program's, whose output is compared.
-        ("UCX_LOG_FILE", env::var_os("UCX_LOG_FILE").unwrap_or("stderr".into())),
-        ("PYTHONHASHSEED", env::var_os("PYTHONHASHSEED").unwrap_or("0".into())),
     ];
+    rows.extend(DEFAULTS.map(|(name, value)| (name, env::var_os(name).unwrap_or(value.into()))));
     if options.compares_full {
         rows.push(("SELVEDGE_COMPARE", "full".into()));
     }
