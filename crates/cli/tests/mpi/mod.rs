@@ -289,8 +289,11 @@ pub(crate) const RESTART_FILES: &[&str] =
 /// Lines of a text, those that hold one of `clocks` without what may be a time: numbers but whole
 /// ones, and whole ones in columns of times, where one may have nothing behind its point.
 pub(crate) fn without_times(clocks: &[&str], text: &[u8]) -> Vec<String> {
-    // 1.25, 3e-7, 0:00:12, 99.8%
+    // 1.25, 3e-7, 0:00:12, 99.8%; and what LAMMPS calls a thousand or a million.
     let is_time = |word: &str, in_columns: bool| {
+        if word.ends_with("atom-step/s") {
+            return true;
+        }
         let in_number = |it: char| it.is_ascii_digit() || ".:,;%()+-*eE".contains(it);
         let is_whole = word.bytes().all(|it| it.is_ascii_digit());
         word.chars().all(in_number) && (in_columns || !is_whole)
