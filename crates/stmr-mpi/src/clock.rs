@@ -17,7 +17,6 @@ use crate::own;
 use crate::python;
 use crate::real::{self, Inside};
 use crate::sends::Source;
-use crate::signals;
 use crate::stack;
 use crate::state;
 use crate::told::{Told, told};
@@ -528,17 +527,6 @@ pub unsafe extern "C" fn gethostname(to: *mut c_char, room: size_t) -> c_int {
         let n = length.min(room);
         unsafe { std::ptr::copy_nonoverlapping(row.as_ptr(), to, n) };
         if length <= room { 0 } else { crate::files::failed(libc::ENAMETOOLONG) }
-    })
-}
-
-/// See kill(2): who signals the number that it takes for its own means itself.
-#[unsafe(no_mangle)]
-pub extern "C" fn kill(pid: pid_t, signal: c_int) -> c_int {
-    stack::on_own(|| {
-        if own::is_own(pid) {
-            signals::end_by(signal);
-        }
-        unsafe { libc::syscall(libc::SYS_kill, own::native(pid), signal) as c_int }
     })
 }
 

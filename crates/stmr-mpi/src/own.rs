@@ -34,6 +34,16 @@ pub(crate) fn native(pid: pid_t) -> pid_t {
     if is_own(pid) { native_pid() as pid_t } else { pid }
 }
 
+/// Who sends itself a signal is told that it comes from the number that it takes for its own.
+pub(crate) fn share_sender(info: *mut libc::siginfo_t) {
+    let (shared, own) = (SHARED.load(Ordering::Relaxed), native_pid() as pid_t);
+    // Behind the signal, its error and its kind, which say who sent it where it was a process.
+    let sent_by = info.cast::<pid_t>().wrapping_add(4);
+    if !info.is_null() && shared != 0 && unsafe { (*info).si_code <= 0 && *sent_by == own } {
+        unsafe { *sent_by = shared };
+    }
+}
+
 /// What is to be looked up for a name: `/proc/self` for the program's own folder in /proc.
 pub(crate) fn path(name: &CStr) -> Cow<'_, CStr> {
     let own = || {

@@ -21,6 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use crate::cycles;
+use crate::own;
 use crate::real::{self, next};
 use crate::stack;
 use crate::state::{self, State};
@@ -111,6 +112,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, contex
     }
     let handler = HANDLERS[idx].load(Ordering::Relaxed);
     if handler != 0 {
+        own::share_sender(info);
         type Function = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
         // One that takes the signal alone does not look at the rest.
         let handler = unsafe { std::mem::transmute::<usize, Function>(handler) };
@@ -141,19 +143,35 @@ const ENDING: [c_int; 19] = [
     libc::SIGSYS,
 ];
 
-/// The program sends itself a signal.  One that ends it is an end of the program's, which its
-/// replicas agree to; any other is for the system to deliver, and this returns.
-pub(crate) fn end_by(signal: c_int) {
-    let is_blocked = || unsafe {
-        let mut mask: libc::sigset_t = std::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
-        libc::sigismember(&raw const mask, signal) == 1
+/// The program sends itself a signal, which the system is to deliver when this returns.  One that it
+/// has a handler for comes at once, at the same place in all replicas.  One that ends it is an end of
+/// the program's, which its replicas agree to.
+pub(crate) fn send_to_itself(signal: c_int) {
+    let Ok(idx) = usize::try_from(signal) else { return };
+    let is_in = |what: fn(*mut libc::sigset_t) -> c_int| unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        what(&raw mut set);
+        libc::sigismember(&raw const set, signal) == 1
     };
+    let mask = |set| unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set) };
+    let is_blocked = || is_in(mask);
+    if HANDLERS.get(idx).is_some_and(|it| it.load(Ordering::Relaxed) != 0) {
+        // A blocked one that waits already comes once.
+        let waits = is_blocked() && is_in(|set| unsafe { libc::sigpending(set) });
+        if real::is_program_asking() && !waits {
+            DUE[idx].fetch_add(1, Ordering::Relaxed);
+        }
+    } else if idx < N_SIGNALS {
+        end_by(signal, is_blocked());
+    }
+}
+
+fn end_by(signal: c_int, is_blocked: bool) {
     let is_default = || match SAID[signal as usize].load(Ordering::Relaxed) {
         0 => SHOWN.contains(&signal) || !is_handled(signal),
         said => said == DEFAULT,
     };
-    let ends = ENDING.contains(&signal) && is_default() && !is_blocked();
+    let ends = ENDING.contains(&signal) && is_default() && !is_blocked;
     if ends && real::is_program_asking() && !state::is_held() {
         let _inside = real::Inside::enter();
         state::with(|state| state.end_by(signal));
@@ -164,16 +182,54 @@ pub(crate) fn end_by(signal: c_int) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raise(signal: c_int) -> c_int {
     type Function = unsafe extern "C" fn(c_int) -> c_int;
-    stack::on_own(|| end_by(signal));
+    stack::on_own(|| send_to_itself(signal));
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"raise")) };
     unsafe { real(signal) }
+}
+
+/// See kill(2): who signals the number that it takes for its own means itself.  The handler of one
+/// that does runs on the program's stack.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kill(pid: libc::pid_t, signal: c_int) -> c_int {
+    let to = stack::on_own(|| {
+        if own::is_own(pid) {
+            send_to_itself(signal);
+        }
+        own::native(pid)
+    });
+    unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
+}
+
+/// See sigqueue(3): the same with a value beside it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigqueue(pid: libc::pid_t, signal: c_int, value: usize) -> c_int {
+    type Function = unsafe extern "C" fn(libc::pid_t, c_int, usize) -> c_int;
+    let to = stack::on_own(|| {
+        if own::is_own(pid) {
+            send_to_itself(signal);
+        }
+        own::native(pid)
+    });
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"sigqueue")) };
+    unsafe { real(to, signal, value) }
+}
+
+/// See pthread_kill(3): the same of a thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_kill(thread: libc::pthread_t, signal: c_int) -> c_int {
+    type Function = unsafe extern "C" fn(libc::pthread_t, c_int) -> c_int;
+    if thread == unsafe { libc::pthread_self() } {
+        stack::on_own(|| send_to_itself(signal));
+    }
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pthread_kill")) };
+    unsafe { real(thread, signal) }
 }
 
 /// See abort(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abort() -> ! {
     type Function = unsafe extern "C" fn() -> !;
-    stack::on_own(|| end_by(libc::SIGABRT));
+    stack::on_own(|| send_to_itself(libc::SIGABRT));
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"abort")) };
     unsafe { real() }
 }
@@ -225,14 +281,19 @@ impl State {
         }
     }
 
-    /// The launcher tells of a signal to all replicas of this process.
+    /// The launcher tells of a signal that was sent to it.
     pub(crate) fn hear_signal(&mut self, signal: c_int) {
-        let is_over = signal == libc::SIGALRM && 0 < ALARMS_TAKEN.load(Ordering::Relaxed);
-        if !is_over && !is_handled(signal) {
+        if !is_handled(signal) {
             // It ends the program, wherever it is.
             self.say(&format!("abort {}", 128 + signal));
             self.wait_for_the_end();
         }
+        self.keep_signal(signal);
+    }
+
+    /// The launcher tells of a signal that came to a replica of this process which handles it: this
+    /// one will, too, when it has come as far.
+    pub(crate) fn keep_signal(&mut self, signal: c_int) {
         self.signals.push(signal);
         self.replica.hear_signals(self.signals.len() as u32);
     }

@@ -466,6 +466,9 @@ impl State {
                 other if let Some(Ok(it)) = other.strip_prefix("signal ").map(str::parse) => {
                     self.hear_signal(it);
                 }
+                other if let Some(Ok(it)) = other.strip_prefix("handled ").map(str::parse) => {
+                    self.keep_signal(it);
+                }
                 _ => real::fail(&format!("the launcher said `{line}`, which is nothing it says")),
             }
         }

@@ -110,10 +110,10 @@ impl Attempt<'_> {
     }
 
     fn tell_signal(&mut self, rank: Option<Rank>, signal: i32) {
-        let line = format!("signal {signal}");
         match rank {
-            Some(rank) => self.tell_cluster(rank, &line),
-            None => self.tell(None, &line),
+            // It has come to one of them, which handles it.
+            Some(rank) => self.tell_cluster(rank, &format!("handled {signal}")),
+            None => self.tell(None, &format!("signal {signal}")),
         }
     }
 }
