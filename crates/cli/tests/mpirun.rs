@@ -121,6 +121,28 @@ fn a_program_that_quits_ends_with_the_code_of_a_plain_run() {
     }
 }
 
+/// Goal: of a program that ends before it is one of MPI's everything is shown that it prints, and its
+/// code is its own.  Method: a script that says something and ends, and one that starts another.
+#[test]
+fn a_program_that_never_calls_mpi_ends_as_it_does_plain() {
+    for mpi in Mpi::in_turn("a usage") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        for code in [0, 3] {
+            let script =
+                format!("sleep 0.$((SELVEDGE_SET * SELVEDGE_RANK)); echo usage; exit {code}");
+            let words = ["--launcher", mpi.launcher(), "/bin/sh", "-c", &script];
+            let mut command =
+                mpi.tripled(&summary, &words[if mpi.launcher_args().is_empty() { 0 } else { 2 }..]);
+            let out = command.output().unwrap();
+            let said = format!("{} {code}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(code), "{said}");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), "usage\n".repeat(4), "{said}");
+            assert!(said.contains("never called MPI_Init"), "{said}");
+        }
+    }
+}
+
 /// Goal: a program that another of its processes ends has printed what it prints plain, and its
 /// summary says what it did.  Method: lines are printed between messages; see lines.c.
 #[test]

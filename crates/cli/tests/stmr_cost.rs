@@ -4,8 +4,9 @@
 //! time of a whole run, launchers included, of three concurrent plain runs and of one in three
 //! replicas, in turns; the median of the pairs, and beside it how far plain runs differ from each
 //! other.  The row `start` is a run that sends nothing.  Messages and bytes between replicas are
-//! counted, not timed; for each send there are as many on two processes as on sixteen.  What no
-//! neighbour on the machine can disturb are instructions (module `instructions`).
+//! counted, not timed; for each send there are as many on two processes as on sixteen, to a tenth.
+//! What no neighbour on the machine can disturb are instructions (module `instructions`): they are
+//! held against what replicas may cost.
 //! `cargo xtask prove stmr-cost --json FILE` makes all pairs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -170,7 +171,10 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     let mut points = Vec::new();
     let is_timed = mpi.yields();
     if !is_timed {
-        println!("not run: processor time: where a plain process of {} waits, it computes", mpi.name);
+        println!(
+            "not run: processor time: where a plain process of {} waits, it computes",
+            mpi.name
+        );
     }
     let is_wanted = |it: &&Program| is_timed && (is_full || it.is_counted);
     for program in PROGRAMS.iter().filter(is_wanted) {
@@ -211,6 +215,15 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     for point in points.iter().filter(|it| it.program == "ring") {
         let per_send = point.messages_per_send;
         assert!((6.0..9.0).contains(&per_send), "{per_send} messages for each send");
+    }
+    let ring = || points.iter().filter(|it| it.program == "ring");
+    for (what, of) in [
+        ("messages", (|it| it.messages_per_send) as fn(&Point) -> f64),
+        ("bytes", |it| it.bytes_per_send),
+    ] {
+        let (least, most) =
+            ring().map(of).fold((f64::MAX, 0.0_f64), |(a, b), it| (a.min(it), b.max(it)));
+        assert!(most <= least.max(1.0) * 1.1, "{least} to {most} {what} for each send");
     }
     let text = serde_json::to_string_pretty(&Points { points }).unwrap();
     draw(folder.path(), &text);

@@ -92,9 +92,8 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         leaves: &[],
     }));
     let lammps = mpi.lammps();
-    let lammps = lammps.as_ref().and_then(|it| it.to_str());
     for (name, input) in LAMMPS {
-        let Some(lammps) = lammps else { break };
+        let Some(lammps) = lammps.as_ref().and_then(|it| it.to_str()) else { break };
         programs.push(Program {
             name,
             files: Some(Path::new("/usr/share/lammps/examples").join(name)),

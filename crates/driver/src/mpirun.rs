@@ -66,7 +66,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 pub use agent::{serve_host, start_host};
 use avoid::Avoided;
 pub use away::Places;
-use early::Early;
+use early::{Early, WithoutMpi};
 pub use error::MpirunError;
 use error::io_error;
 use folder::Folder;
@@ -227,10 +227,8 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
         };
         attempt.sum_up(&mut summary);
         match ended {
-            Ended::With(code) => {
-                summary.end(code);
-                return Ok(summary);
-            }
+            Ended::With(code) => return Ok(summary.ended(code)),
+            Ended::WithoutMpi(code) => return Ok(summary.ended_without_mpi(code)),
             Ended::Refused(why) => {
                 summary.code = 1;
                 summary.result = why;
@@ -270,6 +268,8 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
 
 enum Ended {
     With(i32),
+    /// With this code, and no process has called MPI_Init.
+    WithoutMpi(i32),
     Again(Rank, Double),
     Refused(String),
 }
@@ -293,6 +293,7 @@ struct Attempt<'a> {
     deaths: u64,
     /// Who died before all were known to have come through MPI_Init, and when.
     early: Vec<(Rank, SetId, Instant)>,
+    without_mpi: WithoutMpi,
     /// A person may be asked something.
     is_interactive: bool,
     signals: signals::Signals,
@@ -377,6 +378,7 @@ impl Attempt<'_> {
             marked: Vec::new(),
             deaths: 0,
             early: Vec::new(),
+            without_mpi: WithoutMpi::default(),
             is_interactive: io::stdin().is_terminal(),
             signals: signals::Signals::new(options.ranks, options.replicas),
             away: away::Away::default(),
@@ -407,6 +409,9 @@ impl Attempt<'_> {
             self.release_signals();
             if let Some(ended) = self.look_at_early() {
                 return Ok(self.finish(ended));
+            }
+            if self.without_mpi.is_over(self.options.ranks * self.options.replicas) {
+                return Ok(self.finish(Ended::WithoutMpi(self.without_mpi.code)));
             }
             while let Some(order) = self.job.poll() {
                 match order {
@@ -444,7 +449,9 @@ impl Attempt<'_> {
                     if self.process(rank, set).running {
                         return Ok(None);
                     }
-                    return Err(MpirunError::NoInit { code: code.parse().unwrap_or(1) });
+                    self.process(rank, set).ended = true;
+                    self.without_mpi.end(code.parse().unwrap_or(1));
+                    return Ok(None);
                 }
                 return Ok(self.hear(rank, set, &line));
             }
@@ -481,6 +488,9 @@ impl Attempt<'_> {
             Event::Failed(why) => return Err(why),
             Event::LauncherEnded(code) => {
                 self.launchers_ended += 1;
+                if self.without_mpi.has_any() {
+                    return Ok(Some(Ended::WithoutMpi(self.without_mpi.code)));
+                }
                 if self.processes.iter().flatten().any(|it| it.pid == 0) {
                     let launcher = self.path.clone();
                     let processes = self.processes.iter().flatten().count();
@@ -648,7 +658,8 @@ impl Attempt<'_> {
         if matches!(ended, Ended::Again(..)) {
             ended = self.hear_of_the_dead().unwrap_or(ended);
         }
-        if !matches!(ended, Ended::With(_)) || self.processes.iter().flatten().any(|it| !it.ended) {
+        let is_its_own = matches!(ended, Ended::With(_) | Ended::WithoutMpi(_));
+        if !is_its_own || self.processes.iter().flatten().any(|it| !it.ended) {
             self.cut_outputs();
             self.kill_all();
         }

@@ -559,6 +559,16 @@ unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
     state::with(|state| state.exit(code));
 }
 
+/// See _exit(2): so a shell ends, which may be all of the program.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _exit(code: c_int) -> ! {
+    if !real::is_inside() {
+        state::tell_never(code & 0xff);
+    }
+    unsafe { libc::syscall(libc::SYS_exit_group, code) };
+    unreachable!("a process that has ended goes on")
+}
+
 unsafe extern "C" {
     fn on_exit(what: unsafe extern "C" fn(c_int, *mut c_void), with: *mut c_void) -> c_int;
 }

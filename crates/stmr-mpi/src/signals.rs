@@ -143,9 +143,9 @@ const ENDING: [c_int; 19] = [
     libc::SIGSYS,
 ];
 
-/// The program sends itself a signal, which the system is to deliver when this returns.  One that it
-/// has a handler for comes at once, at the same place in all replicas.  One that ends it is an end of
-/// the program's, which its replicas agree to.
+/// The program sends itself a signal, which the system is to deliver when this returns.  One that
+/// it has a handler for comes at once, at the same place in all replicas.  One that ends it is an
+/// end of the program's, which its replicas agree to.
 pub(crate) fn send_to_itself(signal: c_int) {
     let Ok(idx) = usize::try_from(signal) else { return };
     let is_in = |what: fn(*mut libc::sigset_t) -> c_int| unsafe {

@@ -269,8 +269,7 @@ fn run_replicated(args: &Mpirun, options: &MpirunOptions, globals: &Globals) -> 
         let text = serde_json::to_string_pretty(&row).within(|| "cannot write JSON".to_owned())?;
         fs::write(path, text + "\n").within(|| format!("cannot write {}", path.display()))?;
     }
-    // Whether the program did not come to its own end.
-    let failed = summary.code != 0 && !summary.result.starts_with("exit code");
+    let failed = summary.code != 0 && !summary.has_own_end;
     match (failed, globals.json) {
         (false, _) => Ok(summary.code),
         // It was said above.

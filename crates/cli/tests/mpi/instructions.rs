@@ -92,7 +92,8 @@ fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, in_replicas: bool) -> u64 
     all[1].saturating_sub(all[0]) / (CALLS[1] - CALLS[0])
 }
 
-/// Counts, and prints what came of it.
+/// Counts, prints what came of it, and holds it against what replicas may cost: a tenth of our
+/// kernels, a twentieth of LAMMPS.
 pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
     let has_valgrind = std::process::Command::new("valgrind").arg("--version").output().is_ok();
     if !has_valgrind {
@@ -120,12 +121,17 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         let of_file = |it: &&str| counted.first().and_then(|counted| counted.get(*it));
         let own: u64 = libraries.iter().chain([&file]).filter_map(of_file).sum();
         if own == 0 {
-            println!("not run: instructions of {name}, which starts its program as another process");
+            println!(
+                "not run: instructions of {name}, which starts its program as another process"
+            );
             continue;
         }
+        let share = (sends * more) as f64 / own as f64;
         println!(
             "{name:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
-            (sends * more) as f64 / own as f64 * 100.0
+            share * 100.0
         );
+        let most = if source == LAMMPS { 0.05 } else { 0.1 };
+        assert!(share <= most, "{name}: {share} of its instructions more, and {most} are the most");
     }
 }

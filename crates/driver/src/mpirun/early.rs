@@ -1,6 +1,6 @@
-//! Deaths while not all processes were heard to have come through MPI_Init.
+//! Deaths and ends while not all processes were heard to have come through MPI_Init.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long processes that have come through MPI_Init may go unheard while another dies.
 const INIT_WAIT: Duration = Duration::from_secs(2);
@@ -31,6 +31,36 @@ impl Early {
         } else {
             Self::Again
         }
+    }
+}
+
+/// How long is waited for the others when a process has ended that never called MPI_Init.
+const WITHOUT_MPI_WAIT: Duration = Duration::from_secs(10);
+
+/// Processes that ended and had not called MPI_Init.
+#[derive(Default)]
+pub(super) struct WithoutMpi {
+    n: usize,
+    /// The first that is not 0.
+    pub(super) code: i32,
+    last: Option<Instant>,
+}
+
+impl WithoutMpi {
+    pub(super) fn end(&mut self, code: i32) {
+        self.n += 1;
+        self.code = if self.code == 0 { code } else { self.code };
+        self.last = Some(Instant::now());
+    }
+
+    pub(super) fn has_any(&self) -> bool {
+        0 < self.n
+    }
+
+    /// A program that is none of MPI's is over when all its processes are; some may wait in
+    /// MPI_Init for others that never come there.
+    pub(super) fn is_over(&self, all: usize) -> bool {
+        self.n == all || self.last.is_some_and(|it| WITHOUT_MPI_WAIT <= it.elapsed())
     }
 }
 

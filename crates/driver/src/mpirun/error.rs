@@ -88,12 +88,6 @@ pub enum MpirunError {
         /// So many the launcher was to start.
         processes: usize,
     },
-    /// The program is no MPI program, or ended before it was one.
-    #[error("the program ended with {code} and never called MPI_Init")]
-    NoInit {
-        /// Its exit code.
-        code: i32,
-    },
     /// The system said no.
     #[error("cannot {what}")]
     Io {

@@ -43,14 +43,25 @@ pub struct Summary {
     pub marked: Vec<Mark>,
     /// What was noticed on the way, for people.
     pub notes: Vec<String>,
+    /// Whether the code is the program's own, which has come to its own end.
+    pub has_own_end: bool,
 }
 
 impl Summary {
-    pub(super) fn end(&mut self, code: i32) {
+    /// The program has come to its end, with this code.
+    pub(super) fn ended(mut self, code: i32) -> Self {
+        self.has_own_end = true;
         // The system has eight bits of an exit code.
         self.code = code & 0xff;
         let code = self.code;
         self.result = if code == 0 { "ok".into() } else { format!("exit code {code}") };
+        self
+    }
+
+    /// The same where it has not called MPI.
+    pub(super) fn ended_without_mpi(self, code: i32) -> Self {
+        let result = format!("the program ended with {code} and never called MPI_Init");
+        Self { result, ..self.ended(code) }
     }
 }
 
