@@ -121,8 +121,8 @@ fn a_program_that_quits_ends_with_the_code_of_a_plain_run() {
     }
 }
 
-/// Goal: of a program that ends before it is one of MPI's everything is shown that it prints, and its
-/// code is its own.  Method: a script that says something and ends, and one that starts another.
+/// Goal: of a program that ends before it is one of MPI's everything is shown that it prints, and
+/// its code is its own.  Method: a script that says something and ends, some later than others.
 #[test]
 fn a_program_that_never_calls_mpi_ends_as_it_does_plain() {
     for mpi in Mpi::in_turn("a usage") {

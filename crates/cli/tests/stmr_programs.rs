@@ -233,8 +233,8 @@ impl Program {
         scratch
     }
 
-    /// A run without replicas.  ScaLAPACK's testers hang in one now and then, in a broadcast of Open
-    /// MPI's; so who does not end is run again.
+    /// A run without replicas.  ScaLAPACK's testers hang in one now and then, in a broadcast of
+    /// Open MPI's; so who does not end is run again.
     fn plain(&self, mpi: &Mpi, folder: &Path, words: &[&str]) -> Result<Output, String> {
         const TRIES: usize = 3;
         for _ in 0..TRIES {
