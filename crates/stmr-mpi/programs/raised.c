@@ -15,11 +15,22 @@ static void ask(int signal, siginfo_t *info, void *context) {
     is_own = info->si_pid == getpid();
 }
 
+static void *beside(void *nothing) {
+    raise(SIGUSR1);
+    return nothing;
+}
+
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    int rank, all, own;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     signal(SIGUSR1, count);
+    raise(SIGUSR1);
+    int rank, all, own = got;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    printf("rank %d: before MPI_Init %d\n", rank, own);
+    pthread_t thread;
+    pthread_create(&thread, NULL, beside, NULL);
+    pthread_join(thread, NULL);
+    printf("rank %d: raised by another thread %d\n", rank, got);
     raise(SIGUSR1);
     printf("rank %d: raised %d\n", rank, got);
     kill(getpid(), SIGUSR1);

@@ -158,7 +158,7 @@ pub(crate) fn send_to_itself(signal: c_int) {
     if HANDLERS.get(idx).is_some_and(|it| it.load(Ordering::Relaxed) != 0) {
         // A blocked one that waits already comes once.
         let waits = is_blocked() && is_in(|set| unsafe { libc::sigpending(set) });
-        if real::is_program_asking() && !waits {
+        if state::is_replica() && !real::is_mpi_asking() && !waits {
             DUE[idx].fetch_add(1, Ordering::Relaxed);
         }
     } else if idx < N_SIGNALS {
