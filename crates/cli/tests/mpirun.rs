@@ -131,10 +131,8 @@ fn a_program_that_never_calls_mpi_ends_as_it_does_plain() {
         for code in [0, 3] {
             let script =
                 format!("sleep 0.$((SELVEDGE_SET * SELVEDGE_RANK)); echo usage; exit {code}");
-            let words = ["--launcher", mpi.launcher(), "/bin/sh", "-c", &script];
-            let mut command =
-                mpi.tripled(&summary, &words[if mpi.launcher_args().is_empty() { 0 } else { 2 }..]);
-            let out = command.output().unwrap();
+            let words = [&mpi.launcher_of_a_script()[..], &["/bin/sh", "-c", &script]].concat();
+            let out = mpi.tripled(&summary, &words).output().unwrap();
             let said = format!("{} {code}: {}", mpi.name, told(&out));
             assert_eq!(out.status.code(), Some(code), "{said}");
             assert_eq!(String::from_utf8_lossy(&out.stdout), "usage\n".repeat(4), "{said}");

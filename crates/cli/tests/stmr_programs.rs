@@ -91,19 +91,8 @@ fn programs(mpi: &Mpi, folder: &Path) -> Vec<Program> {
         made: Made::WithLong,
         leaves: &[],
     }));
-    let lammps = mpi.lammps();
-    for (name, input) in LAMMPS {
-        let Some(lammps) = lammps.as_ref().and_then(|it| it.to_str()) else { break };
-        programs.push(Program {
-            name,
-            files: Some(Path::new("/usr/share/lammps/examples").join(name)),
-            words: words(&[lammps, "-in", input, "-log", "none"]),
-            clocks: mpi::LAMMPS_CLOCKS,
-            made: if name == "melt" { Made::WithLong } else { Made::InProof },
-            leaves: &[],
-        });
-    }
-    programs.extend(programs_with_files(mpi));
+    programs.extend(lammps(mpi));
+    programs.extend(benchmarks(mpi));
     programs.extend(gromacs(mpi, folder));
     let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack").join(mpi.name.clone() + "-tests");
     // Plain as well, xdllt computes on and on under MPICH 4.0.2.
@@ -131,22 +120,38 @@ fn is_its_turn(mpi: &Mpi, name: &str) -> bool {
     Mpi::in_turn(name).iter().any(|it| it.name == mpi.name)
 }
 
-/// A run of LAMMPS that goes on from a restart file, and Intel's benchmarks.
-fn programs_with_files(mpi: &Mpi) -> Vec<Program> {
+/// LAMMPS: six of its examples, and a run that goes on from a restart file.
+fn lammps(mpi: &Mpi) -> Vec<Program> {
+    let Some(path) = mpi.lammps() else {
+        println!("not run: LAMMPS, which is not installed for {}", mpi.name);
+        return Vec::new();
+    };
+    let program = |name, input: &str, log: &str| Program {
+        name,
+        files: None,
+        words: [path.to_str().unwrap(), "-in", input, "-log", log].map(str::to_owned).to_vec(),
+        clocks: mpi::LAMMPS_CLOCKS,
+        made: Made::InProof,
+        leaves: &[],
+    };
+    let example = |(name, input)| Program {
+        files: Some(Path::new("/usr/share/lammps/examples").join(name)),
+        made: if name == "melt" { Made::WithLong } else { Made::InProof },
+        ..program(name, input, "none")
+    };
+    let restart = mpi::sources().join("in.restart");
+    let restart = Program {
+        made: Made::Always,
+        leaves: mpi::RESTART_FILES,
+        ..program("restart", restart.to_str().unwrap(), "log.restart")
+    };
+    LAMMPS.into_iter().map(example).chain([restart]).collect()
+}
+
+/// Intel's benchmarks.
+fn benchmarks(mpi: &Mpi) -> Vec<Program> {
     let words = |row: &[&str]| row.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let mut programs = Vec::new();
-    if let Some(lammps) = mpi.lammps() {
-        let input = mpi::sources().join("in.restart");
-        let (lammps, input) = (lammps.to_str().unwrap(), input.to_str().unwrap());
-        programs.push(Program {
-            name: "restart",
-            files: None,
-            words: words(&[lammps, "-in", input, "-log", "log.restart"]),
-            clocks: mpi::LAMMPS_CLOCKS,
-            made: Made::Always,
-            leaves: mpi::RESTART_FILES,
-        });
-    }
     for (name, options) in IMB {
         let Some(path) = mpi.beside(name) else { continue };
         programs.push(Program {

@@ -7,7 +7,8 @@
 //! ```
 //! So a signal comes to the program at the end of a call of MPI, the next in which its cluster
 //! compares something.  One that is sent to all replicas of a process is one signal.  What the
-//! program does not handle does at once what it does without replicas.
+//! program does not handle does at once what it does without replicas, and so does what it sends
+//! itself, at the same place in all of them.
 //!
 //! An alarm is a process's own, and each replica has set it: where the program does nothing but
 //! wait (pause, sleep), which is the same place in all replicas, it comes there.
@@ -187,34 +188,32 @@ pub unsafe extern "C" fn raise(signal: c_int) -> c_int {
     unsafe { real(signal) }
 }
 
-/// See kill(2): who signals the number that it takes for its own means itself.  The handler of one
-/// that does runs on the program's stack.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kill(pid: libc::pid_t, signal: c_int) -> c_int {
-    let to = stack::on_own(|| {
+/// The process that a signal is to be sent to: who names the number that it takes for its own means
+/// itself.  It is sent on the program's stack, on which a handler runs.
+fn aim(pid: libc::pid_t, signal: c_int) -> libc::pid_t {
+    stack::on_own(|| {
         if own::is_own(pid) {
             send_to_itself(signal);
         }
         own::native(pid)
-    });
-    unsafe { libc::syscall(libc::SYS_kill, to, signal) as c_int }
+    })
 }
 
-/// See sigqueue(3): the same with a value beside it.
+/// See kill(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kill(pid: libc::pid_t, signal: c_int) -> c_int {
+    unsafe { libc::syscall(libc::SYS_kill, aim(pid, signal), signal) as c_int }
+}
+
+/// See sigqueue(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigqueue(pid: libc::pid_t, signal: c_int, value: usize) -> c_int {
     type Function = unsafe extern "C" fn(libc::pid_t, c_int, usize) -> c_int;
-    let to = stack::on_own(|| {
-        if own::is_own(pid) {
-            send_to_itself(signal);
-        }
-        own::native(pid)
-    });
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"sigqueue")) };
-    unsafe { real(to, signal, value) }
+    unsafe { real(aim(pid, signal), signal, value) }
 }
 
-/// See pthread_kill(3): the same of a thread.
+/// See pthread_kill(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_kill(thread: libc::pthread_t, signal: c_int) -> c_int {
     type Function = unsafe extern "C" fn(libc::pthread_t, c_int) -> c_int;

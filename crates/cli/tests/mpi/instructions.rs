@@ -74,10 +74,7 @@ fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, in_replicas: bool) -> u64 
             let calls = calls.to_string();
             let words = [valgrind, &[program, &calls]].concat();
             let mut command = if in_replicas {
-                // Of valgrind nobody can tell whose program it runs.
-                let named = ["--launcher", mpi.launcher()];
-                let launcher = if mpi.launcher_args().is_empty() { &named[..] } else { &[] };
-                let words = [launcher, &words].concat();
+                let words = [&mpi.launcher_of_a_script()[..], &words].concat();
                 mpi.tripled_on(1, &folder.join("summary.json"), &words)
             } else {
                 mpi.plain_on(1, &words)
@@ -107,6 +104,10 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
     println!("instructions of a call: {plain} plain, {tripled} in replicas, {more} more");
     for (name, source, args, libraries) in COMPUTING {
         let Some(program) = path_of(mpi, folder, source) else { continue };
+        if source == LAMMPS && mpi.beside("lmp").is_some() {
+            println!("not run: instructions of {name}, which starts LAMMPS as another process");
+            continue;
+        }
         let words = [&[program.to_str().unwrap()], args].concat();
         let summary = folder.join("summary.json");
         succeed(&mut mpi.tripled_on(4, &summary, &words));
@@ -118,14 +119,7 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
             succeed(&mut mpi.plain_on(1, &[first, rest].concat()));
         });
         let file = program.file_name().unwrap().to_str().unwrap();
-        let of_file = |it: &&str| counted.first().and_then(|counted| counted.get(*it));
-        let own: u64 = libraries.iter().chain([&file]).filter_map(of_file).sum();
-        if own == 0 {
-            println!(
-                "not run: instructions of {name}, which starts its program as another process"
-            );
-            continue;
-        }
+        let own: u64 = libraries.iter().chain([&file]).map(|it| counted[0][*it]).sum();
         let share = (sends * more) as f64 / own as f64;
         println!(
             "{name:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",

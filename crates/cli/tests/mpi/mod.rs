@@ -260,6 +260,11 @@ impl Mpi {
     pub(crate) fn launcher_args(&self) -> Vec<&str> {
         if self.home.is_some() { vec!["--launcher", &self.launcher] } else { vec![] }
     }
+
+    /// What it is told beside that where the program does not show whose it is: a script, say.
+    pub(crate) fn launcher_of_a_script(&self) -> Vec<&str> {
+        if self.home.is_some() { vec![] } else { vec!["--launcher", &self.launcher] }
+    }
 }
 
 /// Where the programs stand.
