@@ -26,7 +26,7 @@ fn so_do_the_others() {
     PROGRAMS[4..].iter().for_each(print_alike);
 }
 
-const PROGRAMS: [(&str, &[&str]); 25] = [
+const PROGRAMS: [(&str, &[&str]); 27] = [
     ("ring", &["40"]),
     ("collectives", &["3"]),
     ("errors", &[]),
@@ -52,6 +52,8 @@ const PROGRAMS: [(&str, &[&str]); 25] = [
     ("looked", &["50"]),
     ("sums", &[]),
     ("raised", &[]),
+    ("asked", &["3"]),
+    ("modes", &["2"]),
 ];
 
 fn print_alike(&(name, args): &(&str, &[&str])) {

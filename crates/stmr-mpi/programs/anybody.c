@@ -1,11 +1,12 @@
 /* Sends that wait for receives from anybody, which the program asks for behind them alone, or behind a
-   reduction or a new communicator; every message is checked. */
+   reduction or a new communicator, of a few or of two sides; every message is checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MANY = 100000, KINDS = 8 };
+enum { MANY = 100000, KINDS = 12 };
 static int rank, size, right, out[MANY], in[MANY];
+static MPI_Comm side;
 
 static void check(int kind, int round, int n, MPI_Status *state) {
     int left = (rank + size - 1) % size;
@@ -15,6 +16,34 @@ static void check(int kind, int round, int n, MPI_Status *state) {
             MPI_Abort(MPI_COMM_WORLD, 9);
         }
     }
+}
+
+/* Each process of an even rank makes one with the next. */
+static void pair(void) {
+    MPI_Group all, both;
+    MPI_Comm comm;
+    int first = rank / 2 * 2, sum, ranks[2] = {first, first + 1};
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, first + 1 < size ? 2 : 1, ranks, &both);
+    MPI_Comm_create_group(MPI_COMM_WORLD, both, 3, &comm);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+    if (sum != (first + 1 < size ? 2 * first + 1 : first)) MPI_Abort(MPI_COMM_WORLD, 8);
+    MPI_Comm_free(&comm), MPI_Group_free(&all), MPI_Group_free(&both);
+}
+
+/* Even and odd ranks, who add what the others have, or become one again. */
+static void two_sides(int adds) {
+    MPI_Comm both, one;
+    int sum;
+    MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, 1 - rank % 2, 4, &both);
+    if (adds) {
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, both);
+    } else {
+        MPI_Intercomm_merge(both, rank % 2, &one);
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, one);
+        MPI_Comm_free(&one);
+    }
+    MPI_Comm_free(&both);
 }
 
 static void pass(int kind, int round) {
@@ -65,6 +94,17 @@ static void pass(int kind, int round) {
         }
         MPI_Wait(&both[1], &states[1]);
         break;
+    case 8:
+    case 9:
+    case 10:
+    case 11:
+        MPI_Irecv(in, n, MPI_INT, any, tag, MPI_COMM_WORLD, &both[1]);
+        if (rank % 2) MPI_Ssend(out, n, MPI_INT, right, tag, MPI_COMM_WORLD);
+        if (kind < 10) pair();
+        else two_sides(kind == 10);
+        if (rank % 2 == 0) MPI_Send(out, n, MPI_INT, right, tag, MPI_COMM_WORLD);
+        MPI_Wait(&both[1], &states[1]);
+        break;
     default:
         MPI_Sendrecv(out, n, MPI_INT, right, tag, in, n, MPI_INT, any, tag, MPI_COMM_WORLD, &states[1]);
     }
@@ -78,6 +118,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     right = (rank + 1) % size;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &side);
     for (int round = 0; round < rounds; round++) {
         for (int kind = 0; kind < KINDS; kind++) pass(kind, round);
         if (rank == 0) printf("round %d\n", round), fflush(stdout);

@@ -4,11 +4,12 @@
 use selvedge_stmr::message::EventKind;
 use selvedge_stmr::replica::Input;
 
-use crate::abi::{self, Family, Status};
+use crate::abi::{self, Status};
 use crate::calls;
 use crate::comm::Comm;
 use crate::epochs;
 use crate::errors;
+use crate::gate::Gate;
 use crate::memory::For;
 use crate::p2p::tested;
 use crate::pack::{self, Part};
@@ -153,41 +154,6 @@ pub(crate) fn nonblocking(state: &mut State, call: Call, args: &[usize]) -> usiz
             unsafe { abi::put_handle(*at, 0, state.handles().request_null) };
             state.error(args[args.len() - 1], code, call)
         }
-    }
-}
-
-/// What all members come to before a thread waits in MPI: while one does, no receive can be begun,
-/// and a member may still wait in a send for one.
-enum Gate {
-    At(usize),
-    Begun { request: usize, comm: usize },
-    Open,
-}
-
-impl Gate {
-    fn of(state: &State, comm: usize, known: &Comm) -> Self {
-        // Of two sides, Open MPI's form that does not block may never end.
-        let never_ends = known.remote.is_some() && abi::table().family == Family::OpenMpi;
-        if state.told.replicas == 1 || never_ends { Self::Open } else { Self::At(comm) }
-    }
-
-    fn is_open(&mut self, state: &State) -> bool {
-        if let Self::At(comm) = *self {
-            let mut request = 0;
-            if real::code(calls::IBARRIER, &[comm, &raw mut request as usize]) != abi::SUCCESS {
-                *self = Self::Open;
-                return true;
-            }
-            *self = Self::Begun { request, comm };
-            state.wake_partners(comm);
-        }
-        if let Self::Begun { request, comm } = self
-            && tested(request).0
-        {
-            state.wake_partners(*comm);
-            *self = Self::Open;
-        }
-        matches!(self, Self::Open)
     }
 }
 

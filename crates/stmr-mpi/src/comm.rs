@@ -7,8 +7,12 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Family};
 use crate::calls::{self, COMMUNICATORS};
+use crate::epochs;
 use crate::errors;
+use crate::gate::Gate;
+use crate::given;
 use crate::made::{self, Made};
+use crate::memory::For;
 use crate::real::{self, Call};
 use crate::state::State;
 
@@ -202,29 +206,32 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     }
     let parent = mapped[0];
     state.finish_makings(parent);
-    let (number, rank) = (state.comm(parent).number, state.comm(parent).rank);
-    state.mix(&[number, rank as u64]);
-    if call == calls::COMM_SPLIT || call == calls::COMM_SPLIT_TYPE {
-        state.mix(&[args[1] as u32 as u64, args[2] as u32 as u64]);
-    }
-    // Leaders and a tag; who comes first.  Handles are others in each replica.
-    let numbers: &[usize] = match call {
-        calls::INTERCOMM_CREATE => &[1, 3, 4],
-        calls::INTERCOMM_MERGE => &[1],
-        _ => &[],
-    };
-    numbers.iter().for_each(|it| state.mix(&[u64::from(args[*it] as u32)]));
-    // What a process says to make it leaves the process.  And once all have come here, none of them
-    // still waits in a send for a receive of this process's that is not begun: while a thread waits
-    // in MPI, none can be.
-    if call != calls::COMM_CREATE_GROUP && state.comm(parent).remote.is_none() {
-        state.meet(parent);
-    } else {
+    let known = state.comm(parent);
+    state.mix(&[known.number, known.rank as u64]);
+    let given = given::given(state, call, &mapped, &known);
+    state.mix(&given);
+    // And once all have come here, none of them still waits in a send for a receive of this process's
+    // that is not begun: while a thread waits in MPI, none can be.
+    let mut gate = if call == calls::COMM_CREATE_GROUP || known.remote.is_some() {
         state.compare(Vec::new());
-    }
+        match call {
+            calls::COMM_CREATE_GROUP => Gate::of_ranks(state, ranks_of(state, args[1])),
+            _ => Gate::of_both_sides(state, &known),
+        }
+    } else {
+        state.meet(parent);
+        match call {
+            calls::INTERCOMM_CREATE => Gate::between(state, args, &known),
+            _ => Gate::open(),
+        }
+    };
+    epochs::serve_until(state, |state| gate.is_open(state));
     let at = *args.last().expect("each of these calls has arguments");
     let mut code = 0;
-    let (told, did) = state.event(EventKind::Data, |state| {
+    let (told, did) = state.event_for(For::Collective, EventKind::Data, |state| {
+        if !gate.is_open(state) {
+            return None;
+        }
         code = state.block_for_handle(call, &mapped, mapped.len() - 1)? as i32;
         let new = if code == abi::SUCCESS { unsafe { abi::handle_at(at, 0) } } else { null };
         Some([&code.to_le_bytes()[..], &tell(state, new)].concat())
@@ -241,6 +248,42 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     let new = state.keep_told(told, parent);
     unsafe { abi::put_handle(at, 0, new) };
     state.error(args[0], code, call)
+}
+
+/// MPI_Comm_split_type: who is together is what the meta's MPI says.  That of another set may say
+/// something else, where its processes do not lie on hosts as the meta's do.
+pub(crate) fn split_type(state: &mut State, call: Call, args: &[usize]) -> usize {
+    let known = state.comm(args[0]);
+    if state.told.replicas == 1 || known.remote.is_some() {
+        return create(state, call, args);
+    }
+    let parent = state.behind(args[0]);
+    state.finish_makings(parent);
+    state.mix(&[known.number, known.rank as u64]);
+    let given = given::given(state, call, args, &known);
+    state.mix(&given);
+    state.meet(parent);
+    let (said, _) = state.event_for(For::Collective, EventKind::Data, |state| {
+        let mut together = 0_usize;
+        let at = &raw mut together as usize;
+        let to = [parent, args[1], args[2], args[3], at];
+        let code = state.block_for_handle(call, &to, 4)? as i32;
+        let is_one = code == abi::SUCCESS && together != state.handles().comm_null;
+        let first = is_one.then(|| as_ranks(state, together, calls::COMM_GROUP).into_iter().min());
+        if is_one {
+            state.block_for_handle(calls::COMM_FREE, &[at], 0);
+        }
+        Some([code, first.flatten().unwrap_or(abi::UNDEFINED)].map(i32::to_le_bytes).concat())
+    });
+    let (said, _) = state.event(EventKind::Decision, |_| Some(said.to_vec()));
+    let [code, color] = [0, 4].map(|at| {
+        said.get(at..).and_then(|it| it.first_chunk().copied()).map_or(0, i32::from_le_bytes)
+    });
+    if code != abi::SUCCESS {
+        return state.error(args[0], code, call);
+    }
+    let color = color as u32 as usize;
+    create(state, calls::COMM_SPLIT, &[args[0], color, args[2], args[4]])
 }
 
 /// MPI_Comm_create_from_group.  All groups of this program are of its processes, so that their

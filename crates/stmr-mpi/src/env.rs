@@ -38,8 +38,8 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     }
     origin::begin();
     launchers_numbers();
-    let (code, world) = state.while_telling(|| enter_mpi(told, init));
-    let Some((handles, world)) = world else { return code };
+    let (code, entered) = state.while_telling(|| enter_mpi(told, init));
+    let Some((handles, [world, hidden])) = entered else { return code };
     state.handles = Some(handles);
     let (rank, size) = crate::comm::rank_and_size(world);
     if (rank, size) != (told.rank as i32, told.ranks as i32) {
@@ -49,7 +49,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
             told.rank, told.ranks
         ));
     }
-    state.world = world;
+    (state.world, state.hidden) = (world, hidden);
     real::call(calls::COMM_SET_NAME, &[world, c"MPI_COMM_WORLD".as_ptr() as usize]);
     let _ = WORLD.set((abi::cut(handles.world), world, [rank, size]));
     own_numbers(told);
@@ -86,8 +86,8 @@ pub(crate) fn asked_within(call: Call, args: &[usize]) -> Option<usize> {
     Some(abi::SUCCESS as usize)
 }
 
-/// Begins MPI and makes the communicator of this replica's set: calls that wait for all processes.
-fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, usize)>) {
+/// Begins MPI and makes the communicator of this replica's set, and a hidden one: calls that wait for all processes.
+fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, [usize; 2])>) {
     let code = init();
     if code != abi::SUCCESS {
         return (code, None);
@@ -98,14 +98,17 @@ fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, 
         real::call(calls::COMM_SET_ERRHANDLER, &[comm, handles.errors_return]);
     }
     own_info(told);
-    let mut world = 0_usize;
+    let (mut world, mut hidden) = (0_usize, 0_usize);
     if told.replicas == 1 || told.is_whole_job {
         world = handles.world;
     } else {
         let args = [handles.world, told.set, told.rank, &raw mut world as usize];
         real::call(calls::COMM_SPLIT, &args);
     }
-    (code, Some((handles, world)))
+    if told.replicas != 1 {
+        real::call(calls::COMM_DUP, &[world, &raw mut hidden as usize]);
+    }
+    (code, Some((handles, [world, hidden])))
 }
 
 /// MPI is told what its launcher said, in whose place the program has found its own numbers.

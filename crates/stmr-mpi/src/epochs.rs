@@ -17,7 +17,7 @@ use crate::collective;
 use crate::comm;
 use crate::errors;
 use crate::memory::For;
-use crate::p2p::{self, Envelope};
+use crate::p2p::{self, Envelope, Mode};
 use crate::pack::{self, Part};
 use crate::padding;
 use crate::passive;
@@ -313,7 +313,7 @@ pub(crate) fn finish_receive(state: &mut State, to: &mut [u8], id: u64) -> Statu
 pub(crate) fn begin_send(state: &mut State, row: &[u8], member: i32, tag: i32, comm: usize) {
     let datatype = state.handles().byte;
     let part = Part { at: row.as_ptr() as usize, count: row.len(), datatype };
-    p2p::begin_send(state, part, Envelope { waits: false, dest: member, tag, comm });
+    p2p::begin_send(state, part, Envelope { mode: Mode::Standard, dest: member, tag, comm });
 }
 
 /// Receives what a member tells of the accesses that it carried out.  Meanwhile those are served to

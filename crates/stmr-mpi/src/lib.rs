@@ -13,7 +13,7 @@
 //! start (`told`), the one state of a replica (`state`), the stack on which it is used (`stack`),
 //! its spare buffers (`spare`) and how it waits (`wait`), comparing in full (`full`), what is sent
 //! written down (`sends`), calls that only the environment answers (`env`), communicators (`comm`),
-//! what the program does wrong (`errors`) and the codes of that (`codes`), communicators that MPI
+//! what a process says to make one (`given`) and where all come together before (`gate`), what the program does wrong (`errors`) and the codes of that (`codes`), communicators that MPI
 //! does not know (`made`), their topologies (`topology`), graphs whose edges any process may name
 //! (`edges`), what a program keeps with them (`attributes`), contents in the order of their types
 //! (`pack`), bytes of them that are no value's (`padding`), messages (`p2p`), those that come in
@@ -79,6 +79,10 @@ mod ends;
 mod env;
 
 mod comm;
+
+mod given;
+
+mod gate;
 
 mod errors;
 

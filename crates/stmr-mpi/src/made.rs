@@ -3,11 +3,11 @@
 //!
 //! Their handles are none of MPI's, since MPI may be stuck in making another.
 
-use crate::abi::{self, Own};
+use crate::abi::{self, Family, Own};
 use crate::calls;
 use crate::real::{self, Call};
 use crate::state::State;
-use crate::topology::{Topology, put};
+use crate::topology::{Topology, ints, put};
 
 /// The longest name of a communicator, with the zero at its end.
 const NAME_MAX: usize = 64;
@@ -73,12 +73,27 @@ pub(crate) fn answer(
         return Some(abi::SUCCESS as usize);
     }
     match call {
-        calls::PACK | calls::UNPACK | calls::PACK_SIZE => {
-            let world = state.world;
+        // It is the same in any communicator, and MPI knows no hints of this one.
+        calls::PACK
+        | calls::UNPACK
+        | calls::PACK_SIZE
+        | calls::PACK_C
+        | calls::UNPACK_C
+        | calls::PACK_SIZE_C
+        | calls::COMM_GET_INFO => {
             let mut mapped = args.to_vec();
-            mapped[if call == calls::PACK_SIZE { 2 } else { 6 }] = world;
+            let at = calls::COMMUNICATORS[call.0].trailing_zeros() as usize;
+            mapped[at] = state.hidden;
             return Some(real::call(call, &mapped));
         }
+        // MPI need not heed any.
+        calls::COMM_SET_INFO => {}
+        // Ranks stay what they are.
+        calls::CART_MAP => {
+            let dims = unsafe { ints(args[2], usize::try_from(args[1] as i32).unwrap_or(0)) };
+            put_place(args[4], rank, dims.iter().product());
+        }
+        calls::GRAPH_MAP => put_place(args[4], rank, args[1] as i32),
         calls::COMM_TEST_INTER => unsafe {
             put(args[1], &[i32::from(made.remote.is_some())]);
         },
@@ -96,6 +111,12 @@ pub(crate) fn answer(
         _ => return None,
     }
     Some(abi::SUCCESS as usize)
+}
+
+/// Where process `rank` stands among `n`; Open MPI says the same of those for whom there is no place.
+fn put_place(at: usize, rank: i32, n: i32) {
+    let is_there = rank < n || abi::table().family == Family::OpenMpi;
+    unsafe { put(at, &[if is_there { rank } else { abi::UNDEFINED }]) };
 }
 
 fn set_name(state: &mut State, args: &[usize]) {

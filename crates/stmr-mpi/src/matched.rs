@@ -10,6 +10,7 @@ use crate::errors;
 use crate::memory::For;
 use crate::p2p::look;
 use crate::pack::{self, Part};
+use crate::partitioned;
 use crate::real::{self, Call};
 use crate::receives::begin_receive;
 use crate::request::Request;
@@ -45,6 +46,7 @@ fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) ->
         return abi::SUCCESS as usize;
     }
     let status = Status::from_bytes(&row);
+    partitioned::refuse_met(state, status.tag);
     let whole = Part { at: 0, count: status.count as usize, datatype: state.handles().byte };
     let Some(id) = begin_receive(state, whole, status.source, status.tag, args[2]) else {
         unsafe {

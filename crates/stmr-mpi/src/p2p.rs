@@ -9,6 +9,7 @@ use crate::comm::Comm;
 use crate::epochs;
 use crate::memory::For;
 use crate::pack::{self, Part};
+use crate::partitioned;
 use crate::real::{self, Call};
 use crate::receives::{begin_receive, receiving};
 use crate::request::Request;
@@ -32,15 +33,37 @@ pub(crate) struct Outgoing {
     id: u64,
     real: usize,
     bytes: Vec<u8>,
-    /// It is over only when the other side has begun to receive, or its buffer is large.
+    mode: Mode,
+    /// The program waits for its end.
     waits: bool,
+}
+
+/// When a send is over (MPI 4.1 §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// When it has been copied, or the other side has begun to receive if it is long.
+    Standard,
+    /// When the other side has begun to receive.
+    Synchronous,
+    /// When it has been copied, however long it is.
+    Buffered,
+}
+
+impl Mode {
+    /// That of sends by this call.
+    pub(crate) fn of(call: Call) -> Self {
+        match call {
+            calls::SSEND | calls::ISSEND | calls::SSEND_INIT => Self::Synchronous,
+            calls::BSEND | calls::IBSEND | calls::BSEND_INIT => Self::Buffered,
+            _ => Self::Standard,
+        }
+    }
 }
 
 /// All sends: MPI_Send and its modes, blocking or not.
 pub(crate) fn send(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let waits = call == calls::SSEND || call == calls::ISSEND;
     let part = Part { at: args[0], count: args[1] as i32 as usize, datatype: args[2] };
-    let envelope = Envelope { waits, ..Envelope::of(&args[3..], args[5]) };
+    let envelope = Envelope { mode: Mode::of(call), ..Envelope::of(&args[3..], args[5]) };
     if let Some(request) = args.get(6) {
         let id = begin_later(state, part, envelope);
         state.keep_request(Request::Send(id), *request);
@@ -54,17 +77,16 @@ pub(crate) fn send(state: &mut State, call: Call, args: &[usize]) -> usize {
 /// What a message carries beside its contents (MPI 4.1 §3.2.3), without its source, and how it is
 /// sent.
 pub(crate) struct Envelope {
-    /// The send is over only when it is being received.
-    pub(crate) waits: bool,
+    pub(crate) mode: Mode,
     pub(crate) dest: i32,
     pub(crate) tag: i32,
     pub(crate) comm: usize,
 }
 
 impl Envelope {
-    /// Of the arguments of a call that waits for nothing: destination and tag come first.
+    /// Of the arguments of a call in the standard mode: destination and tag come first.
     fn of(args: &[usize], comm: usize) -> Self {
-        Self { waits: false, dest: args[0] as i32, tag: args[1] as i32, comm }
+        Self { mode: Mode::Standard, dest: args[0] as i32, tag: args[1] as i32, comm }
     }
 }
 
@@ -123,7 +145,7 @@ impl State {
 
     /// Starts a send of contents that were agreed on.
     pub(crate) fn let_leave(&mut self, leaving: Leaving, mut bytes: Vec<u8>, digest: Digest) {
-        let Leaving { id, known, envelope: Envelope { waits, dest, tag, comm } } = leaving;
+        let Leaving { id, known, envelope: Envelope { mode, dest, tag, comm } } = leaving;
         let seal = digest.sealed(tag, known.rank, bytes.len() as u64);
         bytes.extend(seal.0.to_le_bytes());
         if self.replica.has_left() {
@@ -132,7 +154,8 @@ impl State {
         let Ok(length) = i32::try_from(bytes.len()) else {
             self.refuse_at_once("a message of more than 2 GiB")
         };
-        let which = if waits { calls::ISSEND } else { calls::ISEND };
+        let is_synchronous = mode == Mode::Synchronous;
+        let which = if is_synchronous { calls::ISSEND } else { calls::ISEND };
         let mut request = 0_usize;
         let byte = self.handles().byte;
         let (at, to) = (bytes.as_ptr() as usize, &raw mut request as usize);
@@ -146,8 +169,9 @@ impl State {
             self.reap();
         }
         let all: usize = self.outgoing.iter().map(|it| it.bytes.len()).sum();
-        let waits = waits || BUFFERED_MAX < bytes.len() || BUFFERED_ALL_MAX < all + bytes.len();
-        self.outgoing.push(Outgoing { id, real: request, bytes, waits });
+        let is_long = BUFFERED_MAX < bytes.len() || BUFFERED_ALL_MAX < all + bytes.len();
+        let waits = is_synchronous || mode == Mode::Standard && is_long;
+        self.outgoing.push(Outgoing { id, real: request, bytes, mode, waits });
     }
 
     /// Lets go of the sends that are over.
@@ -199,6 +223,12 @@ impl State {
     fn finish_send_serving(&mut self, id: u64) {
         epochs::serve_until(self, |state| state.is_sent(id));
         self.finish_send(id);
+    }
+
+    /// Whether what a buffer of the program's would hold has left it.
+    fn are_buffered_sent(&mut self) -> bool {
+        self.reap();
+        self.outgoing.iter().all(|it| it.mode != Mode::Buffered)
     }
 
     /// Waits for all sends.
@@ -348,7 +378,9 @@ pub(crate) fn probe(state: &mut State, _call: Call, args: &[usize]) -> usize {
     epochs::serve_until(state, |state| look(state, &args).is_some());
     let (row, _) = state
         .event(EventKind::Decision, |state| look(state, &args).map(|it| it.to_bytes().to_vec()));
-    unsafe { Status::from_bytes(&row).write(args[3], false) };
+    let status = Status::from_bytes(&row);
+    partitioned::refuse_met(state, status.tag);
+    unsafe { status.write(args[3], false) };
     0
 }
 
@@ -365,7 +397,9 @@ pub(crate) fn iprobe(state: &mut State, _call: Call, args: &[usize]) -> usize {
             state.spin(For::Message);
         }
     } else {
-        unsafe { Status::from_bytes(&row).write(args[4], false) };
+        let status = Status::from_bytes(&row);
+        partitioned::refuse_met(state, status.tag);
+        unsafe { status.write(args[4], false) };
     }
     0
 }
@@ -377,11 +411,12 @@ pub(crate) fn buffer_attach(state: &mut State, call: Call, args: &[usize]) -> us
 }
 
 pub(crate) fn buffer_detach(state: &mut State, call: Call, args: &[usize]) -> usize {
-    epochs::serve_until(state, |state| {
-        state.reap();
-        state.outgoing.is_empty()
-    });
-    state.finish_sends();
+    epochs::serve_until(state, State::are_buffered_sent);
+    state.begin_wait();
+    while !state.are_buffered_sent() {
+        state.spin(For::Receiver);
+    }
+    state.end_wait();
     let code = real::code(call, args);
     state.error_of_none(code, call)
 }

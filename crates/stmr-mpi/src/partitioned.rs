@@ -7,7 +7,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi;
 use crate::calls;
-use crate::p2p::{self, Envelope};
+use crate::p2p::{self, Envelope, Mode};
 use crate::pack::{self, Part};
 use crate::real::{self, Call};
 use crate::receives;
@@ -67,10 +67,19 @@ impl Partitioned {
         }
     }
 
+    /// Whether it is a send that is under way.
+    pub(crate) fn has_left(&self) -> bool {
+        matches!(self.active, Some(Request::Send(_)))
+    }
+
     fn send_if_ready(&mut self, state: &mut State) {
         if self.active.is_none() && self.ready.iter().all(|it| *it) {
             let &mut Self { part, peer, tag, comm, .. } = self;
-            let id = p2p::begin_send(state, part, Envelope { waits: false, dest: peer, tag, comm });
+            let id = p2p::begin_send(
+                state,
+                part,
+                Envelope { mode: Mode::Standard, dest: peer, tag, comm },
+            );
             self.active = Some(Request::Send(id));
         }
     }
@@ -79,6 +88,14 @@ impl Partitioned {
 /// The tag that the program gave, of one that came with a message.
 pub(crate) fn program_tag(tag: i32) -> i32 {
     if TAGS <= tag { tag - TAGS } else { tag }
+}
+
+/// Stops the program where one that asks for messages of any tag has met a partitioned one: MPI would
+/// never show it to it.
+pub(crate) fn refuse_met(state: &mut State, tag: i32) {
+    if TAGS <= tag {
+        state.refuse_at_once("a receive or probe of any tag beside partitioned messages")
+    }
 }
 
 fn make_ready(state: &mut State, handle: usize, parts: impl Iterator<Item = i32>) -> usize {

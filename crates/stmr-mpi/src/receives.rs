@@ -15,6 +15,7 @@ use crate::matched;
 use crate::memory::For;
 use crate::p2p::{SEAL, tested, tested_of};
 use crate::pack::{self, Part};
+use crate::partitioned;
 use crate::real;
 use crate::request::Request;
 use crate::sends::Source;
@@ -173,6 +174,7 @@ impl State {
             Some(row)
         });
         let receive = self.receives.finish(id);
+        let is_of_any_tag = receive.is_of_any_tag();
         if !did && receive.is_under_way() {
             // MPI may still write into it.
             std::mem::forget(receive.buffer.bytes);
@@ -180,6 +182,9 @@ impl State {
         let mut status = Status::from_bytes(&bytes);
         if status.error != abi::SUCCESS {
             return status;
+        }
+        if is_of_any_tag {
+            partitioned::refuse_met(self, status.tag);
         }
         let contents = &bytes[HEAD..];
         let Some((contents, seal)) = contents.split_last_chunk::<SEAL>() else {

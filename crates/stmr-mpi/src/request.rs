@@ -8,7 +8,7 @@ use crate::collective::{self, Running};
 use crate::epochs;
 use crate::generalized::{Generalized, Making};
 use crate::memory::For;
-use crate::p2p::{self, Envelope};
+use crate::p2p::{self, Envelope, Mode};
 use crate::pack::Part;
 use crate::partitioned::{self, Partitioned};
 use crate::real::{self, Call};
@@ -404,8 +404,7 @@ impl State {
                 Some(id) => Request::Receive(id, part),
             }
         } else {
-            let waits = call == calls::SSEND_INIT;
-            let envelope = Envelope { waits, dest: peer, tag, comm };
+            let envelope = Envelope { mode: Mode::of(call), dest: peer, tag, comm };
             Request::Send(p2p::begin_later(self, part, envelope))
         }
     }
@@ -679,6 +678,11 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
     state.error(comm, status.error, call)
 }
 
+/// Whether nothing is lost by what is under way if nobody asks for it again.
+fn goes_on(active: Option<&Request>) -> bool {
+    matches!(active, None | Some(Request::Send(_) | Request::Done(_)))
+}
+
 pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usize {
     let handle = unsafe { abi::handle_at(args[0], 0) };
     if !state.is_request(handle) {
@@ -687,8 +691,9 @@ pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usi
     let slot = state.slot(handle);
     match state.requests[slot].take() {
         // Sends go on by themselves; nobody can be told that a receive is over.
-        Some(Request::Send(_) | Request::Done(_) | Request::Persistent { active: None, .. }) => {}
-        Some(Request::Partitioned(it)) if !it.is_started => {}
+        Some(Request::Send(_) | Request::Done(_)) => {}
+        Some(Request::Persistent { active, .. }) if goes_on(active.as_deref()) => {}
+        Some(Request::Partitioned(it)) if !it.is_started || it.has_left() => {}
         // The program completes it, and is told then that it is over.
         Some(Request::Generalized(it)) if it.is_complete => {
             it.free(state);

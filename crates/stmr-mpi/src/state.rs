@@ -262,6 +262,8 @@ pub(crate) struct State {
     pub(crate) handles: Option<Handles>,
     /// The communicator that the program takes for that of all processes.
     pub(crate) world: usize,
+    /// Another of the same processes, for messages of this library's own.
+    pub(crate) hidden: usize,
     pub(crate) comms: BTreeMap<usize, Comm>,
     pub(crate) n_comms: u64,
     pub(crate) errhandlers: BTreeMap<usize, usize>,
@@ -347,6 +349,7 @@ impl State {
             shape: Shape::default(),
             handles: None,
             world: 0,
+            hidden: 0,
             comms: BTreeMap::new(),
             n_comms: 0,
             errhandlers: BTreeMap::new(),

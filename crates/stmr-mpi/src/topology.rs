@@ -136,6 +136,11 @@ impl Topology {
         read().unwrap_or_default()
     }
 
+    /// How many extents a grid has.
+    pub(crate) fn dimensions(&self) -> usize {
+        if let Self::Grid(grid) = self { grid.len() } else { 0 }
+    }
+
     /// How many neighbours process `rank` has, if it has any.
     pub(crate) fn degrees(&self, rank: i32) -> Option<Degrees> {
         let even = |n: usize| Degrees { sources: n, targets: n };

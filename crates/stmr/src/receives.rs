@@ -148,6 +148,12 @@ impl<B> Receive<B> {
         self.pattern.comm
     }
 
+    /// Whether the program asked for a message of any tag.
+    #[must_use]
+    pub fn is_of_any_tag(&self) -> bool {
+        self.pattern.tag.is_none()
+    }
+
     /// Whether MPI has it.
     #[must_use]
     pub fn is_begun(&self) -> bool {

@@ -1,0 +1,102 @@
+/* Sends that are over at once however long they are, because the program gave a buffer for them; what takes that
+   buffer back, which waits for them alone; and requests of sends that nobody asks for again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "want.h"
+
+enum { LONG = 1 << 20, ROOM = 24 << 20 };
+
+static int rank, size, right, left;
+static char *out, *in, *buffer;
+
+static void fill(int k) { memset(out, 'a' + (rank + k) % 20, LONG); }
+
+static void came(int k) { WANT(in[0] == 'a' + (left + k) % 20 && in[LONG - 1] == in[0]); }
+
+static void receive(int k) {
+    MPI_Recv(in, LONG, MPI_BYTE, left, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    came(k);
+}
+
+/* Everybody sends before anybody receives. */
+static void buffered(int k) {
+    MPI_Request request;
+    fill(k);
+    WANT(!MPI_Bsend(out, LONG, MPI_BYTE, right, k, MPI_COMM_WORLD));
+    receive(k);
+    fill(k + 1);
+    WANT(!MPI_Ibsend(out, LONG, MPI_BYTE, right, k + 1, MPI_COMM_WORLD, &request));
+    WANT(!MPI_Wait(&request, MPI_STATUS_IGNORE));
+    receive(k + 1);
+#ifdef OPEN_MPI
+    /* A plain run of such a send brings zeros. */
+    return;
+#endif
+    WANT(!MPI_Bsend_init(out, LONG, MPI_BYTE, right, k + 2, MPI_COMM_WORLD, &request));
+    for (int turn = 0; turn < 2; turn++) {
+        fill(k + 2);
+        WANT(!MPI_Start(&request) && !MPI_Wait(&request, MPI_STATUS_IGNORE));
+        receive(k + 2);
+    }
+    WANT(!MPI_Request_free(&request));
+}
+
+/* More in all than the library would keep of others. */
+static void many_buffered(int k) {
+    fill(k);
+    for (int i = 0; i < 20; i++) WANT(!MPI_Bsend(out, LONG, MPI_BYTE, right, k, MPI_COMM_WORLD));
+    for (int i = 0; i < 20; i++) receive(k);
+}
+
+/* The buffer comes back though a send of another kind is under way. */
+static void taken_back(int k) {
+    MPI_Request request;
+    void *back;
+    int length, word = k, got;
+    MPI_Barrier(MPI_COMM_WORLD);
+    fill(k);
+    MPI_Isend(out, LONG, MPI_BYTE, right, k, MPI_COMM_WORLD, &request);
+    WANT(!MPI_Buffer_detach(&back, &length) && back == buffer && length == ROOM);
+    WANT(!MPI_Buffer_attach(buffer, ROOM));
+    MPI_Send(&word, 1, MPI_INT, right, k + 1, MPI_COMM_WORLD);
+    MPI_Recv(&got, 1, MPI_INT, left, k + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    receive(k);
+    WANT(got == k && !MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void let_go(int k) {
+    MPI_Request request;
+    fill(k);
+    MPI_Send_init(out, LONG, MPI_BYTE, right, k, MPI_COMM_WORLD, &request);
+    WANT(!MPI_Start(&request) && !MPI_Request_free(&request) && request == MPI_REQUEST_NULL);
+    receive(k);
+    MPI_Barrier(MPI_COMM_WORLD);
+    fill(k + 1);
+    MPI_Isend(out, LONG, MPI_BYTE, right, k + 1, MPI_COMM_WORLD, &request);
+    WANT(!MPI_Request_free(&request) && request == MPI_REQUEST_NULL);
+    receive(k + 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv) {
+    int rounds = argc > 1 ? atoi(argv[1]) : 3;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    right = (rank + 1) % size, left = (rank + size - 1) % size;
+    out = malloc(LONG), in = malloc(LONG), buffer = malloc(ROOM);
+    WANT(!MPI_Buffer_attach(buffer, ROOM));
+    for (int k = 0; k < 10 * rounds; k += 10) {
+        buffered(k);
+        many_buffered(k + 3);
+        taken_back(k + 4);
+        let_go(k + 6);
+        if (rank == 0) printf("round %d\n", k / 10), fflush(stdout);
+    }
+    void *back;
+    int length;
+    WANT(!MPI_Buffer_detach(&back, &length) && back == buffer);
+    MPI_Finalize();
+    return 0;
+}
