@@ -17,31 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
-use mpi::{Mpi, count, lines, replica, told};
-
-/// What is in a folder: of each file its bytes, of each link where it leads.
-fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(at) = folders.pop() {
-        for entry in fs::read_dir(&at).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(folder).unwrap().to_owned();
-            if path.is_symlink() {
-                found.insert(
-                    name,
-                    fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
-                );
-            } else if path.is_dir() {
-                folders.push(path);
-                found.insert(name, Vec::new());
-            } else {
-                found.insert(name, fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
-}
+use mpi::{Mpi, count, lines, replica, told, tree};
 
 fn assert_alike(wanted: &BTreeMap<PathBuf, Vec<u8>>, folder: &Path, what: &str) {
     let got = tree(folder);

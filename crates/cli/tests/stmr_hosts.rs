@@ -14,6 +14,7 @@
 
 mod mpi;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
@@ -223,8 +224,14 @@ impl Bench {
         };
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(own_folder(folder.path())).unwrap();
+        fs::create_dir(folder.path().join("work")).unwrap();
         let program = mpi.compile("ring", folder.path());
         Some(Self { mpi, hosts, folder, program })
+    }
+
+    /// Where the program runs, on all hosts.
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
     }
 
     fn summary(&self) -> PathBuf {
@@ -246,7 +253,7 @@ impl Bench {
         words.push(self.program.to_str().unwrap());
         let words = [&words, args].concat();
         let mut command = self.mpi.tripled_on(RANKS as u32, &self.summary(), &words);
-        command.env("TMPDIR", own_folder(self.folder.path()));
+        command.env("TMPDIR", own_folder(self.folder.path())).current_dir(self.work());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
@@ -288,6 +295,33 @@ fn a_host_that_is_lost_whole_is_outlived() {
         );
         println!("{what}: right");
     }
+}
+
+/// Goal: files are what a plain run leaves, though who wrote them was on a host that is lost.
+#[test]
+fn files_go_on_from_another_host() {
+    let Some(mut bench) = Bench::make(false) else { return };
+    bench.program = bench.mpi.compile("files", bench.folder.path());
+    let plain = bench.folder.path().join("plain");
+    fs::create_dir(&plain).unwrap();
+    let words = [bench.program.to_str().unwrap(), "200"];
+    let ended = mpi::succeed(bench.mpi.plain_command(&words).current_dir(&plain));
+    let wanted = lines(&String::from_utf8_lossy(&ended.stdout));
+    // The meta of all is on the first.
+    let (text, ended) = bench.run(&[0, 1, 2], &words[1..], 1, || {
+        bench.hosts.lose(0, &bench.program);
+    });
+    let said = told(&ended);
+    assert!(ended.status.success(), "{said}");
+    assert_eq!(text, wanted, "{said}");
+    let counts = [("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)];
+    mpi::check_counts(&bench.summary(), &counts, &said);
+    // Those that are named by the set are each replica's own.
+    let left: BTreeMap<_, _> = mpi::tree(&bench.work())
+        .into_iter()
+        .filter(|it| !it.0.to_string_lossy().starts_with("own."))
+        .collect();
+    assert!(left == mpi::tree(&plain), "files differ: {said}");
 }
 
 #[test]

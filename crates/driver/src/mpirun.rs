@@ -130,7 +130,7 @@ pub struct MpirunOptions {
     /// What the program prints is not shown.
     pub is_silent: bool,
     /// Who is to hear of marks when they are made.
-    pub marks: Option<Sender<Mark>>,
+    pub marks: Option<Sender<Marked>>,
     /// The machines of a control plane's slice, and where it says that one is to go.
     pub places: Option<Places>,
 }
@@ -146,6 +146,15 @@ pub struct Mark {
     pub call: u64,
     /// The first byte that differs, where contents are compared in full.
     pub byte: Option<u64>,
+}
+
+/// A mark, and the machine of a slice that its replica runs on, if it runs on one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// What was found.
+    pub mark: Mark,
+    /// By its path in the plant.
+    pub machine: Option<String>,
 }
 
 /// What reaches the one thread that decides.
@@ -612,10 +621,7 @@ impl Attempt<'_> {
         let mark = Mark { rank: rank.0, set: set as u8, call, byte: words.get(2).copied() };
         if !self.marked.contains(&mark) {
             self.marked.push(mark);
-            if let Some(marks) = &self.options.marks {
-                // Who no longer listens is not to be told.
-                let _ = marks.send(mark);
-            }
+            self.tell_of(mark);
         }
     }
 

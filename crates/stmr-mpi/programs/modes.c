@@ -1,7 +1,9 @@
 /* Sends that are over at once however long they are, because the program gave a buffer for them; what takes that
-   buffer back, which waits for them alone; and requests of sends that nobody asks for again. */
+   buffer back, which waits for them alone; requests of sends that nobody asks for again; and receives into more than
+   messages have room in. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "want.h"
 
@@ -79,6 +81,20 @@ static void let_go(int k) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* A short message into more than 2 GiB, of which nothing else is touched. */
+static void into_much(int k) {
+    const int n = 300000000;
+    double own = rank + k;
+    MPI_Status status;
+    int got;
+    double *much = mmap(NULL, n * sizeof *much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    WANT(much != MAP_FAILED);
+    MPI_Bsend(&own, 1, MPI_DOUBLE, right, k, MPI_COMM_WORLD);
+    WANT(!MPI_Recv(much, n, MPI_DOUBLE, left, k, MPI_COMM_WORLD, &status) && much[0] == left + k);
+    WANT(!MPI_Get_count(&status, MPI_DOUBLE, &got) && got == 1);
+    munmap(much, n * sizeof *much);
+}
+
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 3;
     MPI_Init(&argc, &argv);
@@ -92,6 +108,7 @@ int main(int argc, char **argv) {
         many_buffered(k + 3);
         taken_back(k + 4);
         let_go(k + 6);
+        into_much(k + 8);
         if (rank == 0) printf("round %d\n", k / 10), fflush(stdout);
     }
     void *back;

@@ -13,10 +13,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use libc::{off_t, ssize_t};
+use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 use selvedge_stmr::verdict::Double;
 use selvedge_stmr::writes::{self, AT_END, Again, Change, Record, Writes};
@@ -178,17 +180,40 @@ fn native_stat(fd: c_int) -> Option<libc::stat> {
     (code == 0).then_some(row)
 }
 
+/// Replicas of this process are on several hosts.
+static SPANS_HOSTS: AtomicBool = AtomicBool::new(false);
+
+/// Says that they are: a file system that hosts share has another device's number on each.
+pub(crate) fn span_hosts() {
+    SPANS_HOSTS.store(true, Ordering::Relaxed);
+}
+
+fn identity_in(row: &libc::stat) -> Identity {
+    let is_shared = SPANS_HOSTS.load(Ordering::Relaxed);
+    [if is_shared { 0 } else { row.st_dev }, row.st_ino]
+}
+
+/// Where numbers of processes mean the same.
+fn home() -> u64 {
+    static HOME: OnceLock<u64> = OnceLock::new();
+    *HOME.get_or_init(|| {
+        let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let space = std::fs::metadata("/proc/self/ns/pid").map_or(0, |it| it.ino());
+        Digest::of(&[&boot, &space.to_le_bytes()[..]].concat()).0 as u64
+    })
+}
+
 /// What stands behind a name, itself and not what it leads to.
 pub(crate) fn identity(dir: c_int, path: &CStr) -> Option<Identity> {
     let mut row: libc::stat = unsafe { std::mem::zeroed() };
     let (at, flags) = (path.as_ptr(), libc::AT_SYMLINK_NOFOLLOW);
     let code = unsafe { libc::syscall(libc::SYS_newfstatat, dir, at, &raw mut row, flags) };
-    (code == 0).then_some([row.st_dev, row.st_ino])
+    (code == 0).then(|| identity_in(&row))
 }
 
 /// What stands behind a descriptor.
 pub(crate) fn identity_of_open(fd: c_int) -> Option<Identity> {
-    native_stat(fd).map(|it| [it.st_dev, it.st_ino])
+    native_stat(fd).map(|it| identity_in(&it))
 }
 
 pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
@@ -334,11 +359,11 @@ impl State {
             let opened = open_readable(dir, &path, wants, mode, flags & libc::O_APPEND != 0);
             let row = opened.ok().and_then(native_stat);
             own = opened.ok();
-            let [device, number, kind] =
-                row.map_or([0; 3], |it| [it.st_dev, it.st_ino, u64::from(it.st_mode)]);
+            let [device, number] = row.as_ref().map_or([0; 2], identity_in);
+            let kind = row.map_or(0, |it| u64::from(it.st_mode));
             let pid = unsafe { libc::syscall(libc::SYS_getpid) } as u64;
-            let fd = opened.unwrap_or(0) as u64;
-            Some(bytes_of(&[opened.err().unwrap_or(0) as u64, device, number, kind, pid, fd]))
+            let (error, fd) = (opened.err().unwrap_or(0) as u64, opened.unwrap_or(0) as u64);
+            Some(bytes_of(&[error, device, number, kind, pid, fd, home()]))
         });
         let answer = words(&answer);
         if answer[0] != 0 {
@@ -461,18 +486,21 @@ fn open_readable(
 /// Opens what the meta opened, wherever its name has gone since.
 fn open_after(dir: c_int, path: &CStr, flags: c_int, answer: &[u64]) -> c_int {
     let flags = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
-    let appended = |path: &CStr, flags: c_int| open_readable(dir, path, flags, 0, true).ok();
-    if let Some(fd) = appended(path, flags) {
+    let that = |path: &CStr, flags: c_int| {
+        let fd = open_readable(dir, path, flags, 0, true).ok()?;
         let is_same = identity_of_open(fd).is_some_and(|it| it == answer[1..3]);
-        if is_same {
-            return fd;
+        if !is_same {
+            native_close(fd);
         }
-        native_close(fd);
-    }
-    let (pid, number) = (answer[4], answer[5]);
+        is_same.then_some(fd)
+    };
+    let (pid, number, is_at_home) = (answer[4], answer[5], answer[6] == home());
     let other = CString::new(format!("/proc/{pid}/fd/{number}")).expect("numbers have no zeros");
-    appended(&other, flags & !libc::O_NOFOLLOW).unwrap_or_else(|| {
-        real::fail(&format!("cannot open {}, as its replicas did", path.to_string_lossy()))
+    let by_process = || that(&other, flags & !libc::O_NOFOLLOW);
+    that(path, flags).or_else(|| is_at_home.then(by_process).flatten()).unwrap_or_else(|| {
+        let name = path.to_string_lossy();
+        let where_to = if is_at_home { "" } else { ": it has to lie where all hosts see it" };
+        real::fail(&format!("cannot open {name}, as its replicas did{where_to}"))
     })
 }
 

@@ -111,6 +111,7 @@ fn prepare_send(
         return None;
     }
     state.mix(&[known.number, dest as u64, tag as u64, part.count as u64]);
+    pack::check_length(state, part);
     state.counts.sends += 1;
     let mut bytes = state.spare.room(part.count * pack::size_of(part.datatype) + SEAL);
     pack::pack(state, part, &mut bytes);
@@ -151,16 +152,13 @@ impl State {
         if self.replica.has_left() {
             return;
         }
-        let Ok(length) = i32::try_from(bytes.len()) else {
-            self.refuse_at_once("a message of more than 2 GiB")
-        };
         let is_synchronous = mode == Mode::Synchronous;
         let which = if is_synchronous { calls::ISSEND } else { calls::ISEND };
         let mut request = 0_usize;
-        let byte = self.handles().byte;
         let (at, to) = (bytes.as_ptr() as usize, &raw mut request as usize);
-        let args = [at, length as usize, byte, dest as usize, tag as usize, comm, to];
-        let code = real::code(which, &args);
+        let code = pack::of_bytes(self, bytes.len(), |count, datatype| {
+            real::code(which, &[at, count, datatype, dest as usize, tag as usize, comm, to])
+        });
         if code != abi::SUCCESS {
             self.error(comm, code, which);
         }

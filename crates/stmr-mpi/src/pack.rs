@@ -155,6 +155,47 @@ pub(crate) fn joined(parts: &[Part]) -> Option<Part> {
     Some(all)
 }
 
+/// Has MPI begin something with so many bytes, which it is told as a count and a type; returns its
+/// code.  It counts no further than 2 GiB, but of a larger type.
+pub(crate) fn of_bytes(
+    state: &State,
+    length: usize,
+    begin: impl FnOnce(usize, usize) -> i32,
+) -> i32 {
+    const PIECE: usize = 1 << 20;
+    let byte = state.handles().byte;
+    if i32::try_from(length).is_ok() {
+        return begin(length, byte);
+    }
+    let (mut piece, mut all) = (0_usize, 0_usize);
+    let (piece_at, all_at) = (&raw mut piece as usize, &raw mut all as usize);
+    real::call(calls::TYPE_CONTIGUOUS, &[PIECE, byte, piece_at]);
+    let counts = [(length / PIECE) as i32, (length % PIECE) as i32];
+    let places = [0, (length / PIECE * PIECE) as isize];
+    let mut types = [0_usize; 2];
+    let types_at = types.as_mut_ptr() as usize;
+    unsafe {
+        abi::put_handle(types_at, 0, abi::handle_at(piece_at, 0));
+        abi::put_handle(types_at, 1, byte);
+    }
+    let [counts, places] = [counts.as_ptr() as usize, places.as_ptr() as usize];
+    real::call(calls::TYPE_CREATE_STRUCT, &[2, counts, places, types_at, all_at]);
+    real::call(calls::TYPE_COMMIT, &[all_at]);
+    let code = begin(1, unsafe { abi::handle_at(all_at, 0) });
+    // MPI keeps them for as long as it needs them.
+    real::call(calls::TYPE_FREE, &[all_at]);
+    real::call(calls::TYPE_FREE, &[piece_at]);
+    code
+}
+
+/// Stops the program where MPI would have to put values together that are more than it counts.
+pub(crate) fn check_length(state: &mut State, part: Part) {
+    let size = size_of(part.datatype);
+    if i32::try_from(part.count * size).is_err() && !is_plain(part.datatype, size) {
+        state.refuse_in_words("a message of more than 2 GiB of a type that is none of MPI's own");
+    }
+}
+
 /// Appends a part's contents to `out`.
 pub(crate) fn pack(state: &State, part: Part, out: &mut Vec<u8>) {
     let (size, start) = (size_of(part.datatype), out.len());

@@ -133,6 +133,13 @@ fn part(at: usize, count: usize, datatype: usize) -> Part {
     Part { at, count: count as i32 as usize, datatype }
 }
 
+/// `n` parts of so many each, one behind the other.
+fn parts_of_each(at: usize, each: usize, n: usize, datatype: usize) -> Part {
+    let one = part(at, each, datatype);
+    // What is below 0 stays so, and is refused.
+    Part { count: one.count.wrapping_mul(n), ..one }
+}
+
 /// One part for each process, at displacements counted in extents.
 fn spread(at: usize, counts: usize, displacements: usize, datatype: usize, n: usize) -> Vec<Part> {
     let extent = extent_of(datatype);
@@ -203,7 +210,10 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
         }
         Kind::ReduceScatterBlock => {
             let from = if a[0] == abi::table().in_place { a[1] } else { a[0] };
-            Parts { gives: vec![part(from, a[2] * n, a[3])], gets: vec![part(a[1], a[2], a[3])] }
+            Parts {
+                gives: vec![parts_of_each(from, a[2], n, a[3])],
+                gets: vec![part(a[1], a[2], a[3])],
+            }
         }
         Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(kind, a, comm),
         Kind::Allgather => {
@@ -211,7 +221,7 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
                 it if it == abi::table().in_place => nth(a[3], a[4], a[5], rank),
                 from => part(from, a[1], a[2]),
             };
-            Parts { gives: vec![gives], gets: vec![part(a[3], a[4] * n, a[5])] }
+            Parts { gives: vec![gives], gets: vec![parts_of_each(a[3], a[4], n, a[5])] }
         }
         Kind::Allgatherv => {
             let gets = spread(a[3], a[4], a[5], a[6], n);
@@ -220,9 +230,12 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Parts { gives: vec![gives], gets }
         }
         Kind::Alltoall => {
-            let gets = part(a[3], a[4] * n, a[5]);
-            let gives =
-                if a[0] == abi::table().in_place { gets } else { part(a[0], a[1] * n, a[2]) };
+            let gets = parts_of_each(a[3], a[4], n, a[5]);
+            let gives = if a[0] == abi::table().in_place {
+                gets
+            } else {
+                parts_of_each(a[0], a[1], n, a[2])
+            };
             Parts { gives: vec![gives], gets: vec![gets] }
         }
         Kind::Alltoallv => {
@@ -267,7 +280,7 @@ fn parts_between(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Side::Other => gives(part(a[0], a[2], a[3])),
         },
         Kind::Gather => match side(6) {
-            Side::Root => gets(part(a[3], a[4] * n, a[5])),
+            Side::Root => gets(parts_of_each(a[3], a[4], n, a[5])),
             Side::Beside => Parts::default(),
             Side::Other => gives(part(a[0], a[1], a[2])),
         },
@@ -277,7 +290,7 @@ fn parts_between(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Side::Other => gives(part(a[0], a[1], a[2])),
         },
         Kind::Scatter => match side(6) {
-            Side::Root => gives(part(a[0], a[1] * n, a[2])),
+            Side::Root => gives(parts_of_each(a[0], a[1], n, a[2])),
             Side::Beside => Parts::default(),
             Side::Other => gets(part(a[3], a[4], a[5])),
         },
@@ -294,12 +307,16 @@ fn parts_between(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             let one = Ints(a[2]).at(comm.rank as usize) as usize;
             both(part(a[0], all as usize, a[3]), part(a[1], one, a[3]))
         }
-        Kind::ReduceScatterBlock => both(part(a[0], a[2] * own, a[3]), part(a[1], a[2], a[3])),
-        Kind::Allgather => both(part(a[0], a[1], a[2]), part(a[3], a[4] * n, a[5])),
+        Kind::ReduceScatterBlock => {
+            both(parts_of_each(a[0], a[2], own, a[3]), part(a[1], a[2], a[3]))
+        }
+        Kind::Allgather => both(part(a[0], a[1], a[2]), parts_of_each(a[3], a[4], n, a[5])),
         Kind::Allgatherv => {
             Parts { gives: vec![part(a[0], a[1], a[2])], gets: spread(a[3], a[4], a[5], a[6], n) }
         }
-        Kind::Alltoall => both(part(a[0], a[1] * n, a[2]), part(a[3], a[4] * n, a[5])),
+        Kind::Alltoall => {
+            both(parts_of_each(a[0], a[1], n, a[2]), parts_of_each(a[3], a[4], n, a[5]))
+        }
         Kind::Alltoallv => Parts {
             gives: spread(a[0], a[1], a[2], a[3], n),
             gets: spread(a[4], a[5], a[6], a[7], n),
@@ -356,15 +373,15 @@ fn neighbor_parts(kind: Neighbors, a: &[usize], degrees: Degrees) -> Parts {
     match kind {
         Neighbors::Allgather => Parts {
             gives: vec![part(a[0], a[1], a[2])],
-            gets: vec![part(a[3], a[4] * sources, a[5])],
+            gets: vec![parts_of_each(a[3], a[4], sources, a[5])],
         },
         Neighbors::Allgatherv => Parts {
             gives: vec![part(a[0], a[1], a[2])],
             gets: spread(a[3], a[4], a[5], a[6], sources),
         },
         Neighbors::Alltoall => Parts {
-            gives: vec![part(a[0], a[1] * targets, a[2])],
-            gets: vec![part(a[3], a[4] * sources, a[5])],
+            gives: vec![parts_of_each(a[0], a[1], targets, a[2])],
+            gets: vec![parts_of_each(a[3], a[4], sources, a[5])],
         },
         Neighbors::Alltoallv => Parts {
             gives: spread(a[0], a[1], a[2], a[3], targets),
@@ -399,7 +416,7 @@ fn rooted(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
                 it if it == abi::table().in_place => nth(a[3], a[4], a[5], rank),
                 from => part(from, a[1], a[2]),
             };
-            let gets = if is_root { vec![part(a[3], a[4] * n, a[5])] } else { vec![] };
+            let gets = if is_root { vec![parts_of_each(a[3], a[4], n, a[5])] } else { vec![] };
             Parts { gives: vec![gives], gets }
         }
         Kind::Gatherv => {
@@ -409,7 +426,7 @@ fn rooted(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Parts { gives: vec![gives], gets }
         }
         Kind::Scatter => {
-            let gives = if is_root { vec![part(a[0], a[1] * n, a[2])] } else { vec![] };
+            let gives = if is_root { vec![parts_of_each(a[0], a[1], n, a[2])] } else { vec![] };
             let in_place = a[3] == abi::table().in_place;
             let gets = if in_place { vec![] } else { vec![part(a[3], a[4], a[5])] };
             Parts { gives, gets }

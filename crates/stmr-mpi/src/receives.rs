@@ -48,16 +48,17 @@ impl State {
             return;
         }
         for (id, pattern) in self.receives.to_begin(&self.replica) {
-            let byte = self.handles().byte;
             let [source, tag] = [
                 pattern.source.unwrap_or(abi::table().any_source),
                 pattern.tag.unwrap_or(abi::table().any_tag),
             ];
             let Buffer { real, room, bytes, .. } = &mut self.receives.kept(id).buffer;
-            let at = bytes.as_mut_ptr() as usize + HEAD;
+            let (at, room) = (bytes.as_mut_ptr() as usize + HEAD, *room);
             let to = std::ptr::from_mut(real) as usize;
-            let args = [at, *room, byte, source as usize, tag as usize, pattern.comm, to];
-            let code = real::code(calls::IRECV, &args);
+            let code = pack::of_bytes(self, room, |count, datatype| {
+                let envelope = [source as usize, tag as usize, pattern.comm, to];
+                real::code(calls::IRECV, &[&[at, count, datatype], &envelope[..]].concat())
+            });
             if code != abi::SUCCESS {
                 self.take(id, Status { error: code, ..Status::empty() });
             }
@@ -317,9 +318,7 @@ pub(crate) fn begin_receive(
         return None;
     }
     let room = part.count * pack::size_of(part.datatype) + SEAL;
-    if i32::try_from(room).is_err() {
-        state.refuse_in_words("a message of more than 2 GiB");
-    }
+    pack::check_length(state, part);
     let pattern = Pattern {
         comm,
         source: (source != abi::table().any_source).then_some(source),

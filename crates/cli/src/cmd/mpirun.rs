@@ -2,7 +2,7 @@
 
 mod determinism;
 
-mod slice;
+pub(crate) mod slice;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ mod names;
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use selvedge_family::cluster::hosts::{Host, Hosts};
@@ -18,8 +18,9 @@ use serde::Serialize;
 
 use crate::Globals;
 use crate::client::Client;
+use crate::cmd::mpirun::slice::Slice;
 use crate::cmd::plant;
-use crate::failure::{Answer, Failure, Outcome};
+use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render::facts::Facts;
 use crate::render::table::Table;
 use crate::render::{self, number};
@@ -43,11 +44,16 @@ enum RedundancyVerb {
 #[command(after_help = "\
 selvedge redundancy place --plant pod.toml --ranks 64                     what it comes to
 selvedge redundancy place --plant pod.toml --ranks 64 --format rankfile   for mpirun --rankfile
-selvedge redundancy place --plant pod.toml --apart rack                   no rack holds two replicas")]
+selvedge redundancy place --plant pod.toml --apart rack                   no rack holds two replicas
+selvedge redundancy place --slice $SELVEDGE_SLICE_FILE --format rankfile  on a job's own clusters")]
 struct Place {
     /// The plant file.
-    #[arg(long, value_name = "FILE", required_unless_present = "same_host")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["same_host", "slice"])]
     plant: Option<PathBuf>,
+    /// On the clusters of a job's slice, whose file its tasks find in SELVEDGE_SLICE_FILE.
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["plant", "apart", "without", "dead", "names", "same_host"])]
+    slice: Option<PathBuf>,
     /// Processes, as the program sees them [default: as many as fit].
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     ranks: Option<u32>,
@@ -192,7 +198,10 @@ fn run_place(args: &Place, globals: &Globals) -> Outcome {
     if let Some(host) = &args.same_host {
         return run_same_host(args, host, globals);
     }
-    let path = args.plant.as_deref().expect("clap asks for it without --same-host");
+    if let Some(path) = &args.slice {
+        return run_slice(args, path, globals);
+    }
+    let path = args.plant.as_deref().expect("clap asks for it without --same-host and --slice");
     let (plant, fabric) = plant::load(path)?;
     let hosts = live(args, &fabric)?;
     let n_max = args.ranks.map_or(usize::MAX, |it| it.div_ceil(args.slots()) as usize);
@@ -244,6 +253,34 @@ fn run_place(args: &Place, globals: &Globals) -> Outcome {
         render::print_json(&found)?;
     } else {
         render::print(&page(&found, args, &clusters))?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn run_slice(args: &Place, path: &Path, globals: &Globals) -> Outcome {
+    let cannot = || format!("cannot place replicas on the slice {}", path.display());
+    let slice = Slice::read(path)?.ok_or_else(|| {
+        Failure::refusal("it has no clusters")
+            .hint("a job with --redundancy 3 has them")
+            .within(cannot())
+    })?;
+    let lists: Vec<Vec<String>> = slice.hosts().iter().map(|it| it.to_vec()).collect();
+    let (n, slots) = (lists.len(), args.slots() as usize);
+    let n_ranks = args.ranks.map_or(n * slots, |it| it as usize);
+    let layout = Layout::over(lists, n_ranks, slots).map_err(|it| {
+        Failure::refusal(it)
+            .hint("ask for fewer --ranks, or give each host more --slots")
+            .within(cannot())
+    })?;
+    if globals.json {
+        let form = serde_json::json!({ "ranks": n_ranks, "placement": rows(&layout) });
+        render::print_json(&form)?;
+    } else if args.format == Format::Table {
+        let ranks = number::counted(n_ranks as u64, "rank");
+        let clusters = number::counted(n as u64, "cluster");
+        render::print(&format!("{ranks} in 3 replicas on the slice's {clusters}\n"))?;
+    } else {
+        render::print(&file(&layout, args.format))?;
     }
     Ok(Answer::Yes)
 }

@@ -315,6 +315,30 @@ pub(crate) fn without_times(clocks: &[&str], text: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(text).lines().map(mask).collect()
 }
 
+/// What is in a folder: of each file its bytes, of each link where it leads.
+pub(crate) fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(folder).unwrap().to_owned();
+            if path.is_symlink() {
+                found.insert(
+                    name,
+                    fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                );
+            } else if path.is_dir() {
+                folders.push(path);
+                found.insert(name, Vec::new());
+            } else {
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
 /// Lines of different processes come in any order, plain as well.
 pub(crate) fn lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();

@@ -38,6 +38,10 @@ impl Name {
         Self { name, addresses: super::reach::addresses(), is_launchers: true }
     }
 
+    pub(super) fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
     /// Whether a launcher's word for a host means this one.
     fn is(&self, word: &str) -> bool {
         let short = |it: &str| it.split('.').next().unwrap_or_default().to_owned();
@@ -234,17 +238,21 @@ impl Avoided {
 }
 
 impl Attempt<'_> {
-    /// How many hosts the program has, and those on which replicas differed or went.
-    fn hosts_of_errors(&self) -> (usize, BTreeSet<Name>) {
-        let name = |host: Option<HostId>| match host {
+    /// The host that a replica runs on.
+    pub(super) fn host_of(&self, rank: Rank, set: SetId) -> Name {
+        match self.processes[rank.0 as usize][set.idx()].host {
             None => Name::here(),
             Some(id) => self.known.names.get(&id).cloned().unwrap_or_default(),
-        };
+        }
+    }
+
+    /// How many hosts the program has, and those on which replicas differed or went.
+    fn hosts_of_errors(&self) -> (usize, BTreeSet<Name>) {
         let all: BTreeSet<Option<HostId>> =
             self.processes.iter().flatten().map(|it| it.host).collect();
-        let marked = self.marked.iter().map(|it| (it.rank as usize, usize::from(it.set)));
-        let lost = self.known.lost.iter().map(|(rank, set)| (rank.0 as usize, set.idx()));
-        let of = |(rank, set): (usize, usize)| name(self.processes[rank][set].host);
+        let marked = self.marked.iter().map(|it| (Rank(it.rank), SetId::new(it.set.into())));
+        let lost = self.known.lost.iter().copied();
+        let of = |(rank, set): (Rank, SetId)| self.host_of(rank, set);
         let erred = marked.chain(lost).map(of).filter(|it| !it.name.is_empty()).collect();
         (all.len(), erred)
     }

@@ -5,7 +5,9 @@
 //! If the notice names a machine of the slice, the signal waits until those of its replicas that
 //! still lead have said that others do, at their next compare; or until it has waited long enough.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,7 @@ use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::SetId;
 use signal_hook::consts::SIGTERM;
 
-use super::Attempt;
+use super::{Attempt, Mark, Marked};
 use crate::task::Notice;
 
 /// How long a signal waits for others to lead: a program that computes for longer between two of
@@ -26,24 +28,33 @@ pub struct Places {
     /// The machines of each cluster, by their paths in the plant, the meta's first: rank h goes to
     /// cluster h mod c, and replica s to its s-th machine.
     pub clusters: Vec<[String; 3]>,
-    /// Where the notice comes.
-    pub notice: PathBuf,
+    /// The machines by their addresses, where these are hosts of their own.  Then a replica's machine
+    /// is the one that it is found to run on; of simulated ones it is its cluster's.
+    pub machines: BTreeMap<IpAddr, String>,
+    /// Where the notice comes, if it does.
+    pub notice: Option<PathBuf>,
 }
 
 impl Places {
     /// The machine, or the part with machines, that the notice says is drained.
     fn drained(&self) -> Option<String> {
-        let text = fs::read_to_string(&self.notice).ok()?;
+        let text = fs::read_to_string(self.notice.as_ref()?).ok()?;
         serde_json::from_str::<Notice>(&text).ok()?.drained
     }
 
-    /// Whether a replica runs in that part of the plant.
-    fn is_in(&self, part: &str, rank: Rank, set: SetId) -> bool {
-        let cluster = self.clusters.get(rank.0 as usize % self.clusters.len().max(1));
-        let machine = cluster.map_or("", |it| &it[set.idx()]);
-        let rest = machine.strip_prefix(part);
-        rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+    /// The machine of a replica on a host with these addresses; none if it is no machine of the slice.
+    fn machine(&self, rank: Rank, set: SetId, addresses: &[IpAddr]) -> Option<&str> {
+        if !self.machines.is_empty() {
+            return addresses.iter().find_map(|it| self.machines.get(it)).map(String::as_str);
+        }
+        let cluster = self.clusters.get(rank.0 as usize % self.clusters.len().max(1))?;
+        cluster.get(set.idx()).map(String::as_str)
     }
+}
+
+fn is_in(part: &str, machine: &str) -> bool {
+    let rest = machine.strip_prefix(part);
+    rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
 }
 
 /// Who was asked to lead no more, and what waits for it.
@@ -77,6 +88,21 @@ impl Attempt<'_> {
         }
     }
 
+    /// The machine of a replica, by the host that it runs on.
+    fn machine(&self, places: &Places, rank: Rank, set: SetId) -> Option<String> {
+        let host = self.host_of(rank, set);
+        places.machine(rank, set, host.addresses()).map(str::to_owned)
+    }
+
+    /// Tells whoever wants to hear of it that a replica was outvoted, and where.
+    pub(super) fn tell_of(&self, mark: Mark) {
+        let Some(marks) = &self.options.marks else { return };
+        let of = |places| self.machine(places, Rank(mark.rank), SetId::new(mark.set.into()));
+        let machine = self.options.places.as_ref().and_then(of);
+        // Who no longer listens is not to be told.
+        let _ = marks.send(Marked { mark, machine });
+    }
+
     fn ask_to_yield(&mut self) {
         let Some(places) = &self.options.places else { return };
         let Some(part) = places.drained() else { return };
@@ -84,7 +110,10 @@ impl Attempt<'_> {
         let replicas = || SetId::all(self.options.replicas);
         let all = (0..self.options.ranks as u32)
             .flat_map(|rank| replicas().map(move |set| (Rank(rank), set)));
-        let there: Vec<_> = all.filter(|it| places.is_in(&part, it.0, it.1)).collect();
+        let is_there = |it: &(Rank, SetId)| {
+            self.machine(places, it.0, it.1).is_some_and(|machine| is_in(&part, &machine))
+        };
+        let there: Vec<_> = all.filter(is_there).collect();
         if there.is_empty() {
             return;
         }
@@ -123,21 +152,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replicas_of_a_machine_and_of_the_part_that_it_is_in_are_found() {
-        let cluster = |row: [&str; 3]| row.map(str::to_owned);
-        let clusters = vec![
-            cluster(["cube0/m01", "cube0/m00", "cube1/m01"]),
-            cluster(["cube0/m02", "cube0/m010", "cube1/m02"]),
-        ];
-        let places = Places { clusters, notice: "/nowhere".into() };
-        let found = |part: &str| -> Vec<(u32, usize)> {
-            let all = (0..3).flat_map(|rank| SetId::all(3).map(move |set| (rank, set)));
-            all.filter(|it| places.is_in(part, Rank(it.0), it.1))
-                .map(|it| (it.0, it.1.idx()))
-                .collect()
+    fn a_replica_has_the_machine_of_its_host_or_of_its_cluster_if_machines_are_simulated() {
+        let cluster = ["b", "a", "c"].map(str::to_owned);
+        let simulated = Places { clusters: vec![cluster], machines: BTreeMap::new(), notice: None };
+        let address = |it: u8| IpAddr::from([10, 0, 0, it]);
+        let of = |places: &Places, set, addresses: &[IpAddr]| {
+            places.machine(Rank(3), SetId::new(set), addresses).map(str::to_owned)
         };
-        assert_eq!(found("cube0/m01"), [(0, 0), (2, 0)], "not m010");
-        assert_eq!(found("cube1"), [(0, 2), (1, 2), (2, 2)]);
-        assert!(found("cube2").is_empty() && places.drained().is_none());
+        assert_eq!(of(&simulated, 1, &[address(9)]), Some("a".to_owned()));
+        let machines = [(address(1), "a".to_owned()), (address(2), "b".to_owned())].into();
+        let real = Places { machines, ..simulated };
+        // All replicas may run on one host, whatever the clusters are.
+        assert_eq!(of(&real, 1, &[address(7), address(2)]), Some("b".to_owned()));
+        assert_eq!(of(&real, 0, &[address(7)]), None, "it runs on no machine of the slice");
+        assert!(is_in("cube0", "cube0/m03") && is_in("board1.1", "board1.1"));
+        assert!(!is_in("board1.1", "board1.12"));
     }
 }

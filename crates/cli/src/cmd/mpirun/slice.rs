@@ -1,13 +1,13 @@
 //! A program in replicas on a slice of the control plane's: marks are evidence against the machines
-//! that the slice file gives its clusters, and replicas of a machine that is drained lead no more
-//! (docs/jobs.md).
+//! on which replicas erred, and replicas of a machine that is drained lead no more (docs/jobs.md).
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::{env, fs};
 
-use selvedge_driver::mpirun::{Mark, Places};
+use selvedge_driver::mpirun::{Mark, Marked, Places};
 use selvedge_driver::task::NOTICE_VARIABLE;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::failure::{Failure, Outcome, Within as _};
 
 /// What is read of a slice file.
 #[derive(Debug, Deserialize)]
-struct Slice {
+pub(crate) struct Slice {
     job: u32,
     tasks: Vec<Task>,
     /// The tasks on the machines of each cluster, the meta's first.
@@ -29,11 +29,19 @@ struct Slice {
 #[derive(Debug, Deserialize)]
 struct Task {
     machine: String,
+    address: Option<IpAddr>,
+}
+
+impl Task {
+    /// Where its machine is, unless it is simulated: that is on this host.
+    fn real_address(&self) -> Option<IpAddr> {
+        self.address.filter(|it| !it.is_loopback())
+    }
 }
 
 impl Slice {
     /// What a file says, if it has clusters.
-    fn read(path: &Path) -> Outcome<Option<Self>> {
+    pub(crate) fn read(path: &Path) -> Outcome<Option<Self>> {
         let within = || format!("cannot read the slice {}", path.display());
         let text = fs::read_to_string(path).within(within)?;
         let slice: Self = serde_json::from_str(&text).within(within)?;
@@ -45,26 +53,37 @@ impl Slice {
         Ok((!slice.clusters.is_empty()).then_some(slice))
     }
 
-    /// The machine of a replica: rank h goes to cluster h mod c, and replica s to its s-th machine.
-    fn machine(&self, mark: &Mark) -> Option<&str> {
-        let cluster = self.clusters.get(mark.rank as usize % self.clusters.len())?;
-        Some(&self.tasks[*cluster.get(usize::from(mark.set))?].machine)
+    /// What launchers call the machines of all clusters: their addresses, or their paths with `-` for
+    /// each `/` and `.` where they are simulated and all on this host.
+    pub(crate) fn hosts(&self) -> Vec<[String; 3]> {
+        let plain = |it: &Task| it.machine.replace(['/', '.'], "-");
+        let host = |task: usize| {
+            let task = &self.tasks[task];
+            task.real_address().map_or_else(|| plain(task), |it| it.to_string())
+        };
+        self.clusters.iter().map(|it| it.map(host)).collect()
     }
 
-    /// The machines of all clusters, and where it says that one is to go.
-    fn places(&self) -> Option<Places> {
-        let notice = env::var_os(NOTICE_VARIABLE)?.into();
+    /// The machines of all clusters, the meta's of each first.
+    fn clusters(&self) -> Vec<[String; 3]> {
         let machine = |task: usize| self.tasks[task].machine.clone();
-        let clusters = self.clusters.iter().map(|it| it.map(machine)).collect();
-        Some(Places { clusters, notice })
+        self.clusters.iter().map(|it| it.map(machine)).collect()
+    }
+
+    /// The same with their addresses, and where it says that one is to go.
+    fn places(&self) -> Places {
+        let named = |it: &Task| Some((it.real_address()?, it.machine.clone()));
+        let machines = self.tasks.iter().filter_map(named).collect();
+        let notice = env::var_os(NOTICE_VARIABLE).map(Into::into);
+        Places { clusters: self.clusters(), machines, notice }
     }
 
     /// What the control plane is told of a mark.
-    fn form(&self, mark: &Mark) -> Option<Value> {
+    fn form(&self, mark: &Mark, machine: &str) -> Value {
         let mut form = as_json(mark);
-        form["machine"] = self.machine(mark)?.into();
+        form["machine"] = machine.into();
         form["job"] = self.job.into();
-        Some(form)
+        form
     }
 }
 
@@ -78,7 +97,7 @@ pub(super) fn as_json(mark: &Mark) -> Value {
 #[derive(Default)]
 pub(super) struct Evidence {
     thread: Option<JoinHandle<()>>,
-    marks: Option<Sender<Mark>>,
+    marks: Option<Sender<Marked>>,
     places: Option<Places>,
 }
 
@@ -92,11 +111,11 @@ impl Evidence {
         // A program that runs right is not kept waiting by a server, and does not end with it.
         let globals = globals.clone();
         let thread = thread::spawn(move || tell(&slice, &marks, &globals));
-        Ok(Self { thread: Some(thread), marks: Some(sender), places })
+        Ok(Self { thread: Some(thread), marks: Some(sender), places: Some(places) })
     }
 
     /// Where marks are to go; whoever has it lets go of it before [`Evidence::finish`].
-    pub(super) fn marks(&mut self) -> Option<Sender<Mark>> {
+    pub(super) fn marks(&mut self) -> Option<Sender<Marked>> {
         self.marks.take()
     }
 
@@ -115,12 +134,18 @@ impl Evidence {
     }
 }
 
-fn tell(slice: &Slice, marks: &Receiver<Mark>, globals: &Globals) {
-    for mark in marks {
-        let Some(form) = slice.form(&mark) else { continue };
+fn tell(slice: &Slice, marks: &Receiver<Marked>, globals: &Globals) {
+    for Marked { mark, machine } in marks {
+        let Mark { rank, set, .. } = mark;
+        let Some(machine) = machine else {
+            anstream::eprintln!(
+                "selvedge: set{set} of rank {rank} erred on a host that is no machine of the slice"
+            );
+            continue;
+        };
+        let form = slice.form(&mark, &machine);
         let told = Client::connect(globals).and_then(|it| it.post_text("/v1/mark", &form));
         if let Err(failure) = told {
-            let Mark { rank, set, .. } = mark;
             anstream::eprintln!(
                 "selvedge: nobody could be told that set{set} of rank {rank} erred"
             );
@@ -144,15 +169,22 @@ mod tests {
         {"machine": "c"}, {"machine": "d"}, {"machine": "e"}, {"machine": "f"}]"#;
 
     #[test]
-    fn a_mark_is_told_of_the_machine_that_its_replica_has() {
+    fn a_mark_is_told_of_with_its_machine_and_machines_of_their_own_have_addresses() {
         let text = format!("{{{TASKS}, \"clusters\": [[1, 0, 2], [4, 3, 5]]}}");
-        let slice = slice(&text).unwrap().unwrap();
-        let mark = |rank, set| Mark { rank, set, call: 9, byte: Some(64) };
-        let machines = [(0, 0), (0, 1), (1, 2), (2, 2), (3, 0)]
-            .map(|(rank, set)| slice.machine(&mark(rank, set)).unwrap().to_owned());
-        assert_eq!(machines, ["b", "a", "f", "c", "e"]);
+        let read = slice(&text).unwrap().unwrap();
+        assert_eq!(read.clusters(), [["b", "a", "c"], ["e", "d", "f"]]);
+        let mark = Mark { rank: 1, set: 2, call: 9, byte: Some(64) };
         let wanted = json!({"machine": "f", "rank": 1, "set": 2, "call": 9, "byte": 64, "job": 7});
-        assert_eq!(slice.form(&mark(1, 2)), Some(wanted));
+        assert_eq!(read.form(&mark, "f"), wanted);
+        assert!(read.places().machines.is_empty(), "nothing is known of where they are");
+        assert_eq!(read.hosts()[1], ["e", "d", "f"]);
+        let at = |address: &str| {
+            let with = format!("{{\"machine\": \"a\", \"address\": \"{address}\"}}");
+            let text = text.replace("{\"machine\": \"a\"}", &with);
+            slice(&text).unwrap().unwrap().places().machines
+        };
+        assert!(at("127.16.48.1").is_empty(), "it is simulated");
+        assert_eq!(at("10.0.0.7"), [("10.0.0.7".parse().unwrap(), "a".to_owned())].into());
     }
 
     #[test]
