@@ -4,9 +4,10 @@
 //! time of a whole run, launchers included, of three concurrent plain runs and of one in three
 //! replicas, in turns; the median of the pairs, and beside it how far plain runs differ from each
 //! other.  The row `start` is a run that sends nothing.  Messages and bytes between replicas are
-//! counted, not timed; for each send there are as many on two processes as on sixteen, to a tenth.
+//! counted, not timed; for each send there are no more on sixteen processes than on two.
 //! What no neighbour on the machine can disturb are instructions (module `instructions`): they are
-//! held against what replicas may cost.
+//! held against what replicas may cost.  Of processor time it is said whether it is within that,
+//! which differs by the machine; half as much again is on no machine that was tried.
 //! `cargo xtask prove stmr-cost --json FILE` makes all pairs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -34,31 +35,50 @@ struct Program {
     source: &'static str,
     short: &'static [&'static str],
     long: &'static [&'static str],
-    /// Messages are counted on 2, 4, 8 and 16 processes; else on 4, and only in the full proof.
+    /// Messages are counted on 2 to 16 processes; else on 4, and only in the full proof.
     is_counted: bool,
+    /// What replicas may add to the processor time of three plain runs, if that is wanted of it.
+    goal: Option<f64>,
 }
 
-const fn program(
+/// One that is counted on few processes and many.
+const fn counted(
+    name: &'static str,
+    short: &'static [&'static str],
+    n: &'static [&'static str],
+) -> Program {
+    Program { name, source: name, short, long: n, is_counted: true, goal: None }
+}
+
+/// One that takes as long as its words say, and is timed.
+const fn timed(
     name: &'static str,
     source: &'static str,
-    short: &'static [&'static str],
     long: &'static [&'static str],
+    goal: Option<f64>,
 ) -> Program {
-    Program { name, source, short, long, is_counted: short.len() == 1 }
+    Program { name, source, short: &[], long, is_counted: false, goal }
 }
+
+/// What replicas may cost of a kernel's processor time, and of LAMMPS's.
+const KERNELS: Option<f64> = Some(0.1);
+const LAMMPSS: Option<f64> = Some(0.05);
+
+/// On no machine does one with a goal take so much more.
+const COST_MAX: f64 = 0.5;
 
 /// The first two do little but communicate.  Those of patterns.c compute what NPB's kernels do
 /// between their messages; only the number of rounds is ours.
 const PROGRAMS: [Program; 9] = [
-    program("kernels", "kernels", &["5"], &["300"]),
-    program("ring", "ring", &["40"], &["1500"]),
-    program("start", "patterns", &[], &["cg", "0"]),
-    program("cg", "patterns", &[], &["cg", "40"]),
-    program("lu", "patterns", &[], &["lu", "100"]),
-    program("mg", "patterns", &[], &["mg", "60"]),
-    program("ft", "patterns", &[], &["ft", "80"]),
-    program("is", "patterns", &[], &["is", "30"]),
-    program("lammps-melt", LAMMPS, &[], MELT),
+    counted("kernels", &["5"], &["300"]),
+    counted("ring", &["40"], &["1500"]),
+    timed("start", "patterns", &["cg", "0"], None),
+    timed("cg", "patterns", &["cg", "40"], KERNELS),
+    timed("lu", "patterns", &["lu", "100"], KERNELS),
+    timed("mg", "patterns", &["mg", "60"], KERNELS),
+    timed("ft", "patterns", &["ft", "80"], KERNELS),
+    timed("is", "patterns", &["is", "30"], KERNELS),
+    timed("lammps-melt", LAMMPS, MELT, LAMMPSS),
 ];
 
 const LAMMPS: &str = "LAMMPS";
@@ -101,6 +121,26 @@ struct Point {
     bytes_per_send: f64,
     /// The most that a replica kept for its siblings, in bytes.
     log_bytes_max: u64,
+    /// Sends of all processes, each counted once, and the bytes in them.
+    sends: u64,
+    sent_bytes: u64,
+}
+
+impl Point {
+    fn print(&self, goal: Option<f64>) {
+        let Self { program, ranks, pairs, plain_cpu_s, log_bytes_max, .. } = self;
+        let [cost, spread] = [self.overhead_cpu, self.spread_cpu].map(|it| it * 100.0);
+        let wanted = goal.map_or(String::new(), |goal| {
+            let word = if self.overhead_cpu <= goal { "reached" } else { "not reached" };
+            format!(" ({:.0} % are wanted: {word})", goal * 100.0)
+        });
+        println!(
+            "{program:12} {ranks:3} x 3: {cost:+6.1} % processor time{wanted} beside \
+             {plain_cpu_s:.2} s (plain runs +-{spread:.1} %, {pairs} pairs), {:.2} messages and \
+             {:.0} bytes for each send, at most {log_bytes_max} bytes kept",
+            self.messages_per_send, self.bytes_per_send
+        );
+    }
 }
 
 /// Processor time of all that these commands start, in milliseconds.
@@ -158,6 +198,8 @@ fn measure(mpi: &Mpi, name: &'static str, words: &[&str], ranks: u32, pairs: usi
         messages_per_send: mpi::count(&summary, "link_messages") as f64 / sends,
         bytes_per_send: mpi::count(&summary, "link_bytes") as f64 / sends,
         log_bytes_max: mpi::count(&summary, "log_bytes_max"),
+        sends: mpi::count(&summary, "sends"),
+        sent_bytes: mpi::count(&summary, "bytes"),
     }
 }
 
@@ -181,8 +223,8 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     for program in PROGRAMS.iter().filter(is_wanted) {
         let Some(path) = path_of(&mpi, folder.path(), program.source) else { continue };
         let ranks: &[u32] = match (program.is_counted, is_full) {
-            (true, true) => &[2, 4, 8, 16],
-            (true, false) => &[2, 4],
+            (true, true) => &[2, 3, 4, 6, 8, 16],
+            (true, false) => &[2, 3, 4],
             (false, _) => &[4],
         };
         let args = if is_full { program.long } else { program.short };
@@ -191,17 +233,9 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
             // Time is measured at four processes; elsewhere messages are counted.
             let pairs = if *ranks == 4 { pairs.max(1) as usize } else { 1 };
             let point = measure(&mpi, program.name, &words, *ranks, pairs);
-            println!(
-                "{:12} {ranks:3} x 3: {:+6.1} % processor time beside {:.2} s (plain runs +-{:.1} %, \
-                 {pairs} pairs), {:.2} messages and {:.0} bytes for each send, at most {} bytes kept",
-                program.name,
-                point.overhead_cpu * 100.0,
-                point.plain_cpu_s,
-                point.spread_cpu * 100.0,
-                point.messages_per_send,
-                point.bytes_per_send,
-                point.log_bytes_max
-            );
+            point.print(program.goal);
+            let most = program.goal.map_or(f64::MAX, |_| COST_MAX);
+            assert!(point.overhead_cpu < most, "{}: more than {most} in replicas", program.name);
             // A run that sends nothing is no point of the model.
             if program.name != "start" {
                 points.push(point);
@@ -211,25 +245,30 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     if is_full {
         instructions::tell(&mpi, folder.path());
     }
-    // The ring does the same on each process: two messages to siblings from each of three replicas
-    // at each compare, and there are a few compares that are no sends.
-    let ring = || points.iter().filter(|it| it.program == "ring");
-    for point in ring() {
-        let per_send = point.messages_per_send;
-        assert!((6.0..9.0).contains(&per_send), "{per_send} messages for each send");
-    }
-    for (what, of) in [
-        ("messages", (|it| it.messages_per_send) as fn(&Point) -> f64),
-        ("bytes", |it| it.bytes_per_send),
-    ] {
-        let (least, most) =
-            ring().map(of).fold((f64::MAX, 0.0_f64), |(a, b), it| (a.min(it), b.max(it)));
-        assert!(most <= least.max(1.0) * 1.1, "{least} to {most} {what} for each send");
-    }
+    check_messages(&points);
     let text = serde_json::to_string_pretty(&Points { points }).unwrap();
     draw(folder.path(), &text);
     if let Some(path) = env::var_os("SELVEDGE_JSON") {
         fs::write(path, text).unwrap();
+    }
+}
+
+/// The ring does the same on each process: two messages to siblings from each of three replicas at
+/// each compare, and there are a few compares that are no sends.  Kernels compare several sends
+/// together, more of them where there are more.
+fn check_messages(points: &[Point]) {
+    for point in points.iter().filter(|it| it.program == "ring") {
+        let per_send = point.messages_per_send;
+        assert!((6.0..9.0).contains(&per_send), "{per_send} messages for each send");
+    }
+    for name in ["ring", "kernels"] {
+        let of: Vec<&Point> = points.iter().filter(|it| it.program == name).collect();
+        for pair in of.windows(2) {
+            let [few, many] =
+                [pair[0], pair[1]].map(|it| [it.messages_per_send, it.bytes_per_send]);
+            let is_more = (0..2).any(|it| few[it] * 1.1 < many[it]);
+            assert!(!is_more, "{name}: {few:?} on {}, {many:?} on more", pair[0].ranks);
+        }
     }
 }
 

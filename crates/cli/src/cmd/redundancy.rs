@@ -20,7 +20,7 @@ use crate::Globals;
 use crate::client::Client;
 use crate::cmd::mpirun::slice::Slice;
 use crate::cmd::plant;
-use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::failure::{Answer, Failure, Outcome};
 use crate::render::facts::Facts;
 use crate::render::table::Table;
 use crate::render::{self, number};

@@ -1,9 +1,10 @@
 //! Instructions that replicas cost, counted by valgrind's callgrind: no neighbour disturbs them.
 //!
 //! What one `MPI_Sendrecv` of 1 KiB takes in three replicas and does not take plain, times the
-//! sends of a process, by the instructions of the program's own code on it.  The first is the
-//! difference of two runs of one process that sends to itself, so that start and end do not
-//! count; replicas wait for each other in it, and the middle one of the three stands for all.
+//! sends of a process, and what each byte more of one takes, times the bytes that it sends beyond
+//! that, by the instructions of the program's own code on it.  A call's are the difference of two
+//! runs of one process that sends to itself, so that start and end do not count; replicas wait for
+//! each other in it, and the middle one of the three stands for all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +15,9 @@ use crate::{LAMMPS, MELT, path_of};
 
 /// Calls of the two runs.
 const CALLS: [u64; 2] = [200, 1200];
+
+/// Bytes of a short call and of a long one, which is still copied by its sender.
+const BYTES: [u64; 2] = [1 << 10, 48 << 10];
 
 /// Kernels of patterns.c and how many rounds of them, since each is alike, and the programs that
 /// come with the machine, with all of their words: name, source, words, and the libraries that are
@@ -67,12 +71,12 @@ fn count(folder: &Path, run: impl FnOnce(&[&str])) -> Vec<BTreeMap<String, u64>>
     fs::read_dir(&out).unwrap().map(|it| by_file(&it.unwrap().path())).collect()
 }
 
-/// What one call takes, in a run in replicas or in a plain one.
-fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, in_replicas: bool) -> u64 {
+/// What one call of so many bytes takes, in a run in replicas or in a plain one.
+fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, bytes: u64, in_replicas: bool) -> u64 {
     let all = CALLS.map(|calls| {
         let counted = count(folder, |valgrind| {
-            let calls = calls.to_string();
-            let words = [valgrind, &[program, &calls]].concat();
+            let [calls, bytes] = [calls, bytes].map(|it| it.to_string());
+            let words = [valgrind, &[program, &calls, &bytes]].concat();
             let mut command = if in_replicas {
                 let words = [&mpi.launcher_of_a_script()[..], &words].concat();
                 mpi.tripled_on(1, &folder.join("summary.json"), &words)
@@ -98,10 +102,16 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         return;
     }
     let calls = mpi.compile("calls", folder);
-    let [plain, tripled] =
-        [false, true].map(|it| of_a_call(mpi, folder, calls.to_str().unwrap(), it));
-    let more = tripled.saturating_sub(plain);
-    println!("instructions of a call: {plain} plain, {tripled} in replicas, {more} more");
+    let [more, more_long] = BYTES.map(|bytes| {
+        let [plain, tripled] =
+            [false, true].map(|it| of_a_call(mpi, folder, calls.to_str().unwrap(), bytes, it));
+        let more = tripled.saturating_sub(plain);
+        let of = format!("instructions of a call of {bytes} bytes");
+        println!("{of}: {plain} plain, {tripled} in replicas, {more} more");
+        more as f64
+    });
+    let by_byte = (more_long - more).max(0.0) / (BYTES[1] - BYTES[0]) as f64;
+    println!("{by_byte:.3} more for each byte");
     for (name, source, args, libraries) in COMPUTING {
         let Some(program) = path_of(mpi, folder, source) else { continue };
         if source == LAMMPS && mpi.beside("lmp").is_some() {
@@ -111,7 +121,7 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         let words = [&[program.to_str().unwrap()], args].concat();
         let summary = folder.join("summary.json");
         succeed(&mut mpi.tripled_on(4, &summary, &words));
-        let sends = mpi::count(&summary, "sends") / 4;
+        let [sends, bytes] = ["sends", "bytes"].map(|it| mpi::count(&summary, it) / 4);
         // One of the four is counted, and the others wait for it.
         let counted = count(folder, |valgrind| {
             let first = [valgrind, &words].concat();
@@ -120,9 +130,11 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
         });
         let file = program.file_name().unwrap().to_str().unwrap();
         let own: u64 = libraries.iter().chain([&file]).map(|it| counted[0][*it]).sum();
-        let share = (sends * more) as f64 / own as f64;
+        let long = bytes.saturating_sub(sends * BYTES[0]) as f64;
+        let share = (sends as f64 * more + long * by_byte) / own as f64;
         println!(
-            "{name:12} {sends} sends of a process that computes {own} instructions: {:+.1} %",
+            "{name:12} {sends} sends of {bytes} bytes by a process that computes {own} instructions: \
+             {:+.1} %",
             share * 100.0
         );
         let most = if source == LAMMPS { 0.05 } else { 0.1 };

@@ -230,7 +230,7 @@ fn study(args: &Redundancy, constants: Constants, panels: &[Panel], measured: &M
         crossings: crossings(by_daly),
         crossings_exact: crossings(by_sum),
         recoveries: recovery::recoveries(&scalable(constants, Network::MESH), mttf, checkpoints),
-        measured: measured.programs(),
+        measured: measured.programs(constants),
     }
 }
 

@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use selvedge_sim::study::redundancy::class;
+use selvedge_sim::study::redundancy::speedup::{
+    Case, Constants, Growth, Mechanism, Network, Reading,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,6 +46,33 @@ pub(super) struct Point {
     /// The most that a replica kept for its siblings, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) log_bytes_max: Option<u64>,
+    /// Sends of all processes, each counted once, and the bytes in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sends: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sent_bytes: Option<u64>,
+}
+
+impl Point {
+    /// What formula (9) gives for the same program where contents are compared and not their
+    /// digests, with a memory's last compare left out: T_R of its sends on the links and by the
+    /// compares of `constants`, by the processor time of a plain process.
+    fn by_formula(&self, constants: Constants) -> Option<f64> {
+        let (sends, bytes, plain_s) = (self.sends?, self.sent_bytes?, self.plain_cpu_s?);
+        let compute_s = plain_s / f64::from(self.replicas * self.ranks);
+        let constants = Constants {
+            compute_s,
+            compares: sends as f64 / f64::from(self.ranks) + 1.0,
+            message_bits: 8.0 * bytes as f64 / sends.max(1) as f64,
+            ..constants
+        };
+        let (other, traffic) = (Growth::Constant, Growth::Constant);
+        let case = Case { constants, network: Network::MESH, other, traffic };
+        let mechanism = Mechanism::Stmr(Reading::Constant);
+        let overhead = case.overhead(mechanism, self.ranks.into());
+        let share = (overhead.compare_traffic_s + overhead.compare_s) / compute_s;
+        (0.0 < compute_s).then_some(share)
+    }
 }
 
 /// The points of one program, and how they grow.
@@ -52,6 +82,9 @@ pub(super) struct Program {
     pub(super) mpi: String,
     pub(super) replicas: u32,
     pub(super) points: Vec<Point>,
+    /// What formula (9) gives for each of them, by the plain run's time; nothing where the file does
+    /// not say what was sent.
+    pub(super) by_formula: Vec<Option<f64>>,
     /// The power of the processes with which messages for each send grow; none with one point.
     pub(super) messages_power: Option<f64>,
     /// The same of bytes.
@@ -71,7 +104,7 @@ enum Kind {
 }
 
 /// Each field, what it may be, and whether it may be absent.
-const FIELDS: [(&str, Kind, bool); 11] = [
+const FIELDS: [(&str, Kind, bool); 13] = [
     ("program", Kind::Text, false),
     ("mpi", Kind::Text, false),
     ("ranks", Kind::Whole(1, u32::MAX as u64), false),
@@ -84,6 +117,8 @@ const FIELDS: [(&str, Kind, bool); 11] = [
     ("spread_cpu", Kind::Number(0.0, MOST), true),
     ("pairs", Kind::Whole(1, u32::MAX as u64), true),
     ("log_bytes_max", Kind::Whole(0, u64::MAX), true),
+    ("sends", Kind::Whole(0, u64::MAX), true),
+    ("sent_bytes", Kind::Whole(0, u64::MAX), true),
 ];
 
 /// Beyond it nothing was measured.
@@ -186,7 +221,7 @@ fn kind(value: &Value) -> &'static str {
 
 impl Measured {
     /// By program, MPI and replicas, each in the order of its processes.
-    pub(super) fn programs(&self) -> Vec<Program> {
+    pub(super) fn programs(&self, constants: Constants) -> Vec<Program> {
         let mut by: BTreeMap<(&str, &str, u32), Vec<Point>> = BTreeMap::new();
         for it in &self.points {
             by.entry((&it.program, &it.mpi, it.replicas)).or_default().push(it.clone());
@@ -201,6 +236,7 @@ impl Measured {
                     program: program.to_owned(),
                     mpi: mpi.to_owned(),
                     replicas,
+                    by_formula: points.iter().map(|it| it.by_formula(constants)).collect(),
                     points,
                     messages_power,
                     bytes_power,
@@ -220,10 +256,27 @@ fn power(points: &[Point], get: fn(&Point) -> f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{Constants, parse};
 
     const GOOD: &str = r#"{"program": "lu", "mpi": "openmpi", "ranks": 4, "replicas": 3,
         "overhead_cpu": -0.02, "messages_per_send": 0, "bytes_per_send": 12.5}"#;
+
+    /// Goal: a point stands beside what formula (9) gives for the same sends.  Method: 1,000 sends of
+    /// 700 MB in all by each of four processes that compute for 10 s, over links of 1.4 Gbit/s and
+    /// compares of 22 Gbit/s: 8 s and 0.509 s by 10 s.
+    #[test]
+    fn a_point_is_held_against_the_formula() {
+        let with = |more: &str| {
+            let point = GOOD.replacen('}', &format!(", {more}}}"), 1);
+            let text = format!("{{\"points\": [{point}]}}");
+            parse(&text).unwrap().programs(Constants::BLUE_GENE_L)[0].by_formula[0]
+        };
+        let sent = "\"sends\": 4000, \"sent_bytes\": 2800000000";
+        let share = with(&format!("{sent}, \"plain_cpu_s\": 120")).unwrap();
+        assert!((share - 0.850_909).abs() < 1e-6, "{share}");
+        assert_eq!(with(sent), None, "nobody says how long it computes");
+        assert_eq!(with("\"plain_cpu_s\": 120"), None);
+    }
 
     /// Goal: a bad figure is refused with its place and what it may be.  Method: one good point
     /// with one thing changed, second of two.

@@ -296,6 +296,7 @@ fn measured(study: &Study) -> Table {
         ">r",
         ">ranks",
         ">CPU",
+        ">formula (9)",
         ">messages/send",
         ">bytes/send",
         "grow as",
@@ -312,6 +313,9 @@ fn measured(study: &Study) -> Table {
                 first(&program.replicas.to_string()).into(),
                 it.ranks.into(),
                 format!("{:+.1} %", 100.0 * it.overhead_cpu).into(),
+                program.by_formula[nth]
+                    .map_or_else(|| "-".to_owned(), |it| format!("{:+.1} %", 100.0 * it))
+                    .into(),
                 format!("{:.2}", it.messages_per_send).into(),
                 format!("{:.0}", it.bytes_per_send).into(),
                 first(&grow).into(),

@@ -310,15 +310,24 @@ fn points(svg: &mut String, study: &Study) {
     let title = "measured: messages (dots), bytes (rings) for each send";
     sends.draw(svg, title, "processes P", "for each send, where above 0");
     let per_cent = |it: &Point| 100.0 * it.overhead_cpu;
-    let costs = frame(7, ranks, Axis::linear(all().map(per_cent)));
-    costs.draw(svg, "measured: CPU beyond three plain runs, per cent", "processes P", "per cent");
+    let reckoned = study.measured.iter().flat_map(|it| it.by_formula.iter().flatten());
+    let heights = all().map(per_cent).chain(reckoned.map(|it| 100.0 * it));
+    let costs = frame(7, ranks, Axis::linear(heights));
+    let title = "measured CPU beyond three plain runs (dots), formula (9) (lines)";
+    costs.draw(svg, title, "processes P", "per cent");
     // From one process, where each axis of processes begins, to the right of the frame.
     let [x, y] = costs.at(1.0, 0.0);
     let _ = writeln!(svg, "<path d=\"M{x:.1} {y:.1}h{WIDTH}\" stroke=\"#888\"/>");
     for (nth, program) in study.measured.iter().enumerate() {
         let colour = format!("hsl({} 60% 42%)", nth * 137 % 360);
-        for it in &program.points {
+        for (it, reckoned) in program.points.iter().zip(&program.by_formula) {
             let p = f64::from(it.ranks);
+            if let Some(share) = reckoned {
+                let [x, y] = costs.at(p, 100.0 * share);
+                let (left, width) = (x - 7.0, 14);
+                let path = format!("M{left:.1} {y:.1}h{width}");
+                let _ = writeln!(svg, "<path d=\"{path}\" stroke=\"{colour}\"/>");
+            }
             let mut dot = |[x, y]: [f64; 2], look: &str| {
                 let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" {look}/>");
             };
