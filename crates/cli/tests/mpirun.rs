@@ -79,6 +79,27 @@ fn print_alike(&(name, args): &(&str, &[&str])) {
     }
 }
 
+/// Goal: whoever reads what is not served finds each call that is refused.
+#[test]
+fn every_refused_call_is_named_in_the_documentation() {
+    let table = fs::read_to_string(mpi::sources().join("../calls.txt")).unwrap();
+    let page = mpi::sources().join("../../../docs/mpirun.md");
+    let page = fs::read_to_string(page).unwrap();
+    let refused = table.lines().filter(|it| it.ends_with(" refuse"));
+    let names: Vec<&str> = refused.filter_map(|it| it.split(' ').next()).collect();
+    assert!(20 < names.len());
+    for name in names {
+        // Those with wider counts stand by the others, families by their beginning.
+        let narrow = name.strip_suffix("_c").unwrap_or(name);
+        let is_named =
+            |it: &str| page.contains(&format!("`{it}`")) || page.contains(&format!("`MPI_{it}`"));
+        let is_there = ["Session_", "T_event_"].iter().any(|it| name.starts_with(it))
+            || [name, narrow].into_iter().any(is_named)
+            || ["_any", "_some"].iter().any(|it| narrow == format!("Request_get_status{it}"));
+        assert!(is_there, "docs/mpirun.md does not name {name}");
+    }
+}
+
 /// Goal: an error that no handler of the program's takes ends it as it ends a run without replicas.
 /// Method: one of its processes sends to one that is not there, and prints something if it goes on.
 #[test]
@@ -588,6 +609,18 @@ fn on_a_slice_marks_are_told_and_a_missing_server_ends_nothing() {
     assert!(out.status.success(), "{said}");
     assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
     assert!(said.contains("nobody could be told that set2 of rank 1 erred"), "{said}");
+    // Machines with addresses of their own are those of which this host is none.
+    let tasks: Vec<_> = (1..4)
+        .map(|it| serde_json::json!({"machine": "host", "address": format!("203.0.113.{it}")}))
+        .collect();
+    let text = serde_json::json!({"job": 3, "tasks": tasks, "clusters": [[1, 0, 2]]}).to_string();
+    fs::write(&slice, text).unwrap();
+    let mut command = mpi.tripled(&summary, &[program.to_str().unwrap(), "one"]);
+    let out = command.env("SELVEDGE_SLICE_FILE", &slice).output().unwrap();
+    let said = told(&out);
+    assert!(out.status.success(), "{said}");
+    let note = "set2 of rank 1 erred on a host that is no machine of the slice";
+    assert!(said.contains(note), "{said}");
     fs::write(&slice, r#"{"job": 3, "tasks": [], "clusters": [[0, 1, 2]]}"#).unwrap();
     let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
     let out = command.env("SELVEDGE_SLICE_FILE", &slice).output().unwrap();

@@ -20,7 +20,7 @@ fn place(folder: &Path, words: &[&str]) -> Output {
     fs::write(&plant, MESH).unwrap();
     let mut selvedge = Command::new(env!("CARGO_BIN_EXE_selvedge"));
     selvedge.args(["redundancy", "place"]).args(words).current_dir(folder);
-    if !words.iter().any(|it| it.starts_with("--same-host")) {
+    if !words.iter().any(|it| it.starts_with("--same-host") || *it == "--slice") {
         selvedge.arg("--plant").arg(&plant);
     }
     selvedge.output().unwrap()
@@ -129,4 +129,36 @@ fn one_host_takes_what_it_has_room_for() {
     refused(&on_one(&["--same-host="]), "is no name of a host");
     let file = said(&on_one(&["--same-host", "--slots", "12", "--format", "rankfile"]));
     assert_eq!(file.lines().count(), 12);
+}
+
+/// Goal: a job's own clusters are what a launcher is told, by the addresses of their machines.
+#[test]
+fn a_slice_is_told_to_launchers_by_its_addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |clusters: &str, network: &str| {
+        let tasks: Vec<_> = (0..6)
+            .map(|it| {
+                let address = format!("{network}.{}", it + 1);
+                serde_json::json!({"machine": format!("cube0/m0{it}"), "address": address})
+            })
+            .collect();
+        let clusters: serde_json::Value = serde_json::from_str(clusters).unwrap();
+        let text = serde_json::json!({"job": 3, "tasks": tasks, "clusters": clusters});
+        fs::write(folder.path().join("slice.json"), text.to_string()).unwrap();
+    };
+    let placed =
+        |words: &[&str]| place(folder.path(), &[&["--slice", "slice.json"], words].concat());
+    write("[[1, 0, 2], [4, 3, 5]]", "10.0.0");
+    let ranks = said(&placed(&["--ranks", "3", "--slots", "2", "--format", "rankfile"]));
+    let rows: Vec<&str> = ranks.lines().collect();
+    assert_eq!(rows.len(), 9, "{ranks}");
+    assert_eq!(rows[0], "rank 0=10.0.0.2 slot=0");
+    assert_eq!(rows[5], "rank 5=10.0.0.6 slot=0");
+    assert_eq!(rows[7], "rank 7=10.0.0.1 slot=1", "rank 2 goes to the first cluster again");
+    refused(&placed(&["--ranks", "3"]), "there is room for 2 processes");
+    write("[[1, 0, 2], [4, 3, 5]]", "127.0.0");
+    let hosts = said(&placed(&["--format", "hostlist"]));
+    assert!(hosts.contains("cube0-m01"), "simulated machines have no hosts of their own: {hosts}");
+    write("[]", "10.0.0");
+    refused(&placed(&[]), "it has no clusters");
 }

@@ -238,6 +238,17 @@ impl Bench {
         self.folder.path().join("summary.json")
     }
 
+    fn command(&self, hosts: &[usize], args: &[&str]) -> Command {
+        let agent = Hosts::agent(self.folder.path());
+        let launched = self.hosts.words(hosts, &agent);
+        let mut words: Vec<&str> = launched.iter().map(String::as_str).collect();
+        words.push(self.program.to_str().unwrap());
+        let words = [&words, args].concat();
+        let mut command = self.mpi.tripled_on(RANKS as u32, &self.summary(), &words);
+        command.env("TMPDIR", own_folder(self.folder.path())).current_dir(self.work());
+        command
+    }
+
     /// The program on these hosts.  `then` is called once so many lines are printed, and the output
     /// and what was said are returned.
     fn run(
@@ -247,13 +258,7 @@ impl Bench {
         n_lines: u64,
         then: impl FnOnce(),
     ) -> (String, Output) {
-        let agent = Hosts::agent(self.folder.path());
-        let launched = self.hosts.words(hosts, &agent);
-        let mut words: Vec<&str> = launched.iter().map(String::as_str).collect();
-        words.push(self.program.to_str().unwrap());
-        let words = [&words, args].concat();
-        let mut command = self.mpi.tripled_on(RANKS as u32, &self.summary(), &words);
-        command.env("TMPDIR", own_folder(self.folder.path())).current_dir(self.work());
+        let mut command = self.command(hosts, args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
@@ -322,6 +327,29 @@ fn files_go_on_from_another_host() {
         .filter(|it| !it.0.to_string_lossy().starts_with("own."))
         .collect();
     assert!(left == mpi::tree(&plain), "files differ: {said}");
+}
+
+/// Goal: a mark is evidence against the machine that a replica ran on, wherever its job's clusters
+/// would have it.  Method: the slice's clusters name each host for another set than runs there, and
+/// its control plane is not there to be told.
+#[test]
+fn a_mark_names_the_machine_that_its_replica_ran_on() {
+    let Some(mut bench) = Bench::make(false) else { return };
+    bench.program = bench.mpi.compile("differ", bench.folder.path());
+    let task = |it: usize| {
+        let address = format!("{}.{}", bench.hosts.network, it + 1);
+        serde_json::json!({"machine": format!("board{it}"), "address": address})
+    };
+    let tasks: Vec<_> = (0..HOSTS).map(task).collect();
+    let text = serde_json::json!({"job": 3, "tasks": tasks, "clusters": [[1, 2, 0]]}).to_string();
+    let slice = bench.folder.path().join("slice.json");
+    fs::write(&slice, text).unwrap();
+    let mut command = bench.command(&[0, 1, 2], &["one"]);
+    command.env("SELVEDGE_SLICE_FILE", &slice).env("SELVEDGE_SERVER", "http://127.0.0.1:9");
+    let ended = command.output().unwrap();
+    let said = told(&ended);
+    assert!(ended.status.success(), "{said}");
+    assert!(said.contains("that set2 of rank 1 erred on board2"), "{said}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::Globals;
 use crate::failure::{Answer, Failure, Outcome, Within as _};
+use crate::render::number;
 
 /// The library that is preloaded into each replica.
 static LIBRARY: &[u8] = include_bytes!(env!("SELVEDGE_MPI_LIBRARY"));
@@ -283,25 +284,25 @@ fn tell(summary: &Summary) {
     for note in &summary.notes {
         anstream::eprintln!("selvedge: {note}");
     }
+    let Summary { result, ranks, replicas, .. } = summary;
+    let [sends, compares, bytes] =
+        [summary.sends, summary.compares, summary.bytes].map(number::grouped);
+    let [messages, carried, kept] =
+        [summary.link_messages, summary.link_bytes, summary.log_bytes_max].map(number::grouped);
+    let [all_s, compares_s] = [seconds(summary), compare_seconds(summary)];
     anstream::eprintln!(
-        "selvedge: {} processes x {} replicas: {} sends, {} compares of {} bytes, {} marks, {} \
-         promotions, {} deaths, {} restarts; {} messages of {} bytes between replicas, at most {} \
-         bytes kept for them; {:.1} s, {:.1} of them in compares: {}",
-        summary.ranks,
-        summary.replicas,
-        summary.sends,
-        summary.compares,
-        summary.bytes,
-        summary.marks,
-        summary.promotions,
-        summary.deaths,
-        summary.restarts,
-        summary.link_messages,
-        summary.link_bytes,
-        summary.log_bytes_max,
-        seconds(summary),
-        compare_seconds(summary),
-        summary.result
+        "selvedge: {ranks} processes x {replicas} replicas, {all_s:.1} s: {result}"
+    );
+    anstream::eprintln!(
+        "selvedge: {}, {}, {}, {}",
+        number::counted(summary.marks, "mark"),
+        number::counted(summary.promotions, "promotion"),
+        number::counted(summary.deaths, "death"),
+        number::counted(summary.restarts.into(), "restart")
+    );
+    anstream::eprintln!(
+        "selvedge: {sends} sends; {compares} compares of {bytes} bytes, {compares_s:.1} s of each \
+         process; {messages} messages of {carried} bytes between replicas, {kept} bytes kept at most"
     );
 }
 

@@ -147,7 +147,7 @@ fn tell(slice: &Slice, marks: &Receiver<Marked>, globals: &Globals) {
         let told = Client::connect(globals).and_then(|it| it.post_text("/v1/mark", &form));
         if let Err(failure) = told {
             anstream::eprintln!(
-                "selvedge: nobody could be told that set{set} of rank {rank} erred"
+                "selvedge: nobody could be told that set{set} of rank {rank} erred on {machine}"
             );
             failure.print();
         }

@@ -29,9 +29,13 @@ pub(crate) struct Redundancy {
     /// T'_P: computing of each node, in seconds.
     #[arg(long, value_name = "S", default_value_t = Constants::BLUE_GENE_L.compute_s)]
     compute: f64,
-    /// M = K_j + 1: how often contents are compared; 1 at least, the last compare.
+    /// M: how often TMR compares memories; 1 at least, the last compare.
     #[arg(long, value_name = "N", default_value_t = Constants::BLUE_GENE_L.compares)]
     compares: f64,
+    /// Sends of a process in the run, each compared before it leaves (K_j); one compare follows at
+    /// the end.
+    #[arg(long, value_name = "N", default_value_t = Constants::BLUE_GENE_L.sends)]
+    sends: f64,
     /// F: how often an error is found; 0 for none.
     #[arg(long, value_name = "N", default_value_t = Constants::BLUE_GENE_L.errors)]
     errors: f64,
@@ -240,6 +244,7 @@ fn constants(args: &Redundancy) -> Outcome<Constants> {
     let given = [
         ("--compute", args.compute, tiny),
         ("--compares", args.compares, 1.0),
+        ("--sends", args.sends, 0.0),
         ("--errors", args.errors, 0.0),
         ("--message-mib", args.message_mib, tiny),
         ("--memory-gbit", args.memory_gbit, tiny),
@@ -266,6 +271,7 @@ fn constants(args: &Redundancy) -> Outcome<Constants> {
     Ok(Constants {
         compute_s: args.compute,
         compares: args.compares,
+        sends: args.sends,
         errors: args.errors,
         message_bits: args.message_mib * 8.0 * 1_048_576.0,
         memory_bits: args.memory_gbit * 1e9,

@@ -110,7 +110,7 @@ pub fn overhead_order(case: &Case, mechanism: Mechanism) -> Option<Order> {
         }
         // The last compare carries a memory, which does not depend on P.
         Mechanism::Stmr(reading) => {
-            let sends = is_there(it.compares - 1.0) && is_there(it.message_bits);
+            let sends = is_there(it.sends) && is_there(it.message_bits);
             let sends = sends.then(|| sends_order(case, reading));
             sends.max(is_there(it.memory_bits).then_some(Order::ONE))
         }

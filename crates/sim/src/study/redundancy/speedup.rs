@@ -17,8 +17,10 @@ pub struct Constants {
     pub link_bps: f64,
     /// d: the memory of one node.
     pub memory_bits: f64,
-    /// M, and K_j + 1: how often contents are compared.
+    /// M: how often TMR compares memories.
     pub compares: f64,
+    /// K_j: how often a process of STMR sends, and compares before; once more at the end.
+    pub sends: f64,
     /// F: how often an error is found.
     pub errors: f64,
     /// The traffic in D_size on one node: what a compare before a send carries.  The last compare
@@ -40,6 +42,7 @@ impl Constants {
         link_bps: 1.4e9,
         memory_bits: 4e9,
         compares: 60.0,
+        sends: 59.0,
         errors: 1.0,
         message_bits: 8.0 * 1_048_576.0,
         compare_bps: 22e9,
@@ -47,14 +50,15 @@ impl Constants {
     };
 
     /// Name, unit and source of each, in the order of the fields.
-    pub const SOURCES: [(&'static str, &'static str, &'static str); 11] = [
+    pub const SOURCES: [(&'static str, &'static str, &'static str); 12] = [
         ("T'_P", "s", "assumed: an hour of computing on each node"),
         ("T / T'_P at P = 1", "", "assumed: a tenth"),
         ("t_o", "s", "assumed: the latency of an MPI message"),
         ("t_r", "s", "assumed: a router's delay"),
         ("b", "bit/s", "seed 003 [9]: BlueGene/L, one direction of a link"),
         ("d", "bit", "seed 003 [9]: BlueGene/L, the memory of a node"),
-        ("M = K_j + 1", "", "assumed: a compare a minute"),
+        ("M", "", "assumed: a compare a minute"),
+        ("K_j", "", "assumed: as many compares, one of them the last"),
         ("F", "", "assumed: one error in the run"),
         ("D_size of a send at P = 1", "bit", "assumed: 1 MiB a send"),
         ("compare", "bit/s", "assumed: half of a node's memory bandwidth of 5.5 GB/s"),
@@ -62,7 +66,7 @@ impl Constants {
     ];
 
     /// Their values in the order of the fields.
-    pub fn values(&self) -> [f64; 11] {
+    pub fn values(&self) -> [f64; 12] {
         [
             self.compute_s,
             self.other_share,
@@ -71,6 +75,7 @@ impl Constants {
             self.link_bps,
             self.memory_bits,
             self.compares,
+            self.sends,
             self.errors,
             self.message_bits,
             self.compare_bps,
@@ -346,7 +351,7 @@ impl Case {
     /// memory grow with P.
     fn stmr(&self, reading: Reading, p: f64) -> Overhead {
         let it = &self.constants;
-        let sends = (it.compares - 1.0) * self.size_bits(reading, p);
+        let sends = it.sends * self.size_bits(reading, p);
         Overhead {
             compare_traffic_s: 2.0 * sends / it.link_bps,
             last_traffic_s: 2.0 * it.memory_bits / it.link_bps,

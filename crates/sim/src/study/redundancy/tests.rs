@@ -18,6 +18,7 @@ const BY_HAND: Constants = Constants {
     link_bps: 10.0,
     memory_bits: 30.0,
     compares: 2.0,
+    sends: 1.0,
     errors: 3.0,
     message_bits: 5.0,
     compare_bps: 60.0,
@@ -173,7 +174,7 @@ fn an_overhead_is_theta_of_one_only_where_it_neither_grows_nor_falls() {
     assert_eq!(is_theta(&case, Mechanism::Tmr, Order::P), UpperBoundOnly);
     // The verdict is that of the machines that there are too: with sends enough, what is shared of
     // them falls there.
-    let chatty = Case { constants: Constants { compares: 1e9, ..case.constants }, ..case };
+    let chatty = Case { constants: Constants { sends: 1e9, ..case.constants }, ..case };
     assert_eq!(is_theta(&chatty, Mechanism::Stmr(Reading::Share), Order::ONE), UpperBoundOnly);
 }
 

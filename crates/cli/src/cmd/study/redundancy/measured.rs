@@ -62,7 +62,7 @@ impl Point {
         let compute_s = plain_s / f64::from(self.replicas * self.ranks);
         let constants = Constants {
             compute_s,
-            compares: sends as f64 / f64::from(self.ranks) + 1.0,
+            sends: sends as f64 / f64::from(self.ranks),
             message_bits: 8.0 * bytes as f64 / sends.max(1) as f64,
             ..constants
         };
