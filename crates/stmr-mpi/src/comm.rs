@@ -210,7 +210,7 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     state.mix(&[known.number, known.rank as u64]);
     let given = given::given(state, call, &mapped, &known);
     state.mix(&given);
-    // And once all have come here, none of them still waits in a send for a receive of this process's
+    // Once all have come here, none of them still waits in a send for a receive of this process's
     // that is not begun: while a thread waits in MPI, none can be.
     let mut gate = if call == calls::COMM_CREATE_GROUP || known.remote.is_some() {
         state.compare(Vec::new());

@@ -9,6 +9,8 @@ use selvedge_stmr::numbers;
 use crate::abi::{self, Handles};
 use crate::attributes;
 use crate::calls;
+use crate::files;
+use crate::link::Sibling;
 use crate::origin;
 use crate::program_heap;
 use crate::real::{self, Call};
@@ -50,6 +52,9 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         ));
     }
     (state.world, state.hidden) = (world, hidden);
+    if state.siblings.iter().flatten().any(Sibling::is_away) {
+        files::span_hosts();
+    }
     real::call(calls::COMM_SET_NAME, &[world, c"MPI_COMM_WORLD".as_ptr() as usize]);
     let _ = WORLD.set((abi::cut(handles.world), world, [rank, size]));
     own_numbers(told);
@@ -86,7 +91,8 @@ pub(crate) fn asked_within(call: Call, args: &[usize]) -> Option<usize> {
     Some(abi::SUCCESS as usize)
 }
 
-/// Begins MPI and makes the communicator of this replica's set, and a hidden one: calls that wait for all processes.
+/// Begins MPI and makes the communicator of this replica's set, and a hidden one: calls that wait
+/// for all processes.
 fn enter_mpi(told: &Told, init: impl FnOnce() -> i32) -> (i32, Option<(Handles, [usize; 2])>) {
     let code = init();
     if code != abi::SUCCESS {

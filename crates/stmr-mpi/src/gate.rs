@@ -49,8 +49,8 @@ impl Gate {
         Self::Meetings(vec![Meeting::of(state, ranks)])
     }
 
-    /// Of those who make a communicator of two sides (MPI_Intercomm_create), after each side has met:
-    /// the leaders meet, and then the others their leader.
+    /// Of those who make a communicator of two sides (MPI_Intercomm_create), after each side has
+    /// met: the leaders meet, and then the others their leader.
     pub(crate) fn between(state: &mut State, args: &[usize], known: &Comm) -> Self {
         let of = |ranks: &[i32], at: usize| ranks.get(args[at] as u32 as usize).copied();
         let own = state.told.rank as i32;
@@ -92,8 +92,8 @@ impl Gate {
 
 /// Processes that wait for each other by messages which the program cannot see.
 ///
-/// Each hears in turn of those who are 1, 2, 4, … places before it: then all have come.  Meetings of
-/// the same two processes follow each other in one order, so that one tag is enough for all.
+/// Each hears in turn of those who are 1, 2, 4, … places before it: then all have come.  Meetings
+/// of the same two processes follow each other in one order, so that one tag is enough for all.
 pub(crate) struct Meeting {
     /// As ranks of the program, in an order that is the same for all.
     members: Vec<i32>,

@@ -113,7 +113,7 @@ pub(crate) fn answer(
     Some(abi::SUCCESS as usize)
 }
 
-/// Where process `rank` stands among `n`; Open MPI says the same of those for whom there is no place.
+/// Where process `rank` stands among `n`; Open MPI says so of those for whom there is no place.
 fn put_place(at: usize, rank: i32, n: i32) {
     let is_there = rank < n || abi::table().family == Family::OpenMpi;
     unsafe { put(at, &[if is_there { rank } else { abi::UNDEFINED }]) };

@@ -90,8 +90,8 @@ pub(crate) fn program_tag(tag: i32) -> i32 {
     if TAGS <= tag { tag - TAGS } else { tag }
 }
 
-/// Stops the program where one that asks for messages of any tag has met a partitioned one: MPI would
-/// never show it to it.
+/// Stops the program where one that asks for messages of any tag has met a partitioned one: MPI
+/// would never show it to it.
 pub(crate) fn refuse_met(state: &mut State, tag: i32) {
     if TAGS <= tag {
         state.refuse_at_once("a receive or probe of any tag beside partitioned messages")

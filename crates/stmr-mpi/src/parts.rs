@@ -134,7 +134,7 @@ fn part(at: usize, count: usize, datatype: usize) -> Part {
 }
 
 /// `n` parts of so many each, one behind the other.
-fn parts_of_each(at: usize, each: usize, n: usize, datatype: usize) -> Part {
+fn times(at: usize, each: usize, n: usize, datatype: usize) -> Part {
     let one = part(at, each, datatype);
     // What is below 0 stays so, and is refused.
     Part { count: one.count.wrapping_mul(n), ..one }
@@ -210,10 +210,7 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
         }
         Kind::ReduceScatterBlock => {
             let from = if a[0] == abi::table().in_place { a[1] } else { a[0] };
-            Parts {
-                gives: vec![parts_of_each(from, a[2], n, a[3])],
-                gets: vec![part(a[1], a[2], a[3])],
-            }
+            Parts { gives: vec![times(from, a[2], n, a[3])], gets: vec![part(a[1], a[2], a[3])] }
         }
         Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => rooted(kind, a, comm),
         Kind::Allgather => {
@@ -221,7 +218,7 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
                 it if it == abi::table().in_place => nth(a[3], a[4], a[5], rank),
                 from => part(from, a[1], a[2]),
             };
-            Parts { gives: vec![gives], gets: vec![parts_of_each(a[3], a[4], n, a[5])] }
+            Parts { gives: vec![gives], gets: vec![times(a[3], a[4], n, a[5])] }
         }
         Kind::Allgatherv => {
             let gets = spread(a[3], a[4], a[5], a[6], n);
@@ -230,12 +227,9 @@ fn parts(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Parts { gives: vec![gives], gets }
         }
         Kind::Alltoall => {
-            let gets = parts_of_each(a[3], a[4], n, a[5]);
-            let gives = if a[0] == abi::table().in_place {
-                gets
-            } else {
-                parts_of_each(a[0], a[1], n, a[2])
-            };
+            let gets = times(a[3], a[4], n, a[5]);
+            let gives =
+                if a[0] == abi::table().in_place { gets } else { times(a[0], a[1], n, a[2]) };
             Parts { gives: vec![gives], gets: vec![gets] }
         }
         Kind::Alltoallv => {
@@ -280,7 +274,7 @@ fn parts_between(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Side::Other => gives(part(a[0], a[2], a[3])),
         },
         Kind::Gather => match side(6) {
-            Side::Root => gets(parts_of_each(a[3], a[4], n, a[5])),
+            Side::Root => gets(times(a[3], a[4], n, a[5])),
             Side::Beside => Parts::default(),
             Side::Other => gives(part(a[0], a[1], a[2])),
         },
@@ -290,7 +284,7 @@ fn parts_between(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Side::Other => gives(part(a[0], a[1], a[2])),
         },
         Kind::Scatter => match side(6) {
-            Side::Root => gives(parts_of_each(a[0], a[1], n, a[2])),
+            Side::Root => gives(times(a[0], a[1], n, a[2])),
             Side::Beside => Parts::default(),
             Side::Other => gets(part(a[3], a[4], a[5])),
         },
@@ -307,16 +301,12 @@ fn parts_between(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             let one = Ints(a[2]).at(comm.rank as usize) as usize;
             both(part(a[0], all as usize, a[3]), part(a[1], one, a[3]))
         }
-        Kind::ReduceScatterBlock => {
-            both(parts_of_each(a[0], a[2], own, a[3]), part(a[1], a[2], a[3]))
-        }
-        Kind::Allgather => both(part(a[0], a[1], a[2]), parts_of_each(a[3], a[4], n, a[5])),
+        Kind::ReduceScatterBlock => both(times(a[0], a[2], own, a[3]), part(a[1], a[2], a[3])),
+        Kind::Allgather => both(part(a[0], a[1], a[2]), times(a[3], a[4], n, a[5])),
         Kind::Allgatherv => {
             Parts { gives: vec![part(a[0], a[1], a[2])], gets: spread(a[3], a[4], a[5], a[6], n) }
         }
-        Kind::Alltoall => {
-            both(parts_of_each(a[0], a[1], n, a[2]), parts_of_each(a[3], a[4], n, a[5]))
-        }
+        Kind::Alltoall => both(times(a[0], a[1], n, a[2]), times(a[3], a[4], n, a[5])),
         Kind::Alltoallv => Parts {
             gives: spread(a[0], a[1], a[2], a[3], n),
             gets: spread(a[4], a[5], a[6], a[7], n),
@@ -373,15 +363,15 @@ fn neighbor_parts(kind: Neighbors, a: &[usize], degrees: Degrees) -> Parts {
     match kind {
         Neighbors::Allgather => Parts {
             gives: vec![part(a[0], a[1], a[2])],
-            gets: vec![parts_of_each(a[3], a[4], sources, a[5])],
+            gets: vec![times(a[3], a[4], sources, a[5])],
         },
         Neighbors::Allgatherv => Parts {
             gives: vec![part(a[0], a[1], a[2])],
             gets: spread(a[3], a[4], a[5], a[6], sources),
         },
         Neighbors::Alltoall => Parts {
-            gives: vec![parts_of_each(a[0], a[1], targets, a[2])],
-            gets: vec![parts_of_each(a[3], a[4], sources, a[5])],
+            gives: vec![times(a[0], a[1], targets, a[2])],
+            gets: vec![times(a[3], a[4], sources, a[5])],
         },
         Neighbors::Alltoallv => Parts {
             gives: spread(a[0], a[1], a[2], a[3], targets),
@@ -416,7 +406,7 @@ fn rooted(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
                 it if it == abi::table().in_place => nth(a[3], a[4], a[5], rank),
                 from => part(from, a[1], a[2]),
             };
-            let gets = if is_root { vec![parts_of_each(a[3], a[4], n, a[5])] } else { vec![] };
+            let gets = if is_root { vec![times(a[3], a[4], n, a[5])] } else { vec![] };
             Parts { gives: vec![gives], gets }
         }
         Kind::Gatherv => {
@@ -426,7 +416,7 @@ fn rooted(kind: Kind, a: &[usize], comm: &Comm) -> Parts {
             Parts { gives: vec![gives], gets }
         }
         Kind::Scatter => {
-            let gives = if is_root { vec![parts_of_each(a[0], a[1], n, a[2])] } else { vec![] };
+            let gives = if is_root { vec![times(a[0], a[1], n, a[2])] } else { vec![] };
             let in_place = a[3] == abi::table().in_place;
             let gets = if in_place { vec![] } else { vec![part(a[3], a[4], a[5])] };
             Parts { gives, gets }

@@ -28,8 +28,8 @@ pub struct Places {
     /// The machines of each cluster, by their paths in the plant, the meta's first: rank h goes to
     /// cluster h mod c, and replica s to its s-th machine.
     pub clusters: Vec<[String; 3]>,
-    /// The machines by their addresses, where these are hosts of their own.  Then a replica's machine
-    /// is the one that it is found to run on; of simulated ones it is its cluster's.
+    /// The machines by their addresses, where these are hosts of their own.  Then a replica's
+    /// machine is the one that it is found to run on; of simulated ones it is its cluster's.
     pub machines: BTreeMap<IpAddr, String>,
     /// Where the notice comes, if it does.
     pub notice: Option<PathBuf>,
@@ -42,7 +42,7 @@ impl Places {
         serde_json::from_str::<Notice>(&text).ok()?.drained
     }
 
-    /// The machine of a replica on a host with these addresses; none if it is no machine of the slice.
+    /// The machine of a replica on a host with these addresses; none if it is none of the slice's.
     fn machine(&self, rank: Rank, set: SetId, addresses: &[IpAddr]) -> Option<&str> {
         if !self.machines.is_empty() {
             return addresses.iter().find_map(|it| self.machines.get(it)).map(String::as_str);

@@ -53,8 +53,8 @@ impl Slice {
         Ok((!slice.clusters.is_empty()).then_some(slice))
     }
 
-    /// What launchers call the machines of all clusters: their addresses, or their paths with `-` for
-    /// each `/` and `.` where they are simulated and all on this host.
+    /// What launchers call the machines of all clusters: their addresses, or their paths with `-`
+    /// for each `/` and `.` where they are simulated and all on this host.
     pub(crate) fn hosts(&self) -> Vec<[String; 3]> {
         let plain = |it: &Task| it.machine.replace(['/', '.'], "-");
         let host = |task: usize| {

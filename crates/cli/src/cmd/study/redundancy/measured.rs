@@ -82,8 +82,8 @@ pub(super) struct Program {
     pub(super) mpi: String,
     pub(super) replicas: u32,
     pub(super) points: Vec<Point>,
-    /// What formula (9) gives for each of them, by the plain run's time; nothing where the file does
-    /// not say what was sent.
+    /// What formula (9) gives for each of them, by the plain run's time; nothing where the file
+    /// does not say what was sent.
     pub(super) by_formula: Vec<Option<f64>>,
     /// The power of the processes with which messages for each send grow; none with one point.
     pub(super) messages_power: Option<f64>,
@@ -261,9 +261,9 @@ mod tests {
     const GOOD: &str = r#"{"program": "lu", "mpi": "openmpi", "ranks": 4, "replicas": 3,
         "overhead_cpu": -0.02, "messages_per_send": 0, "bytes_per_send": 12.5}"#;
 
-    /// Goal: a point stands beside what formula (9) gives for the same sends.  Method: 1,000 sends of
-    /// 700 MB in all by each of four processes that compute for 10 s, over links of 1.4 Gbit/s and
-    /// compares of 22 Gbit/s: 8 s and 0.509 s by 10 s.
+    /// Goal: a point stands beside what formula (9) gives for the same sends.  Method: 1,000 sends
+    /// of 700 MB in all by each of four processes that compute for 10 s, over links of 1.4 Gbit/s
+    /// and compares of 22 Gbit/s: 8 s and 0.509 s by 10 s.
     #[test]
     fn a_point_is_held_against_the_formula() {
         let with = |more: &str| {
