@@ -26,12 +26,13 @@ fn so_do_the_others() {
     PROGRAMS[4..].iter().for_each(print_alike);
 }
 
-const PROGRAMS: [(&str, &[&str]); 27] = [
+const PROGRAMS: [(&str, &[&str]); 28] = [
     ("ring", &["40"]),
     ("collectives", &["3"]),
     ("errors", &[]),
     ("windows", &["2"]),
     ("anybody", &["3"]),
+    ("anybody", &["3", "sides"]),
     ("heap", &["12"]),
     ("beside", &[]),
     ("trapped", &[]),
@@ -61,9 +62,13 @@ fn print_alike(&(name, args): &(&str, &[&str])) {
     let summary = folder.path().join("summary.json");
     for mpi in Mpi::in_turn(name) {
         let program = mpi.compile(name, folder.path());
-        // On a busy machine Intel's MPI loses some of what is accumulated, in 6 of 25 plain runs.
-        let other =
-            Mpi::named("mpich").filter(|_| (&*mpi.name, name) == ("impi-package", "windows"));
+        // On a busy machine Intel's MPI loses some of what is accumulated, in 6 of 25 plain runs;
+        // MPICH 5.0.2 stands still where two sides are made while a send waits.
+        let is_wrong = matches!(
+            (&*mpi.name, name, args.len()),
+            ("impi-package", "windows", _) | ("mpich-package", "anybody", 2)
+        );
+        let other = Mpi::named("mpich").filter(|_| is_wrong);
         let wanted = match other {
             Some(mpich) => mpich.plain(&mpich.compile(name, folder.path()), args),
             None => mpi.plain(&program, args),

@@ -1,5 +1,6 @@
 /* Sends that wait for receives from anybody, which the program asks for behind them alone, or behind a
-   reduction or a new communicator, of a few or of two sides; every message is checked. */
+   reduction or a new communicator, of a few, or (the word sides) of two sides; every message is checked.  Plain, MPICH 5.0.2
+   stands still in the last. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +121,7 @@ int main(int argc, char **argv) {
     right = (rank + 1) % size;
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &side);
     for (int round = 0; round < rounds; round++) {
-        for (int kind = 0; kind < KINDS; kind++) pass(kind, round);
+        for (int kind = argc > 2 ? 10 : 0; kind < (argc > 2 ? KINDS : 10); kind++) pass(kind, round);
         if (rank == 0) printf("round %d\n", round), fflush(stdout);
     }
     MPI_Finalize();
