@@ -267,12 +267,17 @@ impl Program {
             return Err(mpi::told(&out));
         }
         let text = |bytes: &[u8]| mpi::without_times(self.clocks, bytes);
-        let (wanted, got) = (text(&plain.stdout), text(&out.stdout));
-        if let Some((a, b)) = wanted.iter().zip(&got).find(|(a, b)| a != b) {
-            return Err(format!("plain it prints `{a}`, in replicas `{b}`"));
+        let (mut plains, got) = (vec![text(&plain.stdout)], text(&out.stdout));
+        // ScaLAPACK's xdsep now and then fails one of its own tests, plain: so plain runs differ.
+        while plains.len() <= OTHERS_MAX && !plains.contains(&got) {
+            let again = text(&self.plain(mpi, folder, &words)?.stdout);
+            if !plains.contains(&again) {
+                println!("{}: plain runs differ from each other", self.name);
+            }
+            plains.push(again);
         }
-        if wanted.len() != got.len() {
-            return Err(format!("{} lines plain, {} in replicas", wanted.len(), got.len()));
+        if !plains.contains(&got) {
+            return Err(difference(&plains[0], &got));
         }
         for name in self.leaves {
             let read = |run: &str| fs::read(folder.join(run).join(name)).unwrap_or_default();
@@ -288,6 +293,16 @@ impl Program {
             }
         }
         Ok(format!("{} sends", mpi::count(&summary, "sends")))
+    }
+}
+
+/// So many plain runs more are made where replicas print something else than the first.
+const OTHERS_MAX: usize = 4;
+
+fn difference(wanted: &[String], got: &[String]) -> String {
+    match wanted.iter().zip(got).find(|(a, b)| a != b) {
+        Some((a, b)) => format!("plain it prints `{a}`, in replicas `{b}`"),
+        None => format!("{} lines plain, {} in replicas", wanted.len(), got.len()),
     }
 }
 
