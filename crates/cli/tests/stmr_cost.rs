@@ -246,8 +246,11 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
         instructions::tell(&mpi, folder.path());
     }
     check_messages(&points);
+    let is_drawn = !points.is_empty();
     let text = serde_json::to_string_pretty(&Points { points }).unwrap();
-    draw(folder.path(), &text);
+    if is_drawn {
+        draw(folder.path(), &text);
+    }
     if let Some(path) = env::var_os("SELVEDGE_JSON") {
         fs::write(path, text).unwrap();
     }

@@ -523,6 +523,12 @@ pub(crate) fn transfer(state: &mut State, call: Call, args: &[usize]) -> usize {
     let name = call.name().trim_start_matches("MPI_File_");
     let mut rest = &args[1..];
     let done = (|| {
+        // MPIs move what all read or write in one step for all: what comes later is later in the
+        // file as well, though nobody may count on it (MPI 4.1 §14.6.1).
+        let comm = state.mpi_file(args[0])?.comm;
+        if name.contains("_all") && !name.starts_with('i') {
+            state.meet(comm);
+        }
         let offset = if name.contains("_at") {
             let offset = rest[0] as i64;
             rest = &rest[1..];

@@ -134,11 +134,10 @@ pub enum Double {
     /// Two replicas are left and differ, or three make different calls.
     #[error("its replicas differ and no majority is right")]
     NoMajority,
-    /// Three replicas make the same call with three different contents: that is the program, not
-    /// a fault.
+    /// Three replicas make the same call with three different contents, which no single fault does.
     #[error(
-        "all three replicas make the same call with different contents, which no single fault \
-         does: the program is not deterministic here"
+        "all three replicas make the same call with different contents: two errors at once, or the \
+         program is not deterministic here"
     )]
     NotDeterministic,
     /// One replica is left, so there is nobody to compare with.

@@ -1,6 +1,7 @@
 //! A program in replicas on a slice of the control plane's: marks are evidence against the machines
 //! on which replicas erred, and replicas of a machine that is drained lead no more (docs/jobs.md).
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -28,6 +29,8 @@ pub(crate) struct Slice {
 
 #[derive(Debug, Deserialize)]
 struct Task {
+    /// Its number, which is its place in the list.
+    task: Option<usize>,
     machine: String,
     address: Option<IpAddr>,
 }
@@ -37,6 +40,13 @@ impl Task {
     fn real_address(&self) -> Option<IpAddr> {
         self.address.filter(|it| !it.is_loopback())
     }
+
+    /// What launchers call its machine: its address, or its path with `-` for each `/` and `.`
+    /// where it is simulated.
+    fn host(&self) -> String {
+        let plain = || self.machine.replace(['/', '.'], "-");
+        self.real_address().map_or_else(plain, |it| it.to_string())
+    }
 }
 
 impl Slice {
@@ -45,23 +55,40 @@ impl Slice {
         let within = || format!("cannot read the slice {}", path.display());
         let text = fs::read_to_string(path).within(within)?;
         let slice: Self = serde_json::from_str(&text).within(within)?;
-        if let Some(it) = slice.clusters.iter().flatten().find(|it| slice.tasks.len() <= **it) {
-            let n = slice.tasks.len();
-            let what = format!("a cluster has task {it}, and there are {n} tasks");
-            return Err(Failure::new(what).within(within()));
+        if let Some((what, hint)) = slice.wrong() {
+            return Err(Failure::new(what).hint(hint).within(within()));
         }
         Ok((!slice.clusters.is_empty()).then_some(slice))
     }
 
-    /// What launchers call the machines of all clusters: their addresses, or their paths with `-`
-    /// for each `/` and `.` where they are simulated and all on this host.
+    /// What launchers call the machines of all clusters, the meta's of each first.
     pub(crate) fn hosts(&self) -> Vec<[String; 3]> {
-        let plain = |it: &Task| it.machine.replace(['/', '.'], "-");
-        let host = |task: usize| {
-            let task = &self.tasks[task];
-            task.real_address().map_or_else(|| plain(task), |it| it.to_string())
-        };
-        self.clusters.iter().map(|it| it.map(host)).collect()
+        self.clusters.iter().map(|it| it.map(|task| self.tasks[task].host())).collect()
+    }
+
+    /// What is wrong with it, and what would be right.
+    fn wrong(&self) -> Option<(String, &'static str)> {
+        let n = self.tasks.len();
+        let is_misplaced = |(idx, it): &(usize, &Task)| it.task.is_some_and(|it| it != *idx);
+        if let Some(it) = self.clusters.iter().flatten().find(|it| n <= **it) {
+            let what = format!("a cluster has task {it}, and there are {n} tasks");
+            return Some((what, "clusters name tasks by their numbers, from 0 on"));
+        }
+        if let Some((idx, it)) = self.tasks.iter().enumerate().find(is_misplaced) {
+            let what = format!("tasks[{idx}] is task {}", it.task.unwrap_or_default());
+            return Some((what, "list the tasks in their order"));
+        }
+        let mut hosts = BTreeMap::new();
+        for task in self.clusters.iter().flatten() {
+            let host = self.tasks[*task].host();
+            let what = match hosts.insert(host.clone(), task) {
+                None => continue,
+                Some(first) if first == task => format!("task {task} stands twice in clusters"),
+                Some(first) => format!("tasks {first} and {task} of clusters are both on {host}"),
+            };
+            return Some((what, "each machine is in one cluster, and once"));
+        }
+        None
     }
 
     /// The machines of all clusters, the meta's of each first.
@@ -192,6 +219,14 @@ mod tests {
         assert!(slice(&format!("{{{TASKS}}}")).unwrap().is_none());
         let wrong = slice(&format!("{{{TASKS}, \"clusters\": [[1, 0, 6]]}}"));
         assert!(wrong.is_err(), "task 6 of 6");
+        for clusters in ["[[1, 0, 1]]", "[[0, 1, 2], [3, 4, 2]]"] {
+            let twice = slice(&format!("{{{TASKS}, \"clusters\": {clusters}}}"));
+            assert!(twice.is_err(), "a task is in {clusters} twice");
+        }
+        let alike = TASKS.replace("\"b\"", "\"a\"");
+        assert!(slice(&format!("{{{alike}, \"clusters\": [[0, 1, 2]]}}")).is_err(), "one machine");
+        let misplaced = TASKS.replace("{\"machine\": \"b\"}", "{\"task\": 0, \"machine\": \"b\"}");
+        assert!(slice(&format!("{{{misplaced}, \"clusters\": [[0, 1, 2]]}}")).is_err());
         assert!(slice("{").is_err());
     }
 }

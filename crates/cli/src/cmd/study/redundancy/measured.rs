@@ -108,7 +108,7 @@ const FIELDS: [(&str, Kind, bool); 13] = [
     ("program", Kind::Text, false),
     ("mpi", Kind::Text, false),
     ("ranks", Kind::Whole(1, u32::MAX as u64), false),
-    ("replicas", Kind::Whole(1, u32::MAX as u64), false),
+    ("replicas", Kind::Whole(1, 3), false),
     // A run takes some time, so it is above three plain ones' less all of it.
     ("overhead_cpu", Kind::Above(-1.0, MOST), false),
     ("messages_per_send", Kind::Number(0.0, MOST), false),
@@ -168,6 +168,9 @@ fn parse(text: &str) -> Outcome<Measured> {
         return Err(Failure::new(format!("{name:?} is not known beside \"points\"")).hint(FORM));
     }
     match top.get("points") {
+        Some(Value::Array(points)) if points.is_empty() => {
+            return Err(Failure::new("points is empty").hint(FORM));
+        }
         Some(Value::Array(points)) => {
             points.iter().enumerate().try_for_each(|(nth, it)| check(nth, it))?;
         }
