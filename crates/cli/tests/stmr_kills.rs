@@ -137,21 +137,21 @@ impl Bench {
     }
 
     fn packaged(&self, name: &'static str) -> Option<(&'static str, PathBuf, Vec<String>, i32)> {
-        let own = |file: &str| mpi::sources().join(file).to_str().unwrap().to_owned();
-        let melt = "/usr/share/lammps/examples/melt/in.melt";
-        let (path, args) = if name == "lammps" {
+        let (path, args, is_there) = if name == "lammps" {
+            let melt = "/usr/share/lammps/examples/melt/in.melt";
             // That of the Python package is no program of MPI's itself.
             let path = self.mpi.lammps().filter(|_| self.mpi.name == "openmpi")?;
-            (path, ["-in", melt, "-log", "none"].map(str::to_owned).to_vec())
+            (
+                path,
+                ["-in", melt, "-log", "none"].map(str::to_owned).to_vec(),
+                Path::new(melt).is_file(),
+            )
         } else {
-            (PathBuf::from(self.mpi.python()?), vec![own("exchange.py")])
-        };
-        let mut asked = Command::new(&path);
-        let import = asked.args(["-c", "import mpi4py"]).stderr(Stdio::null());
-        let is_there = if name == "lammps" {
-            Path::new(melt).is_file()
-        } else {
-            import.status().is_ok_and(|it| it.success())
+            let python = PathBuf::from(self.mpi.python()?);
+            let exchange = mpi::sources().join("exchange.py").to_str().unwrap().to_owned();
+            let mut asked = Command::new(&python);
+            asked.args(["-c", "import mpi4py"]).stderr(Stdio::null());
+            (python, vec![exchange], asked.status().is_ok_and(|it| it.success()))
         };
         is_there.then_some((name, path, args, 0))
     }

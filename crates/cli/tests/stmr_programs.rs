@@ -269,7 +269,8 @@ impl Program {
         let text = |bytes: &[u8]| mpi::without_times(self.clocks, bytes);
         let (mut plains, got) = (vec![text(&plain.stdout)], text(&out.stdout));
         // ScaLAPACK's xdsep now and then fails one of its own tests, plain: so plain runs differ.
-        while plains.len() <= OTHERS_MAX && !plains.contains(&got) {
+        let others = if self.name == "xdsep" { OTHERS_MAX } else { 0 };
+        while plains.len() <= others && !plains.contains(&got) {
             let again = text(&self.plain(mpi, folder, &words)?.stdout);
             if !plains.contains(&again) {
                 println!("{}: plain runs differ from each other", self.name);
@@ -296,7 +297,8 @@ impl Program {
     }
 }
 
-/// So many plain runs more are made where replicas print something else than the first.
+/// So many plain runs more are made of one whose plain runs differ, where replicas print something
+/// else than the first.
 const OTHERS_MAX: usize = 4;
 
 fn difference(wanted: &[String], got: &[String]) -> String {

@@ -195,6 +195,17 @@ pub(crate) fn ranks_of(state: &State, group: usize) -> Vec<i32> {
     found
 }
 
+/// Before a communicator is made of the first argument: what the process says to that is compared
+/// with what comes next.  Returns what is known of the one that there is.
+fn begin(state: &mut State, call: Call, args: &[usize]) -> Comm {
+    state.finish_makings(args[0]);
+    let known = state.comm(args[0]);
+    state.mix(&[known.number, known.rank as u64]);
+    let given = given::given(state, call, args, &known);
+    state.mix(&given);
+    known
+}
+
 /// Makes a communicator.  Where the new one is written is the last argument of all these calls.
 pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     let null = state.handles().comm_null;
@@ -205,11 +216,7 @@ pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
         }
     }
     let parent = mapped[0];
-    state.finish_makings(parent);
-    let known = state.comm(parent);
-    state.mix(&[known.number, known.rank as u64]);
-    let given = given::given(state, call, &mapped, &known);
-    state.mix(&given);
+    let known = begin(state, call, &mapped);
     // Once all have come here, none of them still waits in a send for a receive of this process's
     // that is not begun: while a thread waits in MPI, none can be.
     let mut gate = if call == calls::COMM_CREATE_GROUP || known.remote.is_some() {
@@ -258,10 +265,7 @@ pub(crate) fn split_type(state: &mut State, call: Call, args: &[usize]) -> usize
         return create(state, call, args);
     }
     let parent = state.behind(args[0]);
-    state.finish_makings(parent);
-    state.mix(&[known.number, known.rank as u64]);
-    let given = given::given(state, call, args, &known);
-    state.mix(&given);
+    begin(state, call, args);
     state.meet(parent);
     let (said, _) = state.event_for(For::Collective, EventKind::Data, |state| {
         let mut together = 0_usize;

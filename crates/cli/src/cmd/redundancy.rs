@@ -1,6 +1,6 @@
 //! `selvedge redundancy`: where the replicas of an MPI program go.
 
-mod names;
+pub(crate) mod names;
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -272,17 +272,8 @@ fn run_slice(args: &Place, path: &Path, globals: &Globals) -> Outcome {
             .hint("ask for fewer --ranks, or give each host more --slots")
             .within(cannot())
     })?;
-    if globals.json {
-        let form = serde_json::json!({ "ranks": n_ranks, "placement": rows(&layout) });
-        render::print_json(&form)?;
-    } else if args.format == Format::Table {
-        let ranks = number::counted(n_ranks as u64, "rank");
-        let clusters = number::counted(n as u64, "cluster");
-        render::print(&format!("{ranks} in 3 replicas on the slice's {clusters}\n"))?;
-    } else {
-        render::print(&file(&layout, args.format))?;
-    }
-    Ok(Answer::Yes)
+    let clusters = number::counted(n as u64, "cluster");
+    print_layout(&layout, args, globals, &format!("the slice's {clusters}"))
 }
 
 fn run_same_host(args: &Place, host: &str, globals: &Globals) -> Outcome {
@@ -295,15 +286,20 @@ fn run_same_host(args: &Place, host: &str, globals: &Globals) -> Outcome {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let layout = Layout::on_one(host, ranks, 3, slots, cores)
         .map_err(|it| Failure::refusal(it).hint("--slots is what the machine takes in all"))?;
+    let on = format!("{host}: a fault of the machine ends them all");
+    print_layout(&layout, args, globals, &on)
+}
+
+/// Prints a layout that comes of no plant; for people, on what it is.
+fn print_layout(layout: &Layout, args: &Place, globals: &Globals, on: &str) -> Outcome {
+    let n = layout.n_ranks();
     if globals.json {
-        render::print_json(&serde_json::json!({ "ranks": ranks, "placement": rows(&layout) }))?;
+        render::print_json(&serde_json::json!({ "ranks": n, "placement": rows(layout) }))?;
     } else if args.format == Format::Table {
-        render::print(&format!(
-            "{} in 3 replicas on {host}: a fault of the machine ends them all\n",
-            number::counted(ranks as u64, "rank")
-        ))?;
+        let ranks = number::counted(n as u64, "rank");
+        render::print(&format!("{ranks} in 3 replicas on {on}\n"))?;
     } else {
-        render::print(&file(&layout, args.format))?;
+        render::print(&file(layout, args.format))?;
     }
     Ok(Answer::Yes)
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::Globals;
 use crate::client::Client;
+use crate::cmd::redundancy::names;
 use crate::failure::{Failure, Outcome, Within as _};
 
 /// What is read of a slice file.
@@ -41,11 +42,9 @@ impl Task {
         self.address.filter(|it| !it.is_loopback())
     }
 
-    /// What launchers call its machine: its address, or its path with `-` for each `/` and `.`
-    /// where it is simulated.
+    /// What launchers call its machine: its address, or by its path where it is simulated.
     fn host(&self) -> String {
-        let plain = || self.machine.replace(['/', '.'], "-");
-        self.real_address().map_or_else(plain, |it| it.to_string())
+        self.real_address().map_or_else(|| names::plain(&self.machine), |it| it.to_string())
     }
 }
 

@@ -10,13 +10,11 @@ use selvedge_model::fabric::Fabric;
 
 use crate::failure::{Failure, Outcome, Within as _};
 
-/// The name of each host: as in `file`, else its path with `-` for each `/` and `.`, where
-/// launchers would end it.
+/// The name of each host: as in `file`, else by its path.
 pub(super) fn of(file: Option<&Path>, fabric: &Fabric, hosts: &Hosts) -> Outcome<Vec<String>> {
-    let plain = |path: &String| path.replace(['/', '.'], "-");
     let paths: Vec<String> = hosts.hosts.iter().map(|it| it.path(fabric)).collect();
     let Some(file) = file else {
-        let names: Vec<String> = paths.iter().map(plain).collect();
+        let names: Vec<String> = paths.iter().map(|it| plain(it)).collect();
         return match twice(names.iter()) {
             Some(twice) => Err(Failure::new(format!("two hosts would be called {twice}"))
                 .hint("give each host its name with --names")),
@@ -41,6 +39,11 @@ pub(super) fn of(file: Option<&Path>, fabric: &Fabric, hosts: &Hosts) -> Outcome
             .within(format!("cannot use {shown}"))),
         None => Ok(names),
     }
+}
+
+/// What a host is called by its path, with `-` for each `/` and `.`, where launchers would end it.
+pub(crate) fn plain(path: &str) -> String {
+    path.replace(['/', '.'], "-")
 }
 
 /// The first that stands twice.
