@@ -336,6 +336,34 @@ fn a_replica_that_waits_for_something_else_is_ended() {
     }
 }
 
+/// Goal: who comes late is waited for, and who never comes is not, whoever waits for it.  Method: a
+/// replica computes longer than its siblings, computes for ever, or is stopped; see behind.c.
+#[test]
+#[ignore = "one of the long tests of cargo xtask test"]
+fn a_replica_that_comes_late_is_waited_for_and_one_that_never_comes_is_ended() {
+    for mpi in Mpi::in_turn("behind") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = folder.path().join("behind");
+        mpi.compile_with("behind", &program, &["-pthread"]);
+        let wanted = mpi.plain(&program, &[]);
+        for (how, deaths, why) in [
+            ("slow", 0, ""),
+            ("loops", 1, "computes without end"),
+            ("stops", 1, "does not go on"),
+            ("ends", 1, "does not go on"),
+        ] {
+            let words = [program.to_str().unwrap(), how];
+            let out = mpi.tripled_on(2, &summary, &words).output().unwrap();
+            let said = format!("{how}, {}: {}", mpi.name, told(&out));
+            assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+            let counts = [("marks", 0), ("deaths", deaths), ("restarts", 0)];
+            mpi::check_counts(&summary, &counts, &said);
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}
+
 /// Goal: a program that asks and never waits holds nobody up.  Method: it asks for one message
 /// while the sender of another waits for its receive from anybody; see polled.c.
 #[test]

@@ -95,6 +95,28 @@ static void into_much(int k) {
     munmap(much, n * sizeof *much);
 }
 
+/* The largest tags that there are, by each way to find a message; and one that is none. */
+static void far_tags(void) {
+    MPI_Status status;
+    MPI_Message message;
+    int *max, found, got, class, code;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &max, &found);
+    WANT(found && 32767 <= *max);
+    for (int way = 0; way < 3; way++) {
+        int tag = *max - way / 2, some = way == 1 ? MPI_ANY_TAG : tag;
+        MPI_Bsend(&way, 1, MPI_INT, right, tag, MPI_COMM_WORLD);
+        if (way == 0) WANT(!MPI_Mprobe(left, some, MPI_COMM_WORLD, &message, &status) && !MPI_Mrecv(&got, 1, MPI_INT, &message, &status));
+        if (way == 1) WANT(!MPI_Recv(&got, 1, MPI_INT, left, some, MPI_COMM_WORLD, &status));
+        if (way == 2) WANT(!MPI_Probe(left, some, MPI_COMM_WORLD, &status) && !MPI_Recv(&got, 1, MPI_INT, left, some, MPI_COMM_WORLD, &status));
+        WANT(got == way && status.MPI_TAG == tag);
+    }
+    if (*max == 2147483647) return;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    code = MPI_Send(&code, 1, MPI_INT, right, *max + 1, MPI_COMM_WORLD);
+    WANT(!MPI_Error_class(code, &class) && class == MPI_ERR_TAG);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 3;
     MPI_Init(&argc, &argv);
@@ -103,6 +125,7 @@ int main(int argc, char **argv) {
     right = (rank + 1) % size, left = (rank + size - 1) % size;
     out = malloc(LONG), in = malloc(LONG), buffer = malloc(ROOM);
     WANT(!MPI_Buffer_attach(buffer, ROOM));
+    far_tags();
     for (int k = 0; k < 10 * rounds; k += 10) {
         buffered(k);
         many_buffered(k + 3);

@@ -1,6 +1,7 @@
 //! Communicators: the program's world is its set, and what is made after a death is made here.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
@@ -13,6 +14,7 @@ use crate::gate::Gate;
 use crate::given;
 use crate::made::{self, Made};
 use crate::memory::For;
+use crate::partitioned;
 use crate::real::{self, Call};
 use crate::state::State;
 
@@ -409,24 +411,28 @@ pub(crate) fn comm_disconnect(state: &mut State, call: Call, args: &[usize]) -> 
 /// MPI's own attributes, and those that Fortran keeps.
 pub(crate) fn comm_get_attr(state: &mut State, call: Call, args: &[usize]) -> usize {
     let keyval = args[1] as i32;
-    if keyval == abi::table().universe_size && args[0] == state.handles().world {
-        static UNIVERSE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
-        UNIVERSE.store(state.told.ranks as i32, std::sync::atomic::Ordering::Relaxed);
-        let answer = real::call(call, args);
-        // MPI may not know.
-        unsafe {
-            if *(args[3] as *const i32) != 0 {
-                *(args[2] as *mut *mut i32) = UNIVERSE.as_ptr();
-            }
-        }
-        return answer;
-    }
+    let table = abi::table();
     let comm = state.behind(args[0]);
     let is_made = state.comms.get(&comm).is_some_and(|it| it.made.is_some());
-    let is_own = abi::table().is_own_keyval(keyval);
+    let is_own = table.is_own_keyval(keyval);
     if is_made || is_own {
+        static UNIVERSE: AtomicI32 = AtomicI32::new(0);
         let world = if is_own { state.handles().world } else { state.world };
-        return real::call(call, &[&[world], &args[1..]].concat());
+        let answer = real::call(call, &[&[world], &args[1..]].concat());
+        UNIVERSE.store(state.told.ranks as i32, Ordering::Relaxed);
+        let ours = match keyval {
+            it if it == table.universe_size && args[0] == state.handles().world => Some(&UNIVERSE),
+            it if it == table.tag_ub() => Some(partitioned::shown_tag_max(state)),
+            _ => None,
+        };
+        // MPI may not know.
+        if let Some(ours) = ours
+            && answer == abi::SUCCESS as usize
+            && unsafe { *(args[3] as *const i32) } != 0
+        {
+            unsafe { *(args[2] as *mut *mut i32) = ours.as_ptr() };
+        }
+        return answer;
     }
     let code = pass(state, call, args) as i32;
     told_of(state, call, args, code)

@@ -15,6 +15,7 @@ use crate::calls::{self, COMMUNICATORS};
 use crate::comm::Comm;
 use crate::mpi_files;
 use crate::pack::{self, Part};
+use crate::partitioned;
 use crate::parts::Kind;
 use crate::real::{self, Call};
 use crate::state::{self, State};
@@ -198,7 +199,7 @@ impl State {
 /// The answer to a call that MPI refuses, if it is one.  Of collectives only the communicator is
 /// looked at: see [`of_collective`].
 pub(crate) fn refusal(state: &mut State, call: Call, args: &[usize]) -> Option<usize> {
-    let handles = state.handles?;
+    state.handles?;
     let mask = COMMUNICATORS[call.0];
     // What returns no code takes any handle: that of no communicator has a number in Fortran too.
     if mask == 0 || call == calls::ABORT || matches!(calls::CLASSES[call.0], Class::Value) {
@@ -219,18 +220,22 @@ pub(crate) fn refusal(state: &mut State, call: Call, args: &[usize]) -> Option<u
     }
     let Message { sent, received, comm } = message_of(call, args)?;
     let n_peers = state.comm(comm).peers().len();
+    let tag_max = partitioned::tag_max(state);
     let is_known = |(_, peer, tag): &End, any: [Option<i32>; 2]| {
         let (peer, tag) = (*peer as i32, *tag as i32);
         let is_peer = (0..n_peers as i64).contains(&i64::from(peer))
             || [Some(abi::table().proc_null), any[0]].contains(&Some(peer));
-        is_peer && ((0..=tag_max(handles.world)).contains(&tag) || any[1] == Some(tag))
+        is_peer && ((0..=tag_max).contains(&tag) || any[1] == Some(tag))
     };
     let any = [Some(abi::table().any_source), Some(abi::table().any_tag)];
     let are_known = sent.as_ref().is_none_or(|it| is_known(it, [None, None]))
         && received.as_ref().is_none_or(|it| is_known(it, any));
     let mut code = abi::SUCCESS;
     if !are_known {
-        code = state.ask(call, args);
+        // MPI itself has more of them.
+        let is_beyond = |it: &Option<End>| it.as_ref().is_some_and(|it| tag_max < it.2 as i32);
+        let of_beyond = is_beyond(&sent) || is_beyond(&received);
+        code = if of_beyond { of_no_tag(state) } else { state.ask(call, args) };
     }
     let parts = [(calls::SEND, sent), (calls::RECV, received)];
     for (which, part) in parts.iter().filter_map(|it| Some((it.0, it.1.as_ref()?.0?))) {
@@ -298,6 +303,13 @@ pub(crate) const LOWEST: isize = 1 << 16;
 /// An address to ask about where it does not matter: MPI does not look there.
 pub(crate) const SOMEWHERE: usize = LOWEST as usize;
 
+/// What MPI says of a tag that is none.
+fn of_no_tag(state: &State) -> i32 {
+    let handles = state.handles();
+    let (nobody, none) = (abi::table().proc_null as u32 as usize, i32::MIN as u32 as usize);
+    real::code(calls::SEND, &[0, 0, handles.byte, nobody, none, handles.own])
+}
+
 /// What MPI says of sending or receiving this: it is asked to send it to nobody, or to receive it
 /// from nobody, which it does at once, and looks at all that the program said before.
 pub(crate) fn of_part(state: &State, which: Call, part: Part) -> i32 {
@@ -312,18 +324,6 @@ pub(crate) fn of_part(state: &State, which: Call, part: Part) -> i32 {
         calls::RECV => real::code(which, &[&row[..], &[abi::status_ignore()]].concat()),
         _ => real::code(which, &row),
     }
-}
-
-/// The largest tag.
-fn tag_max(world: usize) -> i32 {
-    static TAG_MAX: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
-    *TAG_MAX.get_or_init(|| {
-        let (mut at, mut flag) = (0_usize, 0_i32);
-        let to = [&raw mut at as usize, &raw mut flag as usize];
-        let tag_ub = abi::table().tag_ub() as u32 as usize;
-        real::call(calls::COMM_GET_ATTR, &[&[world, tag_ub], &to[..]].concat());
-        if flag == 0 { i32::MAX } else { unsafe { *(at as *const i32) } }
-    })
 }
 
 /// What MPI says of the root and the operation of a collective, if it refuses them; `call` is the

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use selvedge_stmr::job::{BROKEN_AT, N_COUNTS, TALLIES_AT, TALLY_WORDS};
+use selvedge_stmr::job::{BROKEN_AT, EVENTS_IDX, N_COUNTS, TALLIES_AT, TALLY_WORDS};
 use selvedge_stmr::pipe::PIPE_WORDS;
 
 use crate::real;
@@ -93,8 +93,8 @@ impl Bell {
 pub(crate) struct Memory {
     /// Of each set, whether the launcher has seen a process of it end.
     broken: &'static [AtomicU8],
-    /// What this process has counted.
-    tally: &'static [AtomicU64],
+    /// What each process has counted.
+    tallies: &'static [AtomicU64],
     bells: &'static [Bell],
     /// The pipes of its cluster.
     words: &'static [AtomicU64],
@@ -154,13 +154,11 @@ impl Memory {
         let broken = unsafe { std::slice::from_raw_parts(broken, told.replicas) };
         let tallies = unsafe { head_at.add(TALLIES_AT) }.cast::<AtomicU64>();
         let tallies = unsafe { std::slice::from_raw_parts(tallies, n_tallied) };
-        let own_at = (told.rank * told.replicas + told.set) * TALLY_WORDS;
-        let tally = &tallies[own_at..own_at + N_COUNTS];
         let bells = unsafe { head_at.add(head) }.cast::<Bell>();
         let bells = unsafe { std::slice::from_raw_parts(bells, n_bells) };
         let words = unsafe { std::slice::from_raw_parts(own.cast::<AtomicU64>(), n_words) };
         let (rank, set, replicas) = (told.rank, told.set, told.replicas);
-        Self { broken, tally, bells, words, size, replicas, rank, set }
+        Self { broken, tallies, bells, words, size, replicas, rank, set }
     }
 
     /// Where memory begins of windows whose first process is this one, in this set.
@@ -211,9 +209,24 @@ impl Memory {
 
     /// Keeps what this process has counted, for the launcher.
     pub(crate) fn keep_counts(&self, counts: [u64; N_COUNTS]) {
-        for (to, it) in self.tally.iter().zip(counts) {
+        for (to, it) in self.tally_of(self.set).iter().zip(counts) {
             to.store(it, Ordering::Relaxed);
         }
+    }
+
+    /// Keeps how many events this process has behind it, for its siblings.
+    pub(crate) fn keep_events(&self, n: u64) {
+        self.tally_of(self.set)[EVENTS_IDX].store(n, Ordering::Relaxed);
+    }
+
+    /// How many another replica of this process has, on this host.
+    pub(crate) fn events_of(&self, set: usize) -> u64 {
+        self.tally_of(set)[EVENTS_IDX].load(Ordering::Relaxed)
+    }
+
+    fn tally_of(&self, set: usize) -> &'static [AtomicU64] {
+        let at = (self.rank * self.replicas + set) * TALLY_WORDS;
+        &self.tallies[at..at + TALLY_WORDS]
     }
 
     /// The pipe from one replica of this cluster to another.

@@ -3,6 +3,9 @@
 //! It goes under a tag that no ordinary message has, since the two kinds never match each other
 //! (MPI 4.1 §4.2.2).
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use selvedge_stmr::message::EventKind;
 
 use crate::abi;
@@ -14,8 +17,27 @@ use crate::receives;
 use crate::request::{Enough, Request};
 use crate::state::State;
 
-/// Tags of partitioned messages are those of the program's and so much more.
-const TAGS: i32 = 1 << 27;
+/// Partitioned messages have the highest of MPI's tags, one of so many of all.
+const SHARE: i32 = 16;
+
+/// The largest tag of an ordinary message.  Those above are the program's, with 1 and this more, of
+/// partitioned ones.
+pub(crate) fn tag_max(state: &State) -> i32 {
+    shown_tag_max(state).load(Ordering::Relaxed)
+}
+
+/// Where the program finds it, which is given its address.
+pub(crate) fn shown_tag_max(state: &State) -> &'static AtomicI32 {
+    static TAG_MAX: OnceLock<AtomicI32> = OnceLock::new();
+    TAG_MAX.get_or_init(|| {
+        let (mut at, mut flag) = (0_usize, 0_i32);
+        let (world, tag_ub) = (state.handles().world, abi::table().tag_ub() as u32 as usize);
+        let args = [world, tag_ub, &raw mut at as usize, &raw mut flag as usize];
+        real::call(calls::COMM_GET_ATTR, &args);
+        let all = if flag == 0 { i32::MAX } else { unsafe { *(at as *const i32) } };
+        AtomicI32::new(all - all / SHARE)
+    })
+}
 
 /// A partitioned send or receive.
 pub(crate) struct Partitioned {
@@ -35,8 +57,9 @@ pub(crate) struct Partitioned {
 pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
     let (n, count, tag) = (args[1] as i32, args[2] as i64, args[5] as i32);
     let all = i64::from(n).checked_mul(count).and_then(|it| usize::try_from(it).ok());
-    let Some(count) = all.filter(|it| i32::try_from(*it).is_ok() && (0..TAGS).contains(&tag))
-    else {
+    let max = tag_max(state);
+    let is_tag = (0..max / SHARE).contains(&tag);
+    let Some(count) = all.filter(|it| i32::try_from(*it).is_ok() && is_tag) else {
         state.refuse_as(call, pack::TOO_MANY)
     };
     let sends = call == calls::PSEND_INIT;
@@ -44,7 +67,7 @@ pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
         sends,
         part: Part { at: args[0], count, datatype: args[3] },
         peer: args[4] as i32,
-        tag: tag + TAGS,
+        tag: max + 1 + tag,
         comm: args[6],
         ready: vec![false; if sends { n as usize } else { 0 }],
         is_started: false,
@@ -86,14 +109,15 @@ impl Partitioned {
 }
 
 /// The tag that the program gave, of one that came with a message.
-pub(crate) fn program_tag(tag: i32) -> i32 {
-    if TAGS <= tag { tag - TAGS } else { tag }
+pub(crate) fn program_tag(state: &State, tag: i32) -> i32 {
+    let max = tag_max(state);
+    if max < tag { tag - max - 1 } else { tag }
 }
 
 /// Stops the program where one that asks for messages of any tag has met a partitioned one: MPI
 /// would never show it to it.
 pub(crate) fn refuse_met(state: &mut State, tag: i32) {
-    if TAGS <= tag {
+    if tag_max(state) < tag {
         state.refuse_at_once("a receive or probe of any tag beside partitioned messages")
     }
 }

@@ -284,7 +284,7 @@ impl State {
             real::fail("a wait for a partitioned send whose parts are not all ready")
         };
         let status = self.complete_request(active);
-        Status { tag: partitioned::program_tag(status.tag), ..status }
+        Status { tag: partitioned::program_tag(self, status.tag), ..status }
     }
 
     /// What stands behind a handle, if it is one of this library's.

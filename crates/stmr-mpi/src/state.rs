@@ -44,6 +44,10 @@ const TRUST_AFTER: u32 = 16;
 /// What is kept for siblings before an empty compare lets go of it, in bytes.
 const LOG_MAX: usize = 32 << 20;
 
+/// After so many events without a compare comes an empty one, so that no replica is far behind, and
+/// one that computes without end is known by what the others did since.
+const UNCOMPARED_MAX: u32 = 256;
+
 /// How long who tells siblings something beside a call of MPI's waits for them to read, in
 /// microseconds.
 const TELL_US: u32 = 500;
@@ -259,6 +263,8 @@ pub(crate) struct State {
     pub(crate) marked: Vec<SetId>,
     /// All calls so far, so that a replica that takes another way is seen.
     pub(crate) shape: Shape,
+    /// Events since the last compare.
+    n_uncompared: u32,
     pub(crate) handles: Option<Handles>,
     /// The communicator that the program takes for that of all processes.
     pub(crate) world: usize,
@@ -347,6 +353,7 @@ impl State {
             contents: Contents::default(),
             marked: Vec::new(),
             shape: Shape::default(),
+            n_uncompared: 0,
             handles: None,
             world: 0,
             hidden: 0,
@@ -489,6 +496,7 @@ impl State {
         let digest = Digest::of_rows(rows);
         let length = rows.iter().map(|it| it.len()).sum();
         self.write_log(digest, length);
+        self.n_uncompared = 0;
         self.counts.compares += 1;
         self.counts.bytes += length as u64;
         let call = self.replica.n_calls();
@@ -569,7 +577,8 @@ impl State {
         mut attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
     ) -> (Arc<Vec<u8>>, bool) {
         self.send_held();
-        if LOG_MAX < self.replica.log_bytes() {
+        self.n_uncompared += 1;
+        if LOG_MAX < self.replica.log_bytes() || UNCOMPARED_MAX < self.n_uncompared {
             self.compare(Vec::new());
         }
         let shape = self.shape;
@@ -586,6 +595,7 @@ impl State {
                         let answer = bytes.clone();
                         self.replica.finish(kind, shape, bytes);
                         self.counts.log_max = self.counts.log_max.max(self.replica.log_bytes());
+                        self.memory.keep_events(self.replica.next_event());
                         self.send_out();
                         self.spare.lend(&answer);
                         return (answer, true);
@@ -595,6 +605,7 @@ impl State {
                 Step::Take(bytes) => {
                     self.end_wait();
                     self.wait.place = None;
+                    self.memory.keep_events(self.replica.next_event());
                     self.send_out();
                     return (bytes, false);
                 }
@@ -699,6 +710,8 @@ impl State {
             self.progress();
             unsafe { libc::usleep(200) };
             self.pump();
+            // One that comes no more would keep all of them here.
+            self.look_for_late(|it| it.replica.awaited());
         }
     }
 

@@ -45,7 +45,8 @@ const MOVE_US: u32 = 1_000;
 const IDLE_US: u32 = 10_000;
 
 /// A sibling that computes for so long while the others wait for it, and for twice the time that
-/// they took to come here, is taken for lost; in milliseconds of processor time.
+/// they took to come here from where all were last, is taken for lost; in milliseconds of processor
+/// time.
 const LATE_CPU_MS: u64 = 10_000;
 
 /// So is one that sleeps for so long, and does not say that it waits too, in milliseconds.
@@ -109,6 +110,7 @@ impl State {
     pub(crate) fn begin_wait(&mut self) {
         self.wait.turns = 0;
         self.wait.sleeps = 0;
+        self.wait.late.fill(None);
     }
 
     /// What was waited for is there.
@@ -213,6 +215,10 @@ impl State {
         if slept || self.wait.turns.is_multiple_of(8) {
             self.tell_matches();
             self.pump();
+        }
+        // A sibling that is not there may be what its set waits for, and this one's sender for it.
+        if slept && self.wait.place.is_some() {
+            self.look_for_late(|it| it.replica.awaited());
         }
     }
 
@@ -501,7 +507,8 @@ impl State {
         let sibling = self.siblings[set_idx].as_ref().filter(|it| it.is_away());
         let Some(sibling) = sibling else {
             let path = format!("/proc/{}/stat", self.pids[set_idx]);
-            return Usage::read(&std::fs::read_to_string(path).ok()?);
+            let events = self.memory.events_of(set_idx);
+            return Usage::read(&std::fs::read_to_string(path).ok()?, events);
         };
         let known = sibling.usage;
         self.say(&format!("usage {set_idx}"));
@@ -512,7 +519,6 @@ impl State {
     pub(crate) fn begin_compare(&mut self) {
         self.begin_wait();
         let wait = &mut self.wait;
-        wait.late.fill(None);
         // Within one tick of the clock nobody computes for long.
         let at_ms = clock::coarse_ms();
         wait.work_ms = 0;
@@ -532,7 +538,7 @@ impl State {
 
     /// Ends a sibling that does not come while the others wait for it: one that computes and
     /// computes, or one that sleeps and does not answer.
-    fn look_for_late(&mut self, late: fn(&Self) -> Vec<SetId>) {
+    pub(crate) fn look_for_late(&mut self, late: fn(&Self) -> Vec<SetId>) {
         let now_ms = clock::coarse_ms();
         if now_ms < self.wait.late_ms + LATE_EVERY_MS {
             return;
@@ -547,14 +553,20 @@ impl State {
         for link in self.siblings.iter_mut().flatten() {
             Message::Ask.write(&mut link.unsent);
         }
+        let own_ms = clock::now_ms(libc::CLOCK_PROCESS_CPUTIME_ID);
+        let work_ms = self.wait.work_ms.max(own_ms.saturating_sub(self.wait.compared_ms));
         for set in late(self) {
             let Some(usage) = self.usage(set.idx()) else { continue };
+            if self.wait.place.is_some_and(|it| it.event < usage.events) {
+                // It is beyond what this one waits for.
+                continue;
+            }
             let Some(since) = self.wait.late[set.idx()] else {
                 self.wait.late[set.idx()] = Some(Late { cpu_ms: usage.cpu_ms, at_ms: now_ms });
                 continue;
             };
             let cpu_ms = usage.cpu_ms.saturating_sub(since.cpu_ms);
-            let computes = LATE_CPU_MS + 2 * self.wait.work_ms < cpu_ms;
+            let computes = LATE_CPU_MS + 2 * work_ms < cpu_ms;
             let sleeps = !usage.runs && cpu_ms < LATE_CPU_MS / 10;
             if computes || (sleeps && since.at_ms + LATE_SLEEP_MS < now_ms) {
                 let rank = self.told.rank;

@@ -20,8 +20,11 @@ pub const BROKEN_AT: usize = 0;
 /// however it ends; of replica s of rank h, the (h × replicas + s)-th row of [`TALLY_WORDS`].
 pub const TALLIES_AT: usize = 4096;
 
-/// Words of 64 bits in the row of a process's counts, of which the first [`N_COUNTS`] are used.
+/// Words of 64 bits in the row of a process's counts: [`N_COUNTS`], and one at [`EVENTS_IDX`].
 pub const TALLY_WORDS: usize = 16;
+
+/// Which word of the row says how many events the process has behind it, for its siblings.
+pub const EVENTS_IDX: usize = 15;
 
 /// What a process counts: sends, compares, bytes compared, marks, promotions, messages to siblings,
 /// their bytes, the most bytes kept for them, and milliseconds in compares.

@@ -304,6 +304,12 @@ impl Replica {
         self.meta.filter(|it| *it != self.own && self.is_awaited(*it))
     }
 
+    /// Siblings that may still say something.
+    #[must_use]
+    pub fn awaited(&self) -> Vec<SetId> {
+        self.siblings().filter(|it| self.is_awaited(*it)).collect()
+    }
+
     /// The number of the event that comes next.
     #[must_use]
     pub fn next_event(&self) -> u64 {

@@ -23,7 +23,7 @@ use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::SetId;
 
 use super::folder::{Folder, LAUNCHER, LIBRARY, MEMORY};
-use super::hosts::{JOB, REACH, SECRET, usage_of};
+use super::hosts::{JOB, REACH, SECRET};
 use super::letter::{self, Kind, Letter};
 use super::{Channel, Event, MpirunError, io_error, listen, program, reach, signals, threads};
 
@@ -277,8 +277,9 @@ impl Agent {
                 }
             }
             Kind::Usage => {
-                let usage = local.and_then(|it| usage_of(it.pid));
-                let asker = letter.bytes.first().copied().unwrap_or(0);
+                let &[asker, replicas] = &letter.bytes[..] else { return };
+                let number = rank.0 as usize * usize::from(replicas) + set.idx();
+                let usage = local.and_then(|it| self.folder.usage(number, it.pid));
                 if let Some(usage) = usage {
                     self.post(Kind::Usage, rank, set, format!("{asker} {}", usage.to_text()));
                 }

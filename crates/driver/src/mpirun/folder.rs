@@ -12,7 +12,8 @@ use std::{env, process};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use selvedge_stmr::job::{BROKEN_AT, N_COUNTS, Rank, TALLIES_AT, TALLY_WORDS};
+use selvedge_stmr::job::{BROKEN_AT, EVENTS_IDX, N_COUNTS, Rank, TALLIES_AT, TALLY_WORDS};
+use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::SetId;
 
 use super::launcher::Launcher;
@@ -103,15 +104,26 @@ impl Folder {
     /// What a process on this host has counted, by its number in the whole job; nothing if it has
     /// not begun, or is on another host.
     pub(super) fn counts(&self, number: usize) -> [u64; N_COUNTS] {
+        let tally = self.tally(number);
+        std::array::from_fn(|idx| tally[idx])
+    }
+
+    /// What a process on this host does, by its number in the whole job.
+    pub(super) fn usage(&self, number: usize, pid: i32) -> Option<Usage> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Usage::read(&stat, self.tally(number)[EVENTS_IDX])
+    }
+
+    fn tally(&self, number: usize) -> [u64; TALLY_WORDS] {
         let row = TALLY_WORDS * size_of::<u64>();
-        let mut bytes = [0; N_COUNTS * size_of::<u64>()];
+        let mut bytes = [0; TALLY_WORDS * size_of::<u64>()];
         // Who has not begun has not given the memory its size.
         let read = self.memory.read_exact_at(&mut bytes, (TALLIES_AT + number * row) as u64);
         let word = |at: usize| {
             let bytes = bytes[at * 8..].first_chunk().expect("a row has all its words");
             u64::from_le_bytes(*bytes)
         };
-        if read.is_ok() { std::array::from_fn(word) } else { [0; N_COUNTS] }
+        if read.is_ok() { std::array::from_fn(word) } else { [0; TALLY_WORDS] }
     }
 
     fn make_pipe(&self, name: &str) -> Result<(), MpirunError> {

@@ -9,7 +9,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
@@ -360,10 +359,15 @@ impl Attempt<'_> {
     /// What the kernel says of a process is to be told to its sibling.
     fn ask_usage(&mut self, rank: Rank, asker: SetId, of: SetId) {
         let process = self.process_of(rank, of);
+        let replicas = self.options.replicas;
         match process.host {
-            Some(id) => self.post(id, Letter::of(Kind::Usage, rank, of, [asker.idx() as u8])),
+            Some(id) => {
+                let words = [asker.idx() as u8, replicas as u8];
+                self.post(id, Letter::of(Kind::Usage, rank, of, words));
+            }
             None => {
-                let usage = usage_of(process.pid);
+                let number = rank.0 as usize * replicas + of.idx();
+                let usage = self.folder.usage(number, process.pid);
                 self.tell_usage(rank, asker, of, usage);
             }
         }
@@ -472,9 +476,4 @@ fn send_input(
         }
         let _ = outbox.send(Letter::of(Kind::InputEnd, Rank(0), set, []));
     });
-}
-
-/// What the kernel of this host says of a process.
-pub(super) fn usage_of(pid: i32) -> Option<Usage> {
-    Usage::read(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
