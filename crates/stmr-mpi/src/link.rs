@@ -210,6 +210,17 @@ impl Sibling {
         }
     }
 
+    /// Whether it may have written something.
+    pub(crate) fn may_have_more(&self) -> bool {
+        match &self.way {
+            Way::Memory { memory, sets: [own, set], ends, .. } => {
+                ends.1.has_more(memory.pipe(*set, *own))
+            }
+            // Nobody knows before the kernel is asked.
+            Way::Network(_) => true,
+        }
+    }
+
     /// Reads what is there; returns whether that was anything.
     pub(crate) fn fill(&mut self) -> Result<bool, String> {
         if self.is_broken {

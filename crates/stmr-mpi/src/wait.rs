@@ -222,18 +222,25 @@ impl State {
         }
     }
 
-    /// One turn of waiting for siblings, of whom these are late.
+    /// Waits for siblings until something may have come from one, or it is time to look for itself;
+    /// these are late if that takes long.
     pub(crate) fn wait_for_siblings(&mut self, late: fn(&Self) -> Vec<SetId>) {
         let moves = self.has_pending();
-        let slept = self.turn(For::Siblings, if moves { MOVE_US } else { IDLE_US });
-        if slept || (moves && self.wait.turns.is_multiple_of(8)) {
-            self.reap();
-            self.progress();
-            self.tell_matches();
-        }
-        self.pump();
-        if slept {
-            self.look_for_late(late);
+        loop {
+            let slept = self.turn(For::Siblings, if moves { MOVE_US } else { IDLE_US });
+            let is_time = slept || self.wait.turns.is_multiple_of(8);
+            if is_time && moves {
+                self.reap();
+                self.progress();
+                self.tell_matches();
+            }
+            if is_time || self.siblings.iter().flatten().any(Sibling::may_have_more) {
+                self.pump();
+                if slept {
+                    self.look_for_late(late);
+                }
+                return;
+            }
         }
     }
 
