@@ -610,7 +610,7 @@ impl State {
                     return (bytes, false);
                 }
                 Step::Wait => {
-                    self.wait_for_siblings(|it| it.replica.awaited_meta().into_iter().collect());
+                    self.wait_for_siblings(|it| it.replica.settlers());
                 }
                 Step::Leave => self.stray(),
                 Step::Restart(why) => self.restart(why),

@@ -59,6 +59,9 @@ struct World {
     breaks: u32,
     /// Requests to lead no more.
     yields: u32,
+    /// Wrong things that some MPI may bring; where there are any, a broken set is a fault, too.
+    mishears: u32,
+    mishears_any: bool,
     faults: u32,
     restarted: bool,
 }
@@ -91,6 +94,8 @@ impl World {
             flips,
             breaks,
             yields: 0,
+            mishears: 0,
+            mishears_any: false,
             faults: 0,
             restarted: false,
         }
@@ -125,7 +130,7 @@ impl World {
         }
         self.links.hash(&mut hasher);
         (self.kills, self.flips, self.breaks, self.faults, self.restarted).hash(&mut hasher);
-        self.yields.hash(&mut hasher);
+        (self.yields, self.mishears).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -332,6 +337,19 @@ impl Explorer {
                 next.push(world);
             }
             Step::Do => {
+                if kind == EventKind::Data && 0 < world.mishears {
+                    let mut world = world.clone();
+                    world.mishears -= 1;
+                    world.faults += 1;
+                    let it = &mut world.processes[set];
+                    it.faulty = true;
+                    let wrong = 200 + set as u8;
+                    it.replica.finish(kind, shape, vec![wrong].into());
+                    it.value.push(wrong);
+                    it.pc += 1;
+                    drain(it);
+                    next.push(world);
+                }
                 for value in values {
                     let mut world = world.clone();
                     let it = &mut world.processes[set];
@@ -397,6 +415,7 @@ impl Explorer {
             if 0 < world.breaks && process.unsent.is_empty() && !process.replica.has_left() {
                 let mut world = world.clone();
                 world.breaks -= 1;
+                world.faults += u32::from(world.mishears_any);
                 let it = &mut world.processes[set];
                 it.replica.handle(Input::SetBroken);
                 drain(it);
@@ -517,6 +536,14 @@ fn who_is_asked_to_lead_no_more_and_dies_is_followed_by_another() {
 #[test]
 fn who_is_asked_to_lead_no_more_and_errs_is_followed_by_another() {
     check_asked(0, 1);
+}
+
+/// What one MPI brings is one voice, also where it is brought to two replicas.
+#[test]
+fn what_a_set_brings_that_is_wrong_is_not_fed_as_the_majority() {
+    let misheard = |breaks| World { mishears: 1, mishears_any: true, ..World::new(0, 0, breaks) };
+    assert_eq!(explore(&[Op::Receive, Op::Send, Op::Send], misheard(0)).restarted, 0);
+    assert!(0 < explore(&[Op::Receive, Op::Receive, Op::Send], misheard(1)).restarted);
 }
 
 #[test]

@@ -59,6 +59,13 @@ pub enum Message {
     },
     /// Something came in.
     Event(Event),
+    /// What came in here, for one that another feeds: it takes what two sets' MPIs brought alike.
+    Echo {
+        /// The number of what came in.
+        event: u64,
+        /// What that was.
+        digest: Digest,
+    },
     /// My set has lost a member: I have left MPI, feed me.
     Left,
     /// I saw the link to `set` end; before this came all that I had from it.
@@ -159,6 +166,11 @@ impl Message {
             Self::Relay { set, event } => {
                 out.extend([11, set.idx() as u8]);
                 write_event(event, out);
+            }
+            Self::Echo { event, digest } => {
+                out.push(14);
+                out.extend(event.to_le_bytes());
+                out.extend(digest.0.to_le_bytes());
             }
             Self::Left => out.push(4),
             Self::Down { set, offers } => {
@@ -274,6 +286,11 @@ fn read_body(body: &[u8]) -> Option<Message> {
                 calls: u64::from_le_bytes(calls.try_into().ok()?),
             }
         }
+        14 => {
+            let (event, digest) = rest.split_first_chunk()?;
+            let digest = Digest(u128::from_le_bytes(digest.try_into().ok()?));
+            Message::Echo { event: u64::from_le_bytes(*event), digest }
+        }
         _ => return None,
     })
 }
@@ -358,6 +375,7 @@ mod tests {
             Message::Here(Some(Place { event: 17, kind: EventKind::Data, shape: Shape(18) })),
             Message::Matched { receive: 12, shape: Shape(17), source: -13, tag: 14 },
             Message::Released { receive: 15, calls: 16 },
+            Message::Echo { event: 19, digest },
         ]
     }
 

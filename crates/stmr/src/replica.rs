@@ -118,6 +118,8 @@ struct Sibling {
     offers: Offers,
     /// What it sent that is not taken yet.
     events: BTreeMap<u64, Event>,
+    /// What its MPI brought, where another feeds this replica.
+    echoes: BTreeMap<u64, Digest>,
     /// Whose ends it has told of.
     told: Vec<SetId>,
     /// It found this event of that sibling to be of another call.
@@ -298,10 +300,14 @@ impl Replica {
         self.siblings().filter(|it| self.is_awaited(*it) && !offered(it)).collect()
     }
 
-    /// Who is to settle what [`Replica::begin`] waits for: the meta, if it is another.
+    /// Who is to settle what [`Replica::begin`] waits for: the meta, if it is another, or all whose
+    /// MPIs are to bring it.
     #[must_use]
-    pub fn awaited_meta(&self) -> Option<SetId> {
-        self.meta.filter(|it| *it != self.own && self.is_awaited(*it))
+    pub fn settlers(&self) -> Vec<SetId> {
+        let settles = |it: &SetId| {
+            Some(*it) == self.meta || (self.has_left() && !self.cluster[it.idx()].left)
+        };
+        self.siblings().filter(|it| self.is_awaited(*it) && settles(it)).collect()
     }
 
     /// Siblings that may still say something.
@@ -430,6 +436,11 @@ impl Replica {
             let event = &self.cluster[set_idx].events[&number];
             if event.shape == shape && event.kind == kind {
                 let event = event.clone();
+                match self.is_echoed(&event, SetId::new(set_idx)) {
+                    None => return Step::Wait,
+                    Some(false) => return Step::Restart(Double::NoMajority),
+                    Some(true) => {}
+                }
                 let bytes = event.bytes.clone();
                 self.keep(event);
                 return Step::Take(bytes);
@@ -442,6 +453,26 @@ impl Replica {
             Some(_) => Step::Wait,
             None => Step::Restart(Double::NoWholeSet),
         }
+    }
+
+    /// Whether what `giver` fed is what the MPIs of all others brought that are trusted; nothing
+    /// before they have said so.  One MPI's word is no majority, and would be two voices.
+    fn is_echoed(&self, event: &Event, giver: SetId) -> Option<bool> {
+        if event.kind == EventKind::Decision {
+            return Some(true);
+        }
+        let digest = Digest::of(&event.bytes);
+        for set in self.siblings().filter(|it| *it != giver) {
+            let it = &self.cluster[set.idx()];
+            let own = it.events.get(&event.number).map(|it| Digest::of(&it.bytes));
+            let said = it.echoes.get(&event.number).copied().or(own);
+            match said {
+                Some(said) if it.marked == 0 && said != digest => return Some(false),
+                None if it.marked == 0 && !it.left && self.is_awaited(set) => return None,
+                _ => {}
+            }
+        }
+        Some(true)
     }
 
     /// Says what came, after [`Step::Do`].
@@ -537,12 +568,15 @@ impl Replica {
                     it.events.insert(event.number, event);
                 }
             }
+            Message::Echo { event, digest } => {
+                if self.event <= event {
+                    self.cluster[from.idx()].echoes.insert(event, digest);
+                }
+            }
             Message::Left => {
                 self.cluster[from.idx()].left = true;
                 self.find_promotion();
-                if self.is_meta() {
-                    self.feed_log(from);
-                }
+                self.feed_log(from);
             }
             Message::Accuse { set, event } => {
                 self.cluster[from.idx()].accuses = Some((set, event));
@@ -640,11 +674,24 @@ impl Replica {
         }
     }
 
+    /// Gives one that has left MPI what came in since the last compare, or, if another gives it
+    /// that, a word about what it was.
     fn feed_log(&mut self, set: SetId) {
         if self.is_awaited(set) {
-            let events = self.log.iter().map(|it| (set, Message::Event(it.clone())));
-            self.out.extend(events);
+            let about = |it| Some((set, self.message_about(it)?));
+            let messages: Vec<_> = self.log.iter().filter_map(about).collect();
+            self.out.extend(messages);
         }
+    }
+
+    /// What this replica tells of an event to one that has left MPI.
+    fn message_about(&self, event: &Event) -> Option<Message> {
+        if self.is_meta() {
+            return Some(Message::Event(event.clone()));
+        }
+        let digest = || Digest::of(&event.bytes);
+        (event.kind == EventKind::Data && !self.has_left())
+            .then(|| Message::Echo { event: event.number, digest: digest() })
     }
 
     /// Moves past `event`: keeps it for those that may lack it, and tells those that wait for it.
@@ -652,13 +699,15 @@ impl Replica {
         self.event = event.number + 1;
         for it in &mut self.cluster {
             it.events.remove(&event.number);
+            it.echoes.remove(&event.number);
         }
-        if self.is_meta() {
-            for set in self.siblings() {
-                let wants = event.kind == EventKind::Decision || self.cluster[set.idx()].left;
-                if wants && self.is_awaited(set) {
-                    self.out.push_back((set, Message::Event(event.clone())));
-                }
+        for set in self.siblings() {
+            let wants = event.kind == EventKind::Decision || self.cluster[set.idx()].left;
+            if wants
+                && self.is_awaited(set)
+                && let Some(message) = self.message_about(&event)
+            {
+                self.out.push_back((set, message));
             }
         }
         if 1 < self.cluster.len() {

@@ -71,6 +71,7 @@ impl Replica {
         if !it.strayed {
             it.strayed = true;
             it.events.clear();
+            it.echoes.clear();
             self.notes.push_back(Note::Strayed(set));
         }
     }
