@@ -77,6 +77,7 @@ pub use launcher::NONE;
 use letter::{Kind, Letter};
 use print::{Printing, printings};
 use printed::Printed;
+use program::Known;
 pub use replica::become_replica;
 pub use summary::Summary;
 
@@ -320,6 +321,8 @@ struct Attempt<'a> {
 struct Process {
     link: Option<Line>,
     pid: i32,
+    /// The process itself, if it is on the launcher's host.
+    known: Option<Known>,
     /// The host that it is on, if that is not the launcher's.
     host: Option<HostId>,
     /// Where it listens for siblings on other hosts, once it does.
@@ -514,6 +517,7 @@ impl Attempt<'_> {
     fn call_in(&mut self, rank: Rank, set: SetId, pid: i32, link: Line, host: Option<HostId>) {
         let process = self.process(rank, set);
         process.pid = pid;
+        process.known = host.is_none().then(|| Known::of(pid));
         process.link = Some(link);
         process.host = host;
         if !self.hosts.is_empty() {
@@ -734,11 +738,11 @@ impl Attempt<'_> {
         None
     }
 
-    fn kill_all(&mut self) {
+    fn kill_all(&self) {
         for (rank, cluster) in self.processes.iter().enumerate() {
             for (set, process) in SetId::all(cluster.len()).zip(cluster) {
                 if process.pid != 0 && process.link.is_some() && !process.ended {
-                    self.end_process(Rank(rank as u32), set, process.pid, process.host);
+                    self.end_process(Rank(rank as u32), set);
                 }
             }
         }

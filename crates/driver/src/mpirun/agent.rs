@@ -25,7 +25,8 @@ use selvedge_stmr::verdict::SetId;
 use super::folder::{Folder, LAUNCHER, LIBRARY, MEMORY};
 use super::hosts::{JOB, REACH, SECRET};
 use super::letter::{self, Kind, Letter};
-use super::{Channel, Event, MpirunError, io_error, listen, program, reach, signals, threads};
+use super::program::Known;
+use super::{Channel, Event, MpirunError, io_error, listen, reach, signals, threads};
 
 /// Where the agent is told its folder.
 const OWN_FOLDER: &str = "SELVEDGE_HOST_FOLDER";
@@ -113,6 +114,7 @@ pub fn serve_host() -> Result<(), MpirunError> {
 struct Local {
     link: Option<UnixStream>,
     pid: i32,
+    known: Known,
 }
 
 /// What a replica of the first process is to read: where it goes in, and where it comes out until
@@ -238,7 +240,7 @@ impl Agent {
         {
             self.folder.write_input(set, chunks, &self.sender);
         }
-        self.locals.insert((rank, set), Local { link: Some(link), pid });
+        self.locals.insert((rank, set), Local { link: Some(link), pid, known: Known::of(pid) });
     }
 
     fn input(&mut self, set: SetId) -> &mut Input {
@@ -273,7 +275,7 @@ impl Agent {
             }
             Kind::End => {
                 if let Some(it) = local.filter(|it| it.link.is_some()) {
-                    program::kill(it.pid);
+                    it.known.kill();
                 }
             }
             Kind::Usage => {
@@ -307,7 +309,7 @@ impl Agent {
     /// Ends all that is here.
     fn end(&mut self) -> ! {
         for it in self.locals.values().filter(|it| it.link.is_some()) {
-            program::kill(it.pid);
+            it.known.kill();
         }
         let _ = fs::remove_dir_all(self.folder.path());
         // Another host's folder, seen from here as well, has its library in it.

@@ -26,7 +26,7 @@ use selvedge_stmr::verdict::SetId;
 
 use super::avoid::Name;
 use super::letter::{self, Kind, Letter};
-use super::{Attempt, Channel, Ended, Event, Line, MpirunError, io_error, program, reach, threads};
+use super::{Attempt, Channel, Ended, Event, Line, MpirunError, io_error, reach, threads};
 
 /// The variables that processes on other hosts need to call.
 pub(super) const JOB: &str = "SELVEDGE_JOB";
@@ -254,10 +254,9 @@ impl Attempt<'_> {
         let mut ended = None;
         let process = self.process(rank, set);
         if !process.ended && process.link.take().is_some() {
-            let (pid, host) = (process.pid, process.host);
             process.is_parted = true;
             process.closed = [true; 2];
-            self.end_process(rank, set, pid, host);
+            self.end_process(rank, set);
             self.lose(rank, set);
             ended = self.end_outputs(rank, set, true);
         }
@@ -265,10 +264,12 @@ impl Attempt<'_> {
         ended
     }
 
-    pub(super) fn end_process(&self, rank: Rank, set: SetId, pid: i32, host: Option<HostId>) {
-        match host {
-            None => program::kill(pid),
-            Some(id) => self.post(id, Letter::of(Kind::End, rank, set, [])),
+    pub(super) fn end_process(&self, rank: Rank, set: SetId) {
+        let process = self.process_of(rank, set);
+        match (process.host, process.known) {
+            (None, Some(known)) => known.kill(),
+            (None, None) => {}
+            (Some(id), _) => self.post(id, Letter::of(Kind::End, rank, set, [])),
         }
     }
 

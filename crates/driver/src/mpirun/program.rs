@@ -290,11 +290,50 @@ pub(super) fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Ends a replica.
-pub(super) fn kill(pid: i32) {
-    // A number that another process has by now is not killed: the name of its folder is asked for.
-    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    if holds(&environ, b"SELVEDGE_FOLDER=") {
-        let _ = signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
+/// A replica of this host, which its number alone does not name: another process may have that
+/// later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pid: i32,
+    /// When it began, by the kernel's clock; nothing if it was gone already.
+    since: Option<u64>,
+}
+
+impl Known {
+    /// The process that has this number now.
+    pub(super) fn of(pid: i32) -> Self {
+        Self { pid, since: begun_at(pid) }
+    }
+
+    /// Ends it, if it is there.
+    pub(super) fn kill(self) {
+        if self.since.is_some() && begun_at(self.pid) == self.since {
+            let _ = signal::kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+        }
+    }
+}
+
+/// When a process began, in ticks of the kernel's clock.
+fn begun_at(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The 22nd word, of which the second, the program's name, may hold anything.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_ended_whatever_its_environment_is_and_another_with_its_number_is_not() {
+        let mut sleep = command(Path::new("sleep")).arg("60").env_clear().spawn().unwrap();
+        let known = Known::of(sleep.id() as i32);
+        Known { since: known.since.map(|it| it - 1), ..known }.kill();
+        Known { since: None, ..known }.kill();
+        thread::sleep(Duration::from_millis(50));
+        assert!(sleep.try_wait().unwrap().is_none(), "another process was ended");
+        known.kill();
+        assert_eq!(sleep.wait().unwrap().code(), None);
+        assert_eq!(Known::of(sleep.id() as i32).since, None, "it is gone");
     }
 }
