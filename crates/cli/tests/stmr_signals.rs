@@ -57,6 +57,34 @@ fn a_signal_arrives_once_and_at_the_same_call_in_all_replicas() {
     }
 }
 
+/// Goal: a program that blocks a signal to take it where it asks for it gets what is sent to the
+/// launcher, at the same call in all replicas.  Method: see taken.c.
+#[test]
+fn a_signal_that_the_program_blocks_waits_until_it_takes_it() {
+    for mpi in Mpi::in_turn("taken") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("taken", folder.path());
+        let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut text = vec![0; 6];
+        child.stdout.as_mut().unwrap().read_exact(&mut text).unwrap();
+        // The child is timeout, whose child is the program under test.
+        let timeout = child.id();
+        let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
+        let selvedge = children.unwrap().trim().to_owned();
+        send("-USR1", &selvedge);
+        send("-USR2", &selvedge);
+        let out = child.wait_with_output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        let wanted = "rank 0: 1 and 1\nrank 1: 1 and 1\nrank 2: 1 and 1\nrank 3: 1 and 1";
+        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}
+
 #[test]
 fn an_interrupt_from_a_terminal_ends_all_at_once() {
     let Some(mpi) = Mpi::all().into_iter().next() else { return };

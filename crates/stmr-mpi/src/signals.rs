@@ -149,21 +149,27 @@ const ENDING: [c_int; 19] = [
 /// end of the program's, which its replicas agree to.
 pub(crate) fn send_to_itself(signal: c_int) {
     let Ok(idx) = usize::try_from(signal) else { return };
-    let is_in = |what: fn(*mut libc::sigset_t) -> c_int| unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        what(&raw mut set);
-        libc::sigismember(&raw const set, signal) == 1
-    };
-    let mask = |set| unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set) };
-    let is_blocked = || is_in(mask);
     if HANDLERS.get(idx).is_some_and(|it| it.load(Ordering::Relaxed) != 0) {
         // A blocked one that waits already comes once.
-        let waits = is_blocked() && is_in(|set| unsafe { libc::sigpending(set) });
+        let waits = is_blocked(signal) && is_in(signal, |set| unsafe { libc::sigpending(set) });
         if state::is_replica() && !real::is_mpi_asking() && !waits {
             DUE[idx].fetch_add(1, Ordering::Relaxed);
         }
     } else if idx < N_SIGNALS {
-        end_by(signal, is_blocked());
+        end_by(signal, is_blocked(signal));
+    }
+}
+
+/// Whether this thread blocks it: it stays pending, until the program takes or unblocks it.
+fn is_blocked(signal: c_int) -> bool {
+    is_in(signal, |set| unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set) })
+}
+
+fn is_in(signal: c_int, what: fn(*mut libc::sigset_t) -> c_int) -> bool {
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        what(&raw mut set);
+        libc::sigismember(&raw const set, signal) == 1
     }
 }
 
@@ -282,7 +288,7 @@ impl State {
 
     /// The launcher tells of a signal that was sent to it.
     pub(crate) fn hear_signal(&mut self, signal: c_int) {
-        if !is_handled(signal) {
+        if !is_handled(signal) && !is_blocked(signal) {
             // It ends the program, wherever it is.
             self.say(&format!("abort {}", 128 + signal));
             self.wait_for_the_end();
@@ -329,12 +335,17 @@ pub(crate) fn deliver() {
             if signal == libc::SIGALRM {
                 take_one(&ALARMS_WAIT);
             }
-            if !is_handled(signal) {
+            // Without a handler of the program's nobody counts it when it comes.
+            if HANDLERS[signal as usize].load(Ordering::Relaxed) == 0 {
                 due.store(0, Ordering::Relaxed);
             }
             unsafe {
                 let (process, thread) = (libc::syscall(libc::SYS_getpid), libc::gettid());
-                libc::syscall(libc::SYS_tgkill, process, thread, signal);
+                match is_blocked(signal) {
+                    // Any thread may be the one that takes it.
+                    true => libc::syscall(libc::SYS_kill, process, signal),
+                    false => libc::syscall(libc::SYS_tgkill, process, thread, signal),
+                };
             }
         }
     }

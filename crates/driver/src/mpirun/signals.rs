@@ -66,10 +66,19 @@ fn mask(status: &str, name: &str) -> u64 {
     line.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Whether a process does something else at a signal than to end, as the kernel says.
+/// Whether a process does something else at a signal than to end, as the kernel says.  One that
+/// all its threads block waits until the program takes it (sigwait, signalfd).
 pub(super) fn is_handled(pid: i32, signal: i32) -> bool {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    (mask(&text, "SigCgt:") | mask(&text, "SigIgn:")) & 1 << (signal - 1) != 0
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts = threads.filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
+    does_not_end(&texts.collect::<Vec<_>>(), signal)
+}
+
+/// The same of what the kernel says of each of its threads.
+fn does_not_end(threads: &[String], signal: i32) -> bool {
+    let is_in = |text: &String, name| mask(text, name) & 1 << (signal - 1) != 0;
+    let is_said = threads.iter().any(|it| is_in(it, "SigCgt:") || is_in(it, "SigIgn:"));
+    is_said || (!threads.is_empty() && threads.iter().all(|it| is_in(it, "SigBlk:")))
 }
 
 /// Tells of signals to this process from here on.
@@ -94,6 +103,23 @@ pub(super) fn listen(sender: Sender<Event>) -> Result<(), MpirunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_that_one_thread_leaves_free_ends_a_process_that_has_no_handler() {
+        let thread = |blocked: u64, caught: u64| {
+            format!("SigBlk:\t{blocked:016x}\nSigIgn:\t0000000000000000\nSigCgt:\t{caught:016x}\n")
+        };
+        let usr1 = 1 << (SIGUSR1 - 1);
+        let check = |threads: &[(u64, u64)], wanted: bool| {
+            let threads: Vec<_> = threads.iter().map(|it| thread(it.0, it.1)).collect();
+            assert_eq!(does_not_end(&threads, SIGUSR1), wanted, "{threads:?}");
+        };
+        check(&[], false);
+        check(&[(0, 0), (0, 0)], false);
+        check(&[(0, usr1), (0, usr1)], true);
+        check(&[(usr1, 0), (usr1, 0)], true);
+        check(&[(usr1, 0), (0, 0)], false);
+    }
 
     #[test]
     fn one_signal_to_all_replicas_is_one_and_two_to_one_of_them_are_two() {
