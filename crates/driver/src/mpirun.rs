@@ -24,6 +24,8 @@ mod error;
 
 mod exports;
 
+mod finish;
+
 mod folder;
 
 mod hosts;
@@ -34,7 +36,10 @@ mod launcher;
 
 mod letter;
 
+mod outlet;
+
 mod print;
+
 mod printed;
 
 mod program;
@@ -71,10 +76,11 @@ pub use error::MpirunError;
 use error::io_error;
 use folder::Folder;
 use hosts::{Awaited, Door, Host, HostId};
-use input::Input;
+use input::{Feed, Input};
 use launcher::Launcher;
 pub use launcher::NONE;
 use letter::{Kind, Letter};
+use outlet::{Out, Outlet};
 use print::{Printing, printings};
 use printed::Printed;
 use program::Known;
@@ -86,9 +92,6 @@ pub use summary::Summary;
 /// Otherwise they wait until there is a whole line: programs print in blocks of some kilobytes, and
 /// another process's line would come into the middle of one.
 const LINE_WAIT: Duration = Duration::from_millis(50);
-
-/// How long ended processes have to close their output, and mpirun to end.
-const END_WAIT: Duration = Duration::from_secs(3);
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -215,12 +218,12 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     let mut avoided = Avoided::default();
     let mut differed = false;
     let mut dead_ends = 0;
-    let input = Input::default();
+    let (input, outlet) = (Input::default(), Outlet::default());
     loop {
         let again = 0 < summary.restarts;
         let given = avoided.options(options);
         let before = std::mem::take(&mut printed);
-        let mut attempt = Attempt::start(&given, &launcher, again, before, &input)?;
+        let mut attempt = Attempt::start(&given, &launcher, again, before, (&input, &outlet))?;
         let ended = attempt.go_on();
         printed = attempt.take_printed();
         let ended = match ended {
@@ -313,8 +316,10 @@ struct Attempt<'a> {
     hosts: BTreeMap<HostId, Host>,
     known: avoid::Known,
     awaited: Awaited,
+    input: Input,
     /// What each replica of the first process is to read, until it is known where that is.
-    inputs: Vec<Option<Receiver<Vec<u8>>>>,
+    feeds: Vec<Option<Feed>>,
+    out: Out,
 }
 
 #[derive(Default)]
@@ -345,7 +350,7 @@ impl Attempt<'_> {
         launcher: &Launcher,
         again: bool,
         printed: Vec<[Printed; 2]>,
-        input: &Input,
+        (input, outlet): (&Input, &Outlet),
     ) -> Result<Attempt<'a>, MpirunError> {
         let folder = Folder::make(options, launcher)?;
         let listener = UnixListener::bind(folder.path().join(folder::LAUNCHER))
@@ -353,10 +358,12 @@ impl Attempt<'_> {
         let (sender, events) = mpsc::channel();
         listen(listener, sender.clone());
         signals::listen(sender.clone())?;
+        outlet.begin(&sender);
+        let out = Out::new(outlet);
         for rank in 0..options.ranks {
             for set in SetId::all(options.replicas) {
                 for channel in [Channel::Out, Channel::Err] {
-                    folder.read_pipe(channel, Rank(rank as u32), set, sender.clone());
+                    folder.read_pipe(channel, Rank(rank as u32), set, &out.room, &sender);
                 }
             }
         }
@@ -398,14 +405,16 @@ impl Attempt<'_> {
             hosts: BTreeMap::new(),
             known: avoid::Known::default(),
             awaited: Awaited::default(),
-            inputs: input.read(options.replicas, &sender),
+            input: input.clone(),
+            feeds: input.read(options.replicas, &sender),
+            out,
             sender,
         })
     }
 
     fn go_on(&mut self) -> Result<Ended, MpirunError> {
         loop {
-            match self.events.recv_timeout(LINE_WAIT) {
+            match self.next_event(LINE_WAIT) {
                 Ok(event) => {
                     if let Some(ended) = self.take(event)? {
                         return Ok(self.finish(ended));
@@ -530,6 +539,9 @@ impl Attempt<'_> {
     fn lose(&mut self, rank: Rank, set: SetId) {
         self.deaths += 1;
         self.known.lost.push((rank, set));
+        if rank == Rank(0) {
+            self.input.taken(set, None);
+        }
         self.notes.push(format!("{rank}: {set} is gone"));
         self.early.push((rank, set, Instant::now()));
     }
@@ -660,91 +672,6 @@ impl Attempt<'_> {
     fn tell_cluster(&mut self, rank: Rank, line: &str) {
         for link in self.processes[rank.0 as usize].iter_mut().filter_map(|it| it.link.as_mut()) {
             link.say(line);
-        }
-    }
-
-    /// Hears what was still on its way, and ends what still runs.
-    fn finish(&mut self, mut ended: Ended) -> Ended {
-        if matches!(ended, Ended::Again(..)) {
-            ended = self.hear_of_the_dead().unwrap_or(ended);
-        }
-        let is_its_own = matches!(ended, Ended::With(_) | Ended::WithoutMpi(_));
-        if !is_its_own || self.processes.iter().flatten().any(|it| !it.ended) {
-            self.cut_outputs();
-            self.kill_all();
-        }
-        let deadline = Instant::now() + END_WAIT;
-        let mut undecided = None;
-        for rank in 0..self.processes.len() {
-            for set in SetId::all(self.options.replicas) {
-                undecided = self.end_outputs(Rank(rank as u32), set, true).or(undecided);
-            }
-        }
-        let mut running = self.launchers.len() - self.launchers_ended;
-        while Instant::now() < deadline {
-            let open = self.outputs.iter().flatten().any(|it| !it.output.has_ended());
-            if !open && running == 0 {
-                break;
-            }
-            match self.events.recv_timeout(LINE_WAIT) {
-                Ok(Event::Printed(_, rank, set, _) | Event::Closed(_, rank, set))
-                    if self.process(rank, set).is_parted => {}
-                Ok(Event::Printed(channel, rank, set, bytes)) => {
-                    self.printing(channel, rank).output.print(set, &bytes);
-                    undecided = self.print(channel, rank).or(undecided);
-                }
-                Ok(Event::Closed(channel, rank, set)) => {
-                    self.process(rank, set).closed[channel as usize] = true;
-                    undecided = self.end_outputs(rank, set, true).or(undecided);
-                }
-                Ok(Event::LauncherEnded(_)) => running -= 1,
-                Ok(_) | Err(_) => {}
-            }
-        }
-        self.print_rest(!matches!(ended, Ended::Again(..)));
-        if 0 < running {
-            self.launchers.iter_mut().for_each(program::end);
-        }
-        self.kill_all();
-        match (undecided, &ended) {
-            // The last output decides as the last send does.
-            (Some(it), Ended::With(0)) => it,
-            _ => ended,
-        }
-    }
-
-    /// Those that go on are about to be killed, each in the middle of what it prints.
-    fn cut_outputs(&mut self) {
-        for (cluster, printings) in self.processes.iter().zip(&mut self.outputs) {
-            for (set, process) in SetId::all(cluster.len()).zip(cluster) {
-                if !process.ended {
-                    printings.iter_mut().for_each(|it| it.output.cut(set));
-                }
-            }
-        }
-    }
-
-    /// A program starts again for deaths of which the launcher itself may hear a moment later than
-    /// those that have outlived them; a signal may end it instead.
-    fn hear_of_the_dead(&mut self) -> Option<Ended> {
-        let deadline = Instant::now() + LINE_WAIT;
-        while let Ok(event) =
-            self.events.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
-            if let Ok(Some(ended @ Ended::With(_))) = self.take(event) {
-                return Some(ended);
-            }
-        }
-        None
-    }
-
-    fn kill_all(&self) {
-        for (rank, cluster) in self.processes.iter().enumerate() {
-            for (set, process) in SetId::all(cluster.len()).zip(cluster) {
-                if process.pid != 0 && process.link.is_some() && !process.ended {
-                    self.end_process(Rank(rank as u32), set);
-                }
-            }
         }
     }
 }

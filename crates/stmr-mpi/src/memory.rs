@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use selvedge_stmr::job::{BROKEN_AT, EVENTS_IDX, N_COUNTS, TALLIES_AT, TALLY_WORDS};
+use selvedge_stmr::job::{BROKEN_AT, EVENTS_IDX, HELD_AT, N_COUNTS, TALLIES_AT, TALLY_WORDS};
 use selvedge_stmr::pipe::PIPE_WORDS;
 
 use crate::real;
@@ -93,6 +93,8 @@ impl Bell {
 pub(crate) struct Memory {
     /// Of each set, whether the launcher has seen a process of it end.
     broken: &'static [AtomicU8],
+    /// Whether who reads the program's output holds it up.
+    held: &'static AtomicU8,
     /// What each process has counted.
     tallies: &'static [AtomicU64],
     bells: &'static [Bell],
@@ -152,13 +154,14 @@ impl Memory {
         // Nothing but atomic words is ever made of it, and it is there as long as the process.
         let broken = unsafe { head_at.add(BROKEN_AT) }.cast::<AtomicU8>();
         let broken = unsafe { std::slice::from_raw_parts(broken, told.replicas) };
+        let held = unsafe { &*head_at.add(HELD_AT).cast::<AtomicU8>() };
         let tallies = unsafe { head_at.add(TALLIES_AT) }.cast::<AtomicU64>();
         let tallies = unsafe { std::slice::from_raw_parts(tallies, n_tallied) };
         let bells = unsafe { head_at.add(head) }.cast::<Bell>();
         let bells = unsafe { std::slice::from_raw_parts(bells, n_bells) };
         let words = unsafe { std::slice::from_raw_parts(own.cast::<AtomicU64>(), n_words) };
         let (rank, set, replicas) = (told.rank, told.set, told.replicas);
-        Self { broken, tallies, bells, words, size, replicas, rank, set }
+        Self { broken, held, tallies, bells, words, size, replicas, rank, set }
     }
 
     /// Where memory begins of windows whose first process is this one, in this set.
@@ -205,6 +208,11 @@ impl Memory {
     /// of it.
     pub(crate) fn has_lost_one(&self) -> bool {
         self.broken[self.set].load(Ordering::Acquire) != 0
+    }
+
+    /// Whether a process that prints may sleep until somebody reads the program's output.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Acquire) != 0
     }
 
     /// Keeps what this process has counted, for the launcher.

@@ -550,8 +550,9 @@ impl State {
         if now_ms < self.wait.late_ms + LATE_EVERY_MS {
             return;
         }
-        if self.wait.late_ms + LATE_GAP_MS < now_ms {
-            // This process did not run itself; maybe all were stopped.
+        if self.wait.late_ms + LATE_GAP_MS < now_ms || self.memory.is_held() {
+            // This process did not run itself; maybe all were stopped.  Or one that prints sleeps
+            // until somebody reads that.
             self.wait.late.fill(None);
         }
         self.wait.late_ms = now_ms;

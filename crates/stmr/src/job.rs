@@ -16,6 +16,10 @@ use crate::verdict::{Double, SetId};
 /// a process: a byte for each set, not 0 before the first of its other processes hears of it.
 pub const BROKEN_AT: usize = 0;
 
+/// Where, in that memory, the launcher writes whether the program is held up by who reads its
+/// output: a byte, not 0 while a replica that prints may sleep for as long as that one does.
+pub const HELD_AT: usize = 64;
+
 /// Where, in that memory, each process keeps its counts for the launcher, so that they are known
 /// however it ends; of replica s of rank h, the (h × replicas + s)-th row of [`TALLY_WORDS`].
 pub const TALLIES_AT: usize = 4096;

@@ -25,6 +25,7 @@ use selvedge_stmr::verdict::SetId;
 use super::folder::{Folder, LAUNCHER, LIBRARY, MEMORY};
 use super::hosts::{JOB, REACH, SECRET};
 use super::letter::{self, Kind, Letter};
+use super::outlet::Room;
 use super::program::Known;
 use super::{Channel, Event, MpirunError, io_error, listen, reach, signals, threads};
 
@@ -131,6 +132,8 @@ struct Agent {
     outbox: Sender<Letter>,
     locals: BTreeMap<(Rank, SetId), Local>,
     inputs: BTreeMap<SetId, Input>,
+    /// For what processes here print and the launcher has not let go.
+    room: Room,
     /// The launcher's folder by its name, which an MPI may have made here.
     left: Option<PathBuf>,
 }
@@ -173,7 +176,8 @@ impl Agent {
         listen(listener, sender.clone());
         let left = word("SELVEDGE_FOLDER").map(PathBuf::from);
         let (locals, inputs) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { folder, events, sender, outbox, locals, inputs, left })
+        let room = Room::default();
+        Ok(Self { folder, events, sender, outbox, locals, inputs, room, left })
     }
 
     /// The first that the launcher sends is the library.
@@ -233,12 +237,20 @@ impl Agent {
     fn called(&mut self, rank: Rank, set: SetId, pid: i32, link: UnixStream) {
         self.post(Kind::Called, rank, set, pid.to_string());
         for channel in [Channel::Out, Channel::Err] {
-            self.folder.read_pipe(channel, rank, set, self.sender.clone());
+            self.folder.read_pipe(channel, rank, set, &self.room, &self.sender);
         }
         if rank == Rank(0)
             && let Some(chunks) = self.input(set).chunks.take()
         {
-            self.folder.write_input(set, chunks, &self.sender);
+            let outbox = self.outbox.clone();
+            let taken = move |length: Option<usize>| {
+                let letter = match length {
+                    Some(n) => Letter::of(Kind::Taken, rank, set, n.to_string()),
+                    None => Letter::of(Kind::InputEnd, rank, set, []),
+                };
+                let _ = outbox.send(letter);
+            };
+            self.folder.write_input(set, &self.sender, move || chunks.recv().ok(), taken);
         }
         self.locals.insert((rank, set), Local { link: Some(link), pid, known: Known::of(pid) });
     }
@@ -266,6 +278,8 @@ impl Agent {
                 }
             }
             Kind::InputEnd => self.input(set).pipe = None,
+            Kind::Taken => self.room.leave(letter.text().parse().unwrap_or(0)),
+            Kind::Held => self.folder.tell_held(letter.bytes == [1]),
             Kind::Broken => {
                 // Without memory for it nobody here could be told, and all of them are lost.
                 match self.folder.tell_broken(set) {

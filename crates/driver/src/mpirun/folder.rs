@@ -6,17 +6,18 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Sender;
 use std::{env, process};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use selvedge_stmr::job::{BROKEN_AT, EVENTS_IDX, N_COUNTS, Rank, TALLIES_AT, TALLY_WORDS};
+use selvedge_stmr::job::{BROKEN_AT, EVENTS_IDX, HELD_AT, N_COUNTS, Rank, TALLIES_AT, TALLY_WORDS};
 use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::SetId;
 
 use super::launcher::Launcher;
+use super::outlet::Room;
 use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error, threads};
 
 /// The library's name in the folder.
@@ -101,6 +102,12 @@ impl Folder {
         self.memory.write_all_at(&[1], at).map_err(io_error("write memory that replicas share"))
     }
 
+    /// Writes where all processes look whether who reads the program's output holds it up.  Where
+    /// that cannot be written, one that is held up for long is taken for late.
+    pub(super) fn tell_held(&self, is_held: bool) {
+        let _ = self.memory.write_all_at(&[u8::from(is_held)], HELD_AT as u64);
+    }
+
     /// What a process on this host has counted, by its number in the whole job; nothing if it has
     /// not begun, or is on another host.
     pub(super) fn counts(&self, number: usize) -> [u64; N_COUNTS] {
@@ -130,23 +137,27 @@ impl Folder {
         make_pipe(&self.path.join(name))
     }
 
-    /// Reads what a replica prints, on a thread: the pipe opens when the replica does.
+    /// Reads what a replica prints, on a thread, as far as there is room for it: the pipe opens
+    /// when the replica does.
     pub(super) fn read_pipe(
         &self,
         channel: Channel,
         rank: Rank,
         set: SetId,
-        sender: Sender<Event>,
+        room: &Room,
+        sender: &Sender<Event>,
     ) {
         let path = self.path.join(pipe_name(channel, rank, set));
-        threads::begin(&sender.clone(), move || {
+        let (room, heard) = (room.clone(), sender.clone());
+        threads::begin(sender, move || {
             let Ok(mut pipe) = File::open(path) else { return };
             let mut chunk = vec![0; 1 << 16];
             loop {
                 match pipe.read(&mut chunk) {
                     Ok(n) if 0 < n => {
                         let bytes = chunk[..n].to_vec();
-                        if sender.send(Event::Printed(channel, rank, set, bytes)).is_err() {
+                        room.enter(n);
+                        if heard.send(Event::Printed(channel, rank, set, bytes)).is_err() {
                             return;
                         }
                     }
@@ -154,25 +165,28 @@ impl Folder {
                     Ok(_) | Err(_) => break,
                 }
             }
-            let _ = sender.send(Event::Closed(channel, rank, set));
+            let _ = heard.send(Event::Closed(channel, rank, set));
         });
     }
 
-    /// Writes what comes to the input of a replica of the first process, on a thread, since one may
-    /// be slower than another.
-    pub(super) fn write_input(
+    /// Writes what is next to the input of a replica of the first process, on a thread, since one
+    /// may be slower than another.  What it has taken is told, and that it takes no more.
+    pub(super) fn write_input<C: AsRef<[u8]>>(
         &self,
         set: SetId,
-        chunks: Receiver<Vec<u8>>,
         sender: &Sender<Event>,
+        mut next: impl FnMut() -> Option<C> + Send + 'static,
+        taken: impl Fn(Option<usize>) + Send + 'static,
     ) {
         let path = self.path.join(input_name(set));
         threads::begin(sender, move || {
             let Ok(mut pipe) = File::options().write(true).open(path) else { return };
-            for chunk in chunks {
-                if pipe.write_all(&chunk).is_err() {
-                    return;
+            while let Some(chunk) = next() {
+                let bytes = chunk.as_ref();
+                if pipe.write_all(bytes).is_err() {
+                    return taken(None);
                 }
+                taken(Some(bytes.len()));
             }
         });
     }

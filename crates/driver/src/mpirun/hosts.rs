@@ -14,7 +14,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::Sender;
 
 use nix::sys::socket;
 use selvedge_stmr::digest::Digest;
@@ -25,6 +25,7 @@ use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::SetId;
 
 use super::avoid::Name;
+use super::input::Feed;
 use super::letter::{self, Kind, Letter};
 use super::{Attempt, Channel, Ended, Event, Line, MpirunError, io_error, reach, threads};
 
@@ -170,6 +171,8 @@ fn event_of(id: HostId, letter: Letter) -> Event {
         | Kind::Tell
         | Kind::Input
         | Kind::InputEnd
+        | Kind::Taken
+        | Kind::Held
         | Kind::End => Event::HostSaid(id, letter),
     }
 }
@@ -273,7 +276,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn post(&self, id: HostId, letter: Letter) {
+    pub(super) fn post(&self, id: HostId, letter: Letter) {
         if let Some(host) = self.hosts.get(&id) {
             // Whoever is gone is told about by the end of its link.
             let _ = host.outbox.send(letter);
@@ -438,6 +441,8 @@ impl Attempt<'_> {
                 }
             }
             Kind::Handles => return self.host_handles(id, letter.bytes == [1]),
+            Kind::Taken => self.input.taken(letter.set, letter.text().parse().ok()),
+            Kind::InputEnd => self.input.taken(letter.set, None),
             // Others are the launcher's to write, or were heard before they came here.
             other => self.notes.push(format!("a host wrote a letter of the launcher's: {other:?}")),
         }
@@ -449,10 +454,15 @@ impl Attempt<'_> {
         if rank != Rank(0) {
             return;
         }
-        let Some(chunks) = self.inputs[set.idx()].take() else { return };
+        let Some(feed) = self.feeds[set.idx()].take() else { return };
         match host.and_then(|it| self.hosts.get(&it)) {
-            None => self.folder.write_input(set, chunks, &self.sender),
-            Some(host) => send_input(chunks, host.outbox.clone(), set, &self.sender),
+            None => {
+                let feed = Arc::new(feed);
+                let taken = feed.clone();
+                let next = move || feed.next();
+                self.folder.write_input(set, &self.sender, next, move |it| taken.taken(it));
+            }
+            Some(host) => send_input(feed, host.outbox.clone(), set, &self.sender),
         }
     }
 
@@ -463,16 +473,12 @@ impl Attempt<'_> {
     }
 }
 
-fn send_input(
-    chunks: Receiver<Vec<u8>>,
-    outbox: mpsc::Sender<Letter>,
-    set: SetId,
-    sender: &Sender<Event>,
-) {
+/// The host says what was taken of it.
+fn send_input(feed: Feed, outbox: Sender<Letter>, set: SetId, sender: &Sender<Event>) {
     threads::begin(sender, move || {
-        for chunk in chunks {
-            if outbox.send(Letter::of(Kind::Input, Rank(0), set, chunk)).is_err() {
-                return;
+        while let Some(chunk) = feed.next() {
+            if outbox.send(Letter::of(Kind::Input, Rank(0), set, &*chunk)).is_err() {
+                return feed.taken(None);
             }
         }
         let _ = outbox.send(Letter::of(Kind::InputEnd, Rank(0), set, []));

@@ -25,9 +25,14 @@ pub(super) enum Kind {
     Library,
     /// To a host: a line for a process.
     Tell,
-    /// To a host: what a process is to read, or the end of it.
+    /// To a host: what a process is to read, or the end of it; and back, that it reads no more.
     Input,
     InputEnd,
+    /// To a host: so many bytes of what was printed there are let go; and back, that a process has
+    /// taken a piece of so many bytes of what it is to read.
+    Taken,
+    /// To a host: whether who reads the program's output holds it up.
+    Held,
     /// To a host: a set has lost a process; and back when all of the host can see it.
     Broken,
     /// To a host: end this process.
@@ -52,11 +57,13 @@ pub(super) enum Kind {
     ErrEnd,
 }
 
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 19] = [
     Kind::Library,
     Kind::Tell,
     Kind::Input,
     Kind::InputEnd,
+    Kind::Taken,
+    Kind::Held,
     Kind::Broken,
     Kind::End,
     Kind::Usage,

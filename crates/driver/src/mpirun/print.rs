@@ -1,7 +1,6 @@
 //! What the program prints: of standard output what two replicas agree on, of standard error what
 //! one says, in whole lines (see `stmr::output`).
 
-use std::io::{self, Write as _};
 use std::time::Instant;
 
 use selvedge_stmr::job::Rank;
@@ -106,7 +105,7 @@ impl Attempt<'_> {
 
     fn write(&self, channel: Channel, bytes: &[u8]) {
         if !self.options.is_silent {
-            write(channel, bytes);
+            self.out.outlet.put(channel, bytes);
         }
     }
 
@@ -128,7 +127,7 @@ impl Attempt<'_> {
                 if !it.waiting.is_empty() && is_due(it) {
                     let fresh = it.printed.part(&it.waiting, is_last);
                     if !self.options.is_silent {
-                        write(channel, fresh.bytes);
+                        self.out.outlet.put(channel, fresh.bytes);
                     }
                 }
             }
@@ -140,15 +139,4 @@ impl Attempt<'_> {
         let of = |it: &mut [Printing; 2]| it.each_mut().map(|it| std::mem::take(&mut it.printed));
         self.outputs.iter_mut().map(of).collect()
     }
-}
-
-fn write(channel: Channel, bytes: &[u8]) {
-    if bytes.is_empty() {
-        return;
-    }
-    // Whoever reads our output may have gone; the program runs on for its files.
-    let _ = match channel {
-        Channel::Out => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
-        Channel::Err => io::stderr().write_all(bytes),
-    };
 }

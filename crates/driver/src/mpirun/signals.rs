@@ -54,6 +54,11 @@ pub(super) fn is_end(signal: i32) -> bool {
     signal == ENDING
 }
 
+/// Whether a signal says that nobody wants to wait for what has ended to be printed.
+pub(super) fn is_impatient(signal: i32) -> bool {
+    signal == SIGTERM || is_end(signal)
+}
+
 /// Whether this process was started with a signal ignored.
 fn is_ignored(signal: i32) -> bool {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
