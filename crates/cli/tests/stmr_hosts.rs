@@ -302,6 +302,29 @@ fn a_host_that_is_lost_whole_is_outlived() {
     }
 }
 
+/// Goal: a process finds its number among those of its host, the same in all its replicas, which
+/// send it.  Method: each set has a host of its own, then two hosts share all; see numbers.c.
+#[test]
+fn processes_are_numbered_on_each_host() {
+    let Some(mut bench) = Bench::make(false) else { return };
+    bench.program = bench.mpi.compile("numbers", bench.folder.path());
+    let apart = [(0, 4), (1, 4), (2, 4), (3, 4)];
+    // Of the first set the processes are by turns on the one and on the other.
+    let shared = [(0, 2), (0, 2), (1, 2), (1, 2)];
+    for (hosts, wanted) in [(&[0, 1, 2][..], apart), (&[0, 1], shared)] {
+        let (text, ended) = bench.run(hosts, &[], 0, || {});
+        let said = format!("{hosts:?}: {text}\n{}", told(&ended));
+        assert!(ended.status.success(), "{said}");
+        for (rank, (own, n)) in wanted.into_iter().enumerate() {
+            let start = format!("rank {rank}: {own} of {n}, ");
+            let line = text.lines().find(|it| it.starts_with(&start)).unwrap_or_default();
+            assert!(line.contains(&format!(", {own} of {n}; ")), "not `{start}`: {said}");
+        }
+        let counts = [("deaths", 0), ("marks", 0), ("restarts", 0)];
+        mpi::check_counts(&bench.summary(), &counts, &said);
+    }
+}
+
 /// Goal: files are what a plain run leaves, though who wrote them was on a host that is lost.
 #[test]
 fn files_go_on_from_another_host() {

@@ -312,7 +312,7 @@ struct Attempt<'a> {
     signals: signals::Signals,
     away: away::Away,
     /// Where other hosts call, if there may be any.  It is held open.
-    _door: Option<Door>,
+    door: Option<Door>,
     hosts: BTreeMap<HostId, Host>,
     known: avoid::Known,
     awaited: Awaited,
@@ -401,7 +401,7 @@ impl Attempt<'_> {
             is_interactive: io::stdin().is_terminal(),
             signals: signals::Signals::new(options.ranks, options.replicas),
             away: away::Away::default(),
-            _door: door,
+            door,
             hosts: BTreeMap::new(),
             known: avoid::Known::default(),
             awaited: Awaited::default(),
@@ -419,6 +419,7 @@ impl Attempt<'_> {
                     if let Some(ended) = self.take(event)? {
                         return Ok(self.finish(ended));
                     }
+                    self.tell_locals()?;
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     self.print_waiting();

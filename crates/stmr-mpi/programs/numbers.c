@@ -28,14 +28,16 @@ int main(int argc, char **argv) {
     const char *const ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_RANK", 0};
     const char *const sizes[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_SIZE", 0};
     const char *const others[] = {"OMPI_WORLD_SIZE", 0};
-    int own[5] = {number(ranks), number(sizes), number(others)}, sums[5], rank;
+    const char *const parts[] = {"OMPI_APP_CTX_NUM_PROCS", "SLURM_STEP_NUM_TASKS", 0};
+    int own[6] = {number(ranks), number(sizes), number(others)}, sums[6], rank;
     MPI_Init(&argc, &argv);
     own[3] = number(ranks);
     own[4] = number(sizes);
-    MPI_Allreduce(own, sums, 5, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    own[5] = number(parts);
+    MPI_Allreduce(own, sums, 6, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    printf("rank %d: %d of %d, %d, %d of %d; %d %d %d %d %d\n", rank, own[0], own[1], own[2], own[3], own[4], sums[0],
-           sums[1], sums[2], sums[3], sums[4]);
+    printf("rank %d: %d of %d, %d, %d of %d; %d %d %d %d %d; parts of %d\n", rank, own[0], own[1], own[2], own[3],
+           own[4], sums[0], sums[1], sums[2], sums[3], sums[4], own[5]);
     if (rank == 0) tell_info();
     MPI_Finalize();
     return 0;

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
 use selvedge_stmr::message::EventKind;
-use selvedge_stmr::numbers;
+use selvedge_stmr::numbers::{self, Place};
 
 use crate::abi::{self, Handles};
 use crate::attributes;
@@ -130,7 +130,8 @@ fn launchers_numbers() {
 
 /// What the launcher told the program of itself, as it would without replicas.
 fn own_numbers(told: &Told) {
-    for (name, own) in numbers::own(told.rank, told.ranks) {
+    let world = Place { rank: told.rank, ranks: told.ranks };
+    for (name, own) in numbers::own(world, told.local) {
         if std::env::var_os(name).is_some() {
             // The program's thread is the only one that reads them here.
             unsafe { std::env::set_var(name, own) };

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use selvedge_stmr::greet::Secret;
+use selvedge_stmr::numbers::{LOCAL, Place};
 
 /// What the launcher told this process in its environment.
 pub(crate) struct Told {
     pub(crate) set: usize,
     pub(crate) rank: usize,
     pub(crate) ranks: usize,
+    /// Which of its host's processes this one is.
+    pub(crate) local: Place,
     pub(crate) replicas: usize,
     pub(crate) folder: PathBuf,
     /// Where the memory is that all processes of the job share.
@@ -54,6 +57,7 @@ pub(crate) fn told() -> Option<&'static Told> {
             set: number("SELVEDGE_SET")?,
             rank: number("SELVEDGE_RANK")?,
             ranks: number("SELVEDGE_RANKS")?,
+            local: Place::from_text(&std::env::var(LOCAL).ok()?)?,
             replicas: number("SELVEDGE_REPLICAS")?,
             folder: std::env::var_os("SELVEDGE_FOLDER")?.into(),
             memory: CString::new(std::env::var("SELVEDGE_MEMORY").ok()?).ok()?,

@@ -279,6 +279,12 @@ impl Agent {
             }
             Kind::InputEnd => self.input(set).pipe = None,
             Kind::Taken => self.room.leave(letter.text().parse().unwrap_or(0)),
+            // Without them nobody here begins.
+            Kind::Locals => {
+                if self.folder.tell_locals(&letter.text()).is_err() {
+                    self.end();
+                }
+            }
             Kind::Held => self.folder.tell_held(letter.bytes == [1]),
             Kind::Broken => {
                 // Without memory for it nobody here could be told, and all of them are lost.

@@ -29,6 +29,9 @@ pub(super) const LAUNCHER: &str = "launcher";
 /// What leads to the memory, on a host that is not the launcher's.
 pub(super) const MEMORY: &str = "memory";
 
+/// Which of its host's processes each process is, a line for each, once all have called.
+pub(super) const LOCALS: &str = "locals";
+
 /// How the kernel calls the memory, where it says to what a descriptor leads.
 const MEMORY_NAME: &str = "selvedge-mpi";
 
@@ -100,6 +103,17 @@ impl Folder {
     pub(super) fn tell_broken(&self, set: SetId) -> Result<(), MpirunError> {
         let at = (BROKEN_AT + set.idx()) as u64;
         self.memory.write_all_at(&[1], at).map_err(io_error("write memory that replicas share"))
+    }
+
+    /// Says which of its host's processes each is, to those who wait for that.
+    ///
+    /// # Errors
+    /// [`MpirunError::Io`] if it cannot be written.
+    pub(super) fn tell_locals(&self, text: &str) -> Result<(), MpirunError> {
+        let (part, path) = (self.path.join("locals.part"), self.path.join(LOCALS));
+        fs::write(&part, text)
+            .and_then(|()| fs::rename(&part, &path))
+            .map_err(io_error(format!("write {}", path.display())))
     }
 
     /// Writes where all processes look whether who reads the program's output holds it up.  Where

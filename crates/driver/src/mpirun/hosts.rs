@@ -21,6 +21,7 @@ use selvedge_stmr::digest::Digest;
 use selvedge_stmr::greet::{Card, End, Secret, Side};
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::limits::{ADDRESSES_MAX, CALLERS_MAX, STRANGERS_TOLD_MAX};
+use selvedge_stmr::numbers::{self, Place};
 use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::SetId;
 
@@ -172,6 +173,7 @@ fn event_of(id: HostId, letter: Letter) -> Event {
         | Kind::Input
         | Kind::InputEnd
         | Kind::Taken
+        | Kind::Locals
         | Kind::Held
         | Kind::End => Event::HostSaid(id, letter),
     }
@@ -195,6 +197,8 @@ pub(super) struct Awaited {
     broken: Vec<(SetId, BTreeSet<HostId>)>,
     /// A signal, and the hosts that have not said whether a process of theirs handles it.
     signal: Option<(i32, BTreeSet<HostId>)>,
+    /// Processes know which of their host's they are.
+    has_locals: bool,
     strangers: usize,
 }
 
@@ -203,6 +207,23 @@ impl Attempt<'_> {
     pub(super) fn host_called(&mut self, id: HostId, host: Host) {
         self.hosts.insert(id, host);
         self.tell(None, "hosts");
+    }
+
+    /// Once all processes have called, tells them which of their host's processes each is: where
+    /// its replica in the first set runs, so that all replicas of a process are told the same.
+    pub(super) fn tell_locals(&mut self) -> Result<(), MpirunError> {
+        let is_awaited = self.door.is_some() && !self.awaited.has_locals;
+        if !is_awaited || self.processes.iter().flatten().any(|it| it.pid == 0) {
+            return Ok(());
+        }
+        self.awaited.has_locals = true;
+        let hosts: Vec<_> = self.processes.iter().map(|it| it[0].host).collect();
+        let line = |it: &Place| it.to_text() + "\n";
+        let text: String = numbers::places(&hosts).iter().map(line).collect();
+        for id in self.hosts.keys() {
+            self.post(*id, Letter::plain(Kind::Locals, &*text));
+        }
+        self.folder.tell_locals(&text)
     }
 
     /// The pulse of a host is there.

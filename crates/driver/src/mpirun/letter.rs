@@ -31,6 +31,8 @@ pub(super) enum Kind {
     /// To a host: so many bytes of what was printed there are let go; and back, that a process has
     /// taken a piece of so many bytes of what it is to read.
     Taken,
+    /// To a host: which of its host's processes each process is.
+    Locals,
     /// To a host: whether who reads the program's output holds it up.
     Held,
     /// To a host: a set has lost a process; and back when all of the host can see it.
@@ -57,12 +59,13 @@ pub(super) enum Kind {
     ErrEnd,
 }
 
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 20] = [
     Kind::Library,
     Kind::Tell,
     Kind::Input,
     Kind::InputEnd,
     Kind::Taken,
+    Kind::Locals,
     Kind::Held,
     Kind::Broken,
     Kind::End,

@@ -2,24 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, io, process};
+use std::time::Duration;
+use std::{env, io, process, thread};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::personality::{self, Persona};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use nix::sys::socket::{self, MsgFlags};
 use selvedge_stmr::job::Rank;
-use selvedge_stmr::numbers;
+use selvedge_stmr::numbers::{self, Place};
 use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
 
-use super::folder::{LAUNCHER, LIBRARY, MEMORY, input_name, is_memory, make_pipe, pipe_name};
+use super::folder::{
+    LAUNCHER, LIBRARY, LOCALS, MEMORY, input_name, is_memory, make_pipe, pipe_name,
+};
 use super::hosts::REACH;
 use super::{Channel, MpirunError, agent, io_error, launcher};
 
@@ -73,7 +77,7 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     };
     let (rank, set) = (Rank(rank as u32), SetId::new(set));
     // First of all, so that the launcher sees this process's end whenever it comes.
-    let Place { folder, memory, mut link } = find_place(PathBuf::from(folder), rank, set)?;
+    let Home { folder, memory, mut link } = find_home(PathBuf::from(folder), rank, set)?;
     let hello = format!("hello {} {} {}\n", rank.0, set.idx(), process::id());
     link.write_all(hello.as_bytes()).map_err(io_error("call the launcher"))?;
     fcntl(&link, FcntlArg::F_SETFD(FdFlag::empty()))
@@ -91,12 +95,11 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     personality::get()
         .and_then(|it| personality::set(it | Persona::ADDR_NO_RANDOMIZE))
         .map_err(|e| io_error("turn off random addresses")(e.into()))?;
-    let mut preload = folder.join(LIBRARY).into_os_string();
-    if let Some(others) = env::var_os("LD_PRELOAD") {
-        preload.push(":");
-        preload.push(others);
-    }
-    let told: [(&str, OsString); 8] = [
+    let preload = preload(&folder);
+    let world = Place { rank: rank.0 as usize, ranks };
+    let local = find_local(&folder, &link, world)?;
+    let told: [(&str, OsString); 9] = [
+        (numbers::LOCAL, local.to_text().into()),
         ("SELVEDGE_SET", set.idx().to_string().into()),
         ("SELVEDGE_RANK", rank.0.to_string().into()),
         ("SELVEDGE_FIRST", process::id().to_string().into()),
@@ -109,7 +112,7 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     let error = Command::new(&program[0])
         .args(&program[1..])
         .env_clear()
-        .envs(environment(told, rank, ranks))
+        .envs(environment(told, world, local))
         .stdin(Stdio::from(input))
         .stdout(Stdio::from(out))
         .stderr(Stdio::from(err))
@@ -119,14 +122,49 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
     Err(io_error(format!("start {}", program[0].display()))(error))
 }
 
+/// The library, before what else is preloaded.
+fn preload(folder: &Path) -> OsString {
+    let mut preload = folder.join(LIBRARY).into_os_string();
+    if let Some(others) = env::var_os("LD_PRELOAD") {
+        preload.push(":");
+        preload.push(others);
+    }
+    preload
+}
+
+/// Which of the processes on its host this one is.  Where there may be several hosts, that is known
+/// once all processes have called, and is the same for all replicas of one.
+fn find_local(folder: &Path, link: &UnixStream, world: Place) -> Result<Place, MpirunError> {
+    if env::var_os(REACH).is_none() {
+        return Ok(world);
+    }
+    let failed = "learn which processes run on this host";
+    loop {
+        if let Ok(text) = fs::read_to_string(folder.join(LOCALS)) {
+            let place = text.lines().nth(world.rank).and_then(Place::from_text);
+            let none = || io_error(failed)(io::ErrorKind::InvalidData.into());
+            return place.ok_or_else(none);
+        }
+        // What the launcher says meanwhile is for the library to read.
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        if let Ok(0) = socket::recv(link.as_raw_fd(), &mut [0], flags) {
+            return Err(io_error(failed)(io::ErrorKind::UnexpectedEof.into()));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// How often a process looks whether all have called.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// What the program finds in its environment.
 fn environment(
-    told: [(&str, OsString); 8],
-    rank: Rank,
-    ranks: usize,
+    told: [(&str, OsString); 9],
+    world: Place,
+    local: Place,
 ) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
-    hide_numbers(&mut all, rank, ranks);
+    hide_numbers(&mut all, world, local);
     all.extend(told.map(|(name, value)| (name.into(), value)));
     // What the program prints goes to a pipe, but in lines where it would to a terminal.
     all.remove(OsStr::new(TERMINAL));
@@ -139,8 +177,8 @@ fn environment(
 
 /// What the program finds in its environment is its own number, as without replicas; MPI gets what
 /// its launcher said, from beside it, when it begins.
-fn hide_numbers(all: &mut BTreeMap<OsString, OsString>, rank: Rank, ranks: usize) {
-    for (name, own) in numbers::own(rank.0 as usize, ranks) {
+fn hide_numbers(all: &mut BTreeMap<OsString, OsString>, world: Place, local: Place) {
+    for (name, own) in numbers::own(world, local) {
         let Some(launchers) = all.get_mut(OsStr::new(name)) else { continue };
         let launchers = std::mem::replace(launchers, own.into());
         all.insert(format!("{}{name}", numbers::LAUNCHERS).into(), launchers);
@@ -177,20 +215,20 @@ fn number_of_set() -> Option<usize> {
 
 /// What a process finds on its host: the job's folder, the memory that it shares with the others
 /// there, and the link to the launcher, which the program inherits.
-struct Place {
+struct Home {
     folder: PathBuf,
     memory: OsString,
     link: UnixStream,
 }
 
 /// The launcher's own host if this is it, or else one whose agent speaks for it.
-fn find_place(folder: PathBuf, rank: Rank, set: SetId) -> Result<Place, MpirunError> {
+fn find_home(folder: PathBuf, rank: Rank, set: SetId) -> Result<Home, MpirunError> {
     let memory = env::var_os("SELVEDGE_MEMORY").unwrap_or_default();
     let failed = |e: io::Error| io_error("call the launcher")(e);
     let called = UnixStream::connect(folder.join(LAUNCHER));
     // Another host may have the folder as well, and this number be another process's there.
     match called {
-        Ok(link) if is_memory(Path::new(&memory)) => return Ok(Place { folder, memory, link }),
+        Ok(link) if is_memory(Path::new(&memory)) => return Ok(Home { folder, memory, link }),
         Err(e) if env::var_os(REACH).is_none() => {
             let why = "this process is on another host than selvedge mpirun, which listens for \
                        none; give it --between-hosts yes";
@@ -207,5 +245,5 @@ fn find_place(folder: PathBuf, rank: Rank, set: SetId) -> Result<Place, MpirunEr
     }
     let link = UnixStream::connect(folder.join(LAUNCHER)).map_err(failed)?;
     let memory = folder.join(MEMORY).into_os_string();
-    Ok(Place { folder, memory, link })
+    Ok(Home { folder, memory, link })
 }
