@@ -20,6 +20,14 @@ pub(crate) fn is_dice(path: &CStr) -> bool {
     matches!(path.to_bytes(), b"/dev/urandom" | b"/dev/random")
 }
 
+/// Whether it is a device.  In the folder of memory that has names, files are files: what MPI keeps
+/// there it makes within its own calls.  Where replicas are on several hosts each has that of its
+/// own.
+pub(crate) fn is_device(path: &CStr) -> bool {
+    let rest = path.to_bytes().strip_prefix(b"/dev/");
+    rest.is_some_and(|it| !it.starts_with(b"shm/") || files::spans_hosts())
+}
+
 /// Whether the kernel makes its contents up.
 pub(crate) fn is_kernels(path: &CStr) -> bool {
     let path = path.to_bytes();

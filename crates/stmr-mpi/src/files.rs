@@ -188,9 +188,13 @@ pub(crate) fn span_hosts() {
     SPANS_HOSTS.store(true, Ordering::Relaxed);
 }
 
+/// Whether they are.
+pub(crate) fn spans_hosts() -> bool {
+    SPANS_HOSTS.load(Ordering::Relaxed)
+}
+
 fn identity_in(row: &libc::stat) -> Identity {
-    let is_shared = SPANS_HOSTS.load(Ordering::Relaxed);
-    [if is_shared { 0 } else { row.st_dev }, row.st_ino]
+    [if spans_hosts() { 0 } else { row.st_dev }, row.st_ino]
 }
 
 /// Where numbers of processes mean the same.
@@ -268,9 +272,8 @@ pub(crate) fn open_for(opening: &Opening<'_>) -> c_int {
         }
         return fd;
     }
-    let is_device = path.to_bytes().starts_with(b"/dev/");
     let is_kernels = devices::is_kernels(path);
-    if opening.is_nameless() || is_device {
+    if opening.is_nameless() || devices::is_device(path) {
         return native();
     }
     let opened = if opening.writes() && !is_kernels && is_begun() {

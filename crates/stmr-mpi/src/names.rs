@@ -13,6 +13,7 @@ use libc::{mode_t, off_t};
 use selvedge_stmr::message::EventKind;
 use selvedge_stmr::writes::{self, Again, Change};
 
+use crate::devices;
 use crate::files::{
     FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun, is_known,
     last_error, let_out_waiting, open_for, words,
@@ -43,8 +44,8 @@ impl Place {
 }
 
 fn is_devices(place: Place) -> bool {
-    let path = unsafe { name(place.path) }.to_bytes();
-    [&b"/dev/"[..], b"/proc/", b"/sys/"].iter().any(|it| path.starts_with(it))
+    let path = unsafe { name(place.path) };
+    devices::is_device(path) || devices::is_kernels(path)
 }
 
 /// Changes names once for all replicas.  `numbers` say what else the call is; `make` is given the
@@ -114,7 +115,7 @@ pub(crate) fn remove_file(state: &mut State, path: &CStr) -> c_int {
 const OWN: c_int = -1;
 
 /// Asks the meta about names or files: its error and what it was given.
-fn ask<T: Copy>(
+pub(crate) fn ask<T: Copy>(
     row: &[u64],
     name: Option<&CStr>,
     to: *mut T,
@@ -318,6 +319,63 @@ pub unsafe extern "C" fn mkdirat(dir: c_int, path: *const c_char, mode: mode_t) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     unsafe { mkdirat(HERE, path, mode) }
+}
+
+/// See mknod(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mknodat(
+    dir: c_int,
+    path: *const c_char,
+    mode: mode_t,
+    device: libc::dev_t,
+) -> c_int {
+    stack::on_own(|| {
+        let numbers = [10, mode.into(), device];
+        change(Some(Change::Make), &[Place { dir, path }], &numbers, |it| unsafe {
+            libc::syscall(libc::SYS_mknodat, dir, it[0], mode, device)
+        })
+    })
+}
+
+/// See mknod(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mknod(path: *const c_char, mode: mode_t, device: libc::dev_t) -> c_int {
+    unsafe { mknodat(HERE, path, mode, device) }
+}
+
+/// What programs that were linked before glibc 2.33 call for mknod(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __xmknod(
+    _form: c_int,
+    path: *const c_char,
+    mode: mode_t,
+    device: *const libc::dev_t,
+) -> c_int {
+    unsafe { mknodat(HERE, path, mode, *device) }
+}
+
+/// See [`__xmknod`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __xmknodat(
+    _form: c_int,
+    dir: c_int,
+    path: *const c_char,
+    mode: mode_t,
+    device: *const libc::dev_t,
+) -> c_int {
+    unsafe { mknodat(dir, path, mode, *device) }
+}
+
+/// See mkfifo(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkfifoat(dir: c_int, path: *const c_char, mode: mode_t) -> c_int {
+    unsafe { mknodat(dir, path, mode | libc::S_IFIFO, 0) }
+}
+
+/// See mkfifo(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkfifo(path: *const c_char, mode: mode_t) -> c_int {
+    unsafe { mkfifoat(HERE, path, mode) }
 }
 
 /// See link(2).
