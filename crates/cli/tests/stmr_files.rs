@@ -71,6 +71,28 @@ fn files_are_what_a_plain_run_leaves_and_a_second_run_goes_on_from_them() {
     }
 }
 
+/// Goal: files by whole names under `/dev/shm`, pipes with names, locks on parts and reads into
+/// several places come to what they come to plain.  Method: see ways.c, whose calls each say once
+/// what they did.
+#[test]
+fn files_in_memory_and_locks_on_parts_are_what_they_are_plain() {
+    for mpi in Mpi::in_turn("ways") {
+        let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("ways", folder.path());
+        let program = program.to_str().unwrap();
+        let (plain, tripled) = (fresh(memory.path(), "plain"), fresh(memory.path(), "tripled"));
+        mpi::succeed(&mut mpi.plain_command(&[program, plain.to_str().unwrap(), "5"]));
+        let words = [program, tripled.to_str().unwrap(), "5"];
+        let out = mpi.tripled(&summary, &words).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+        assert_alike(&tree(&plain), &tripled, &said);
+    }
+}
+
 #[test]
 fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
     for (mpi, rank) in Mpi::in_turn("files").into_iter().zip([0, 3].into_iter().cycle()) {

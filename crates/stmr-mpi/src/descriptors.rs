@@ -9,9 +9,10 @@ use libc::{off_t, size_t, ssize_t};
 use selvedge_stmr::message::EventKind;
 
 use crate::files::{
-    FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_known, last_error,
+    FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_begun, is_known, last_error,
     let_out_waiting, native_close, native_seek, table, take, words,
 };
+use crate::names;
 use crate::real::{self, Inside};
 use crate::stack;
 use crate::state;
@@ -88,6 +89,9 @@ pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
 pub unsafe extern "C" fn fcntl(fd: c_int, what: c_int, with: usize) -> c_int {
     stack::on_own(|| {
         let native = || unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int };
+        if let Some(lock) = Asked::of(what) {
+            return unsafe { lock_part(fd, lock, with as *mut libc::flock) };
+        }
         if !is_known(fd) {
             return native();
         }
@@ -105,14 +109,6 @@ pub unsafe extern "C" fn fcntl(fd: c_int, what: c_int, with: usize) -> c_int {
                 let with = with & !(libc::O_APPEND | libc::O_DIRECT) as usize;
                 unsafe { libc::syscall(libc::SYS_fcntl, fd, what, with) as c_int }
             }
-            libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
-                let waits = what == libc::F_SETLKW || what == libc::F_OFD_SETLKW;
-                let at_once =
-                    if what < libc::F_OFD_GETLK { libc::F_SETLK } else { libc::F_OFD_SETLK };
-                lock_for(fd, waits, || unsafe {
-                    libc::syscall(libc::SYS_fcntl, fd, at_once, with) as c_int
-                })
-            }
             _ => native(),
         }
     })
@@ -124,25 +120,104 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, what: c_int, with: usize) -> c_int {
     unsafe { fcntl(fd, what, with) }
 }
 
+/// What is asked of a lock on a part of a file.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// Whose it is: that of the process, or of the open file.
+    is_of_file: bool,
+    waits: bool,
+    /// Only who has it is asked.
+    looks: bool,
+}
+
+impl Asked {
+    /// By the number of fcntl(2).
+    fn of(what: c_int) -> Option<Self> {
+        let is_of_file = libc::F_OFD_GETLK <= what;
+        let of = |waits, looks| Some(Self { is_of_file, waits, looks });
+        match what {
+            libc::F_GETLK | libc::F_OFD_GETLK => of(false, true),
+            libc::F_SETLK | libc::F_OFD_SETLK => of(false, false),
+            libc::F_SETLKW | libc::F_OFD_SETLKW => of(true, false),
+            _ => None,
+        }
+    }
+
+    fn number(self, waits: bool) -> c_int {
+        let Self { is_of_file, looks, .. } = self;
+        match (is_of_file, looks, waits) {
+            (false, true, _) => libc::F_GETLK,
+            (true, true, _) => libc::F_OFD_GETLK,
+            (false, false, false) => libc::F_SETLK,
+            (true, false, false) => libc::F_OFD_SETLK,
+            (false, false, true) => libc::F_SETLKW,
+            (true, false, true) => libc::F_OFD_SETLKW,
+        }
+    }
+}
+
+/// A lock on a part of a file, as the meta gets it or sees it: to the system its shadows are others.
+unsafe fn lock_part(fd: c_int, asked: Asked, lock: *mut libc::flock) -> c_int {
+    let native = |what: c_int, lock: *mut libc::flock| unsafe {
+        libc::syscall(libc::SYS_fcntl, fd, what, lock) as c_int
+    };
+    if lock.is_null() || !is_begun() {
+        return native(asked.number(asked.waits), lock);
+    }
+    if asked.looks {
+        let of = asked.number(false) as u64;
+        let wanted = unsafe { *lock };
+        return names::ask(&[5, of, wanted.l_type as u64], None, lock, |to| {
+            unsafe { *to = wanted };
+            native(asked.number(false), to)
+        });
+    }
+    lock_for([4, u64::from(asked.waits)], asked.waits, || native(asked.number(false), lock))
+}
+
+/// See lockf(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockf(fd: c_int, how: c_int, length: off_t) -> c_int {
+    stack::on_own(|| {
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        (lock.l_whence, lock.l_len) = (libc::SEEK_CUR as i16, length);
+        let (what, kind) = match how {
+            libc::F_ULOCK => (libc::F_SETLK, libc::F_UNLCK),
+            libc::F_LOCK => (libc::F_SETLKW, libc::F_WRLCK),
+            libc::F_TLOCK => (libc::F_SETLK, libc::F_WRLCK),
+            libc::F_TEST => (libc::F_GETLK, libc::F_RDLCK),
+            _ => return failed(libc::EINVAL),
+        };
+        lock.l_type = kind as i16;
+        let done = unsafe { fcntl(fd, what, &raw mut lock as usize) };
+        let is_taken = how == libc::F_TEST && lock.l_type != libc::F_UNLCK as i16;
+        if done == 0 && is_taken { failed(libc::EACCES) } else { done }
+    })
+}
+
+/// See lockf(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockf64(fd: c_int, how: c_int, length: off_t) -> c_int {
+    unsafe { lockf(fd, how, length) }
+}
+
 /// See flock(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
     stack::on_own(|| {
         let native = |how: c_int| unsafe { libc::syscall(libc::SYS_flock, fd, how) as c_int };
-        if !real::is_program_asking() {
+        if !is_begun() {
             return native(how);
         }
-        lock_for(fd, how & libc::LOCK_NB == 0, || native(how | libc::LOCK_NB))
+        let waits = how & libc::LOCK_NB == 0;
+        lock_for([6, how as u64], waits, || native(how | libc::LOCK_NB))
     })
 }
 
 /// A lock against other programs is the meta's: its replicas would wait for each other.
-fn lock_for(fd: c_int, waits: bool, attempt: impl Fn() -> c_int) -> c_int {
-    if !real::is_program_asking() {
-        return attempt();
-    }
+fn lock_for(row: [u64; 2], waits: bool, attempt: impl Fn() -> c_int) -> c_int {
     let_out_waiting();
-    let error = decided(&[4, u64::from(waits)], || {
+    let error = decided(&row, || {
         if attempt() == 0 {
             return Some(0);
         }
@@ -150,7 +225,6 @@ fn lock_for(fd: c_int, waits: bool, attempt: impl Fn() -> c_int) -> c_int {
         let is_taken = error == libc::EAGAIN || error == libc::EACCES;
         (!waits || !is_taken).then_some(error)
     });
-    let _ = fd;
     if error == 0 { 0 } else { failed(error) }
 }
 
@@ -351,6 +425,39 @@ pub unsafe extern "C" fn pwritev64(
     unsafe { pwritev(fd, rows, n, at) }
 }
 
+/// See writev(2).  The end of a file by a flag of the call is not there (`EOPNOTSUPP`).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev2(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    stack::on_own(|| {
+        if is_known(fd) && -1 <= at {
+            if flags & libc::RWF_APPEND != 0 {
+                return failed(libc::EOPNOTSUPP) as ssize_t;
+            }
+            return take(fd, u64::try_from(at).ok(), &unsafe { gathered(rows, n) });
+        }
+        let number = libc::SYS_pwritev2;
+        unsafe { libc::syscall(number, fd, rows, n, at, 0, flags) as ssize_t }
+    })
+}
+
+/// See writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev64v2(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    unsafe { pwritev2(fd, rows, n, at, flags) }
+}
+
 /// See read(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
@@ -401,6 +508,58 @@ pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) ->
         let_out_waiting();
         unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
     })
+}
+
+/// See readv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+) -> ssize_t {
+    stack::on_own(|| {
+        let_out_waiting();
+        unsafe { libc::syscall(libc::SYS_preadv, fd, rows, n, at, 0) as ssize_t }
+    })
+}
+
+/// See readv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv64(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+) -> ssize_t {
+    unsafe { preadv(fd, rows, n, at) }
+}
+
+/// See readv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv2(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    stack::on_own(|| {
+        let_out_waiting();
+        unsafe { libc::syscall(libc::SYS_preadv2, fd, rows, n, at, 0, flags) as ssize_t }
+    })
+}
+
+/// See readv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv64v2(
+    fd: c_int,
+    rows: *const libc::iovec,
+    n: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    unsafe { preadv2(fd, rows, n, at, flags) }
 }
 
 /// See sendfile(2): a program that is told that it cannot copies by itself.

@@ -23,9 +23,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use dlmalloc::{Allocator, Dlmalloc};
 use libc::size_t;
 
+use crate::files;
 use crate::memory::PAGE;
 use crate::origin;
 use crate::real;
+use crate::stack;
 use crate::streams::next;
 
 /// Where nothing is mapped by itself: below the program, above what is 32 bits.
@@ -594,6 +596,10 @@ unsafe extern "C" fn map(
             LARGE_USED.store(at + room, Ordering::Relaxed);
             return got;
         }
+    }
+    if 0 <= file && kind & libc::MAP_ANONYMOUS == 0 {
+        // What the program wrote to it is to be seen there.
+        quietly(|| stack::on_own(files::let_out_waiting));
     }
     unsafe { own(at, length, rights, kind, file, from) }
 }
