@@ -24,10 +24,12 @@ fn send(signal: &str, pid: &str) {
 
 #[test]
 fn a_signal_arrives_once_and_at_the_same_call_in_all_replicas() {
-    for mpi in Mpi::in_turn("signals") {
+    let each = Mpi::in_turn("signals").into_iter();
+    for (mpi, dialect) in each.flat_map(|it| [(it.clone(), "-std=gnu11"), (it, "-std=c11")]) {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
-        let program = mpi.compile("signals", folder.path());
+        let program = folder.path().join("signals");
+        mpi.compile_with("signals", &program, &[dialect]);
         let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -47,7 +49,7 @@ fn a_signal_arrives_once_and_at_the_same_call_in_all_replicas() {
         thread::sleep(Duration::from_millis(300));
         send("-TERM", &selvedge);
         let out = child.wait_with_output().unwrap();
-        let said = format!("{}: {}", mpi.name, told(&out));
+        let said = format!("{dialect}, {}: {}", mpi.name, told(&out));
         assert!(out.status.success(), "{said}");
         let wanted = "rank 0: 1 signals\nrank 1: 1 signals\nrank 2: 2 signals\nrank 3: 2 signals";
         assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
@@ -123,5 +125,20 @@ fn a_program_that_ends_itself_by_a_signal_has_the_code_of_that_signal() {
             assert_eq!(said.contains("Assertion `"), how == "assert", "{said}");
             mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
         }
+    }
+}
+
+#[test]
+fn a_handler_that_is_to_run_once_runs_once_and_then_the_signal_has_its_default() {
+    for mpi in Mpi::in_turn("once") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = folder.path().join("once");
+        mpi.compile_with("once", &program, &["-std=c11"]);
+        let out = mpi.tripled(&summary, &[program.to_str().unwrap()]).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(out.status.code(), Some(128 + 10), "{said}");
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "heard of 204\n", "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
     }
 }

@@ -22,6 +22,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use crate::cycles;
+use crate::files;
 use crate::own;
 use crate::real::{self, next};
 use crate::stack;
@@ -39,6 +40,9 @@ static PROGRAMS: Mutex<[Option<libc::sigaction>; N_SIGNALS]> = Mutex::new([None;
 /// The same, for a handler, which may not take a lock: the address of the program's.
 static HANDLERS: [std::sync::atomic::AtomicUsize; N_SIGNALS] =
     [const { std::sync::atomic::AtomicUsize::new(0) }; N_SIGNALS];
+
+/// The handler runs once, and then the signal has its default.
+static ONCE: [AtomicBool; N_SIGNALS] = [const { AtomicBool::new(false) }; N_SIGNALS];
 
 /// What the program has said of a signal: nothing, that it is to have its default, something else.
 static SAID: [AtomicU8; N_SIGNALS] = [const { AtomicU8::new(0) }; N_SIGNALS];
@@ -113,6 +117,13 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, contex
     }
     let handler = HANDLERS[idx].load(Ordering::Relaxed);
     if handler != 0 {
+        if ONCE[idx].swap(false, Ordering::Relaxed) {
+            HANDLERS[idx].store(0, Ordering::Relaxed);
+            // The system's own call, which a handler may make: four words, and those of no mask.
+            let (default, nothing) = ([libc::SIG_DFL; 4], std::ptr::null_mut::<c_void>());
+            let number = libc::SYS_rt_sigaction;
+            unsafe { libc::syscall(number, signal, default.as_ptr(), nothing, 8_usize) };
+        }
         own::share_sender(info);
         type Function = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
         // One that takes the signal alone does not look at the rest.
@@ -176,7 +187,8 @@ fn is_in(signal: c_int, what: fn(*mut libc::sigset_t) -> c_int) -> bool {
 fn end_by(signal: c_int, is_blocked: bool) {
     let is_default = || match SAID[signal as usize].load(Ordering::Relaxed) {
         0 => SHOWN.contains(&signal) || !is_handled(signal),
-        said => said == DEFAULT,
+        // A handler that was to run once may have run.
+        said => said == DEFAULT || !is_handled(signal),
     };
     let ends = ENDING.contains(&signal) && is_default() && !is_blocked;
     if ends && real::is_program_asking() && !state::is_held() {
@@ -338,6 +350,8 @@ pub(crate) fn deliver() {
             // Without a handler of the program's nobody counts it when it comes.
             if HANDLERS[signal as usize].load(Ordering::Relaxed) == 0 {
                 due.store(0, Ordering::Relaxed);
+                // It had a handler when it was sent.
+                stack::on_own(|| end_by(signal, false));
             }
             unsafe {
                 let (process, thread) = (libc::syscall(libc::SYS_getpid), libc::gettid());
@@ -388,12 +402,15 @@ fn act(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::siga
     }
     let idx = signal as usize;
     let mut programs = PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
-    let known = programs[idx];
+    let has_run = programs[idx].is_some() && HANDLERS[idx].load(Ordering::Relaxed) == 0;
+    let known = programs[idx].filter(|_| !has_run);
     let mut ours = new.copied();
     if let (Some(ours), Some(new)) = (&mut ours, new) {
         let is_handler = ![libc::SIG_DFL, libc::SIG_IGN].contains(&new.sa_sigaction);
         programs[idx] = is_handler.then_some(*new);
         HANDLERS[idx].store(if is_handler { new.sa_sigaction } else { 0 }, Ordering::Relaxed);
+        let is_once = is_handler && new.sa_flags & libc::SA_RESETHAND != 0;
+        ONCE[idx].store(is_once, Ordering::Relaxed);
         if is_handler {
             ours.sa_sigaction = on_signal as *const () as usize;
             ours.sa_flags = (ours.sa_flags | libc::SA_SIGINFO) & !libc::SA_RESETHAND;
@@ -409,17 +426,74 @@ fn act(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::siga
     0
 }
 
-/// See signal(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
+/// Has a handler for a signal, as functions older than sigaction(2) do: with these flags.
+fn handle(signal: c_int, handler: libc::sighandler_t, flags: c_int) -> libc::sighandler_t {
+    if handler == libc::SIG_ERR {
+        files::failed(libc::EINVAL);
+        return libc::SIG_ERR;
+    }
     let mut new: libc::sigaction = unsafe { std::mem::zeroed() };
     let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
     new.sa_sigaction = handler;
-    new.sa_flags = libc::SA_RESTART;
+    new.sa_flags = flags;
     match unsafe { sigaction(signal, &raw const new, &raw mut old) } {
         0 => old.sa_sigaction,
         _ => libc::SIG_ERR,
     }
+}
+
+/// Functions that take a signal and its handler, and the flags that they mean.
+macro_rules! handling {
+    ($($name:ident $flags:expr;)*) => {$(
+        /// See signal(2).
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name(
+            signal: c_int,
+            handler: libc::sighandler_t,
+        ) -> libc::sighandler_t {
+            handle(signal, handler, $flags)
+        }
+    )*};
+}
+
+/// What System V's signal(2) does, which programs get that are compiled as C of a standard alone.
+const ONE_SHOT: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
+
+handling! {
+    signal libc::SA_RESTART;
+    bsd_signal libc::SA_RESTART;
+    ssignal libc::SA_RESTART;
+    sysv_signal ONE_SHOT;
+    __sysv_signal ONE_SHOT;
+}
+
+/// See sigset(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigset(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
+    const HOLD: libc::sighandler_t = 2;
+    let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    if unsafe { libc::sigaddset(&raw mut set, signal) } != 0 {
+        return libc::SIG_ERR;
+    }
+    let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
+    let (how, old) = match handler {
+        HOLD => {
+            unsafe { sigaction(signal, std::ptr::null(), &raw mut old) };
+            (libc::SIG_BLOCK, old.sa_sigaction)
+        }
+        _ => (libc::SIG_UNBLOCK, handle(signal, handler, 0)),
+    };
+    if old != libc::SIG_ERR {
+        unsafe { libc::sigprocmask(how, &raw const set, &raw mut before) };
+    }
+    let was_held = unsafe { libc::sigismember(&raw const before, signal) } == 1;
+    if old != libc::SIG_ERR && was_held { HOLD } else { old }
+}
+
+/// See sigignore(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn sigignore(signal: c_int) -> c_int {
+    if handle(signal, libc::SIG_IGN, 0) == libc::SIG_ERR { -1 } else { 0 }
 }
 
 /// Waits as the C library's function does; `stopped` is the answer of one that an alarm which came
@@ -430,7 +504,7 @@ fn waiting<R>(what: impl FnOnce() -> R, stopped: Option<R>) -> R {
         return what();
     }
     if let (true, Some(stopped)) = (take_alarm(), stopped) {
-        crate::files::failed(libc::EINTR);
+        files::failed(libc::EINTR);
         return stopped;
     }
     WAITS.set(true);
