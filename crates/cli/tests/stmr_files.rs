@@ -71,6 +71,28 @@ fn files_are_what_a_plain_run_leaves_and_a_second_run_goes_on_from_them() {
     }
 }
 
+/// Goal: what a view shows, and what an access to a window reaches, is what it is plain for types
+/// of every kind, however far their data are apart.  Method: see spread.c; what it leaves is
+/// compared, and so is what it prints of places in arrays of terabytes.
+#[test]
+fn views_and_windows_are_what_they_are_plain_for_types_of_every_kind() {
+    for mpi in Mpi::in_turn("spread") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("spread", folder.path());
+        let words = [program.to_str().unwrap()];
+        let (plain, tripled) = (fresh(folder.path(), "plain"), fresh(folder.path(), "tripled"));
+        let wanted = mpi::succeed(mpi.plain_command(&words).current_dir(&plain));
+        let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        let text = |bytes: &[u8]| lines(&String::from_utf8_lossy(bytes));
+        assert_eq!(text(&wanted.stdout), text(&out.stdout), "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+        assert_alike(&tree(&plain), &tripled, &said);
+    }
+}
+
 /// Goal: files by whole names under `/dev/shm`, pipes with names, locks on parts and reads into
 /// several places come to what they come to plain.  Method: see ways.c, whose calls each say once
 /// what they did.

@@ -156,7 +156,8 @@ impl Asked {
     }
 }
 
-/// A lock on a part of a file, as the meta gets it or sees it: to the system its shadows are others.
+/// A lock on a part of a file, as the meta gets it or sees it: to the system its shadows are
+/// others.
 unsafe fn lock_part(fd: c_int, asked: Asked, lock: *mut libc::flock) -> c_int {
     let native = |what: c_int, lock: *mut libc::flock| unsafe {
         libc::syscall(libc::SYS_fcntl, fd, what, lock) as c_int

@@ -25,6 +25,7 @@ use crate::real::{self, Call};
 use crate::receives;
 use crate::request::Request;
 use crate::state::State;
+use crate::typemap;
 use crate::windows::{Guest, Wanted, Window, Windows};
 
 /// Tags of a window's messages, whose communicator nobody else has: how much comes, what comes, and
@@ -32,9 +33,6 @@ use crate::windows::{Guest, Wanted, Window, Windows};
 const LENGTHS: i32 = 1;
 const ACCESSES: i32 = 2;
 const ANSWERS: i32 = 3;
-
-/// Types of more bytes from their first to their last are not looked at byte by byte.
-const SPAN_MAX: usize = 1 << 30;
 
 /// Whose window an access is of, and what of it.
 struct Target {
@@ -127,7 +125,7 @@ fn access_without(state: &mut State, call: Call, args: &[usize]) -> usize {
         (calls::PUT, _) => Deed::Put,
         (calls::GET, _) => Deed::Get,
         (_, Some((op, tells))) => {
-            let datatype = number_of(calls::TYPE_C2F, pack::base_of(target.datatype));
+            let datatype = number_of(calls::TYPE_C2F, typemap::base_of(target.datatype));
             Deed::Combine { op: number_of(calls::OP_C2F, op), datatype, tells }
         }
         (_, None) => Deed::Swap,
@@ -205,35 +203,18 @@ fn keep_access(
     Ok(())
 }
 
-/// Where a type has its bytes, in the order in which they are sent: MPI packs memory in which each
-/// byte holds a part of its own place.
-fn layout(state: &State, datatype: usize) -> Layout {
+/// Where a type has its bytes, in the order in which they are sent.
+fn layout(state: &mut State, datatype: usize) -> Layout {
     let size = pack::size_of(datatype);
     let extent = pack::extent_of(datatype) as i64;
     let padding = padding::step_of(datatype, size) as u64;
     if pack::is_plain(datatype, size) {
         return Layout { extent, runs: vec![(0, size as u64)], padding };
     }
-    let (low, span) = pack::true_extent(datatype);
-    let span = span.max(0) as usize;
-    if SPAN_MAX < span {
-        real::fail(&format!(
-            "a window's type of {span} bytes from its first to its last is not served"
-        ));
+    match typemap::runs_of(state, datatype) {
+        Some(runs) => Layout { extent, runs, padding },
+        None => state.refuse_in_words(typemap::NOT_SERVED),
     }
-    let mut places = vec![0_i64; size];
-    let mut memory = vec![0_u8; span];
-    let mut shift = 0;
-    while shift == 0 || span >> shift != 0 {
-        memory.iter_mut().enumerate().for_each(|(at, it)| *it = (at >> shift) as u8);
-        let at = (memory.as_ptr() as usize).wrapping_sub_signed(low);
-        let mut packed = Vec::with_capacity(size);
-        pack::pack_as_it_is(state, Part { at, count: 1, datatype }, &mut packed);
-        places.iter_mut().zip(packed).for_each(|(place, it)| *place |= i64::from(it) << shift);
-        shift += 8;
-    }
-    let places = places.into_iter().map(|it| it + low as i64);
-    Layout { padding, ..Layout::of_places(extent, places) }
 }
 
 /// MPI_Win_fence: ends an epoch of all processes, and begins one.

@@ -17,20 +17,21 @@
 //! program does wrong (`errors`) and the codes of that (`codes`), communicators that MPI does not
 //! know (`made`), their topologies (`topology`), graphs whose edges any process may name (`edges`),
 //! what a program keeps with them (`attributes`), contents in the order of their types (`pack`),
-//! bytes of them that are no value's (`padding`), messages (`p2p`), those that come in (`receives`)
-//! and that are compared together (`batch`), that a probe found (`matched`), requests (`request`),
-//! messages in parts (`partitioned`), requests that the program completes (`generalized`), what a
-//! process frees while requests need it (`held`), what it gives to a collective and gets (`parts`),
-//! where MPI makes one (`room`), collectives (`collective`), those whose sums hang on an order
-//! (`sums`), calls with counts of 64 bits (`large`), questions about failures (`failures`), looks
-//! at clocks that are CPython's own (`python`), what the C library is asked for that differs
-//! between replicas (`clock`, `cores`), the cycle counter (`cycles`), signals (`signals`), and what
-//! it is asked to change in the world: files (`files`) and their descriptors (`descriptors`), those
-//! that are none (`devices`), their names (`names`), the C library's own ways of writing them
-//! (`streams`, `prints`), and MPI's (`mpi_files`), how data stand in them (`representation`), what
-//! goes wrong with them (`file_errors`), a place that processes share (`pointers`); last, memory
-//! that other processes put to and get from (`windows`, in Fortran `fortran`), and when (`epochs`),
-//! also where who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
+//! where those stand (`typemap`), bytes of them that are no value's (`padding`), messages (`p2p`),
+//! those that come in (`receives`) and that are compared together (`batch`), that a probe found
+//! (`matched`), requests (`request`), messages in parts (`partitioned`), requests that the program
+//! completes (`generalized`), what a process frees while requests need it (`held`), what it gives
+//! to a collective and gets (`parts`), where MPI makes one (`room`), collectives (`collective`),
+//! those whose sums hang on an order (`sums`), calls with counts of 64 bits (`large`), questions
+//! about failures (`failures`), looks at clocks that are CPython's own (`python`), what the C
+//! library is asked for that differs between replicas (`clock`, `cores`), the cycle counter
+//! (`cycles`), signals (`signals`), and what it is asked to change in the world: files (`files`)
+//! and their descriptors (`descriptors`), those that are none (`devices`), their names (`names`),
+//! the C library's own ways of writing them (`streams`, `prints`), and MPI's (`mpi_files`), how
+//! data stand in them (`representation`), what goes wrong with them (`file_errors`), a place that
+//! processes share (`pointers`); last, memory that other processes put to and get from (`windows`,
+//! in Fortran `fortran`), and when (`epochs`), also where who accesses it says so (`passive`), or
+//! nobody does, because it is shared (`shared`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -97,6 +98,8 @@ mod edges;
 mod attributes;
 
 mod pack;
+
+mod typemap;
 
 mod padding;
 

@@ -23,6 +23,7 @@ use crate::real::{self, Call};
 use crate::representation::Representation;
 use crate::request::Request;
 use crate::state::State;
+use crate::typemap;
 
 const CREATE: i32 = 1;
 const RDONLY: i32 = 2;
@@ -79,9 +80,6 @@ impl Whence {
         }
     }
 }
-
-/// The longest type that a view may have, from its first to its last byte.
-const EXTENT_MAX: u64 = 1 << 36;
 
 /// A file that the program opened by MPI.
 pub(crate) struct MpiFile {
@@ -369,7 +367,7 @@ pub(crate) fn about(state: &mut State, call: Call, args: &[usize]) -> usize {
 
 /// A type that may be freed by the program, or that it may free.
 fn copy_of(datatype: usize) -> usize {
-    if pack::is_named(datatype) {
+    if typemap::is_named(datatype) {
         return datatype;
     }
     let mut copy = 0_usize;
@@ -385,11 +383,12 @@ pub(crate) fn set_view(state: &mut State, call: Call, args: &[usize]) -> usize {
         }
         let name = unsafe { CStr::from_ptr(args[4] as *const libc::c_char) };
         let representation = Representation::of(name.to_bytes())?;
-        if !pack::size_of(filetype).is_multiple_of(pack::size_of(etype).max(1)) {
+        let (extent, runs) = layout(state, filetype)?;
+        let size: u64 = runs.iter().map(|it| it.1).sum();
+        if !size.is_multiple_of(pack::size_of(etype).max(1) as u64) {
             return Err(Wrong::Argument);
         }
         let start = beginning(state, args[0], args[1] as i64)?;
-        let (extent, runs) = layout(state, filetype)?;
         let (etype, filetype) = (copy_of(etype), copy_of(filetype));
         {
             let file = state.mpi_file(args[0])?;
@@ -424,74 +423,16 @@ fn check(state: &State, part: Part) -> Done<()> {
 }
 
 /// The extent of a type and where its data stand.
-///
-/// A view's type has its data in order (MPI 4.1 §14.3), so it is enough to know which bytes are
-/// data: MPI writes them into memory that holds nothing else.
-fn layout(state: &State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
-    let size = pack::size_of(filetype);
+fn layout(state: &mut State, filetype: usize) -> Done<(u64, Vec<(u64, u64)>)> {
     let extent = u64::try_from(pack::extent_of(filetype)).map_err(|_| Wrong::Argument)?;
-    if extent == size as u64 && pack::is_plain(filetype, size) {
-        return Ok((extent, vec![(0, extent)]));
-    }
-    let (low, length) = pack::true_extent(filetype);
-    let end = u64::try_from(low + length).map_err(|_| Wrong::Argument)?;
-    if low < 0 || EXTENT_MAX < end {
-        return Err(Wrong::Argument);
-    }
-    if size == 0 {
-        return Ok((extent, Vec::new()));
-    }
-    let (protection, kind) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-    );
-    let memory = unsafe { libc::mmap(std::ptr::null_mut(), end as usize, protection, kind, -1, 0) };
-    if memory == libc::MAP_FAILED {
-        return Err(Wrong::Other);
-    }
-    let part = Part { at: memory as usize, count: 1, datatype: filetype };
-    pack::unpack(state, &vec![1; size], part);
-    let bytes = unsafe { std::slice::from_raw_parts(memory.cast::<u8>(), end as usize) };
-    let mut runs = runs_in(bytes);
-    if runs.iter().map(|it| it.1).sum::<u64>() < size as u64 {
-        let mut contents = Vec::new();
-        pack::pack_as_it_is(state, part, &mut contents);
-        runs = with_padding(&runs, &contents);
-    }
-    unsafe { libc::munmap(memory, end as usize) };
+    let Some(runs) = typemap::runs_of(state, filetype) else {
+        state.refuse_in_words(typemap::NOT_SERVED);
+    };
+    let place = |(at, length)| Ok((u64::try_from(at).map_err(|_| Wrong::Argument)?, length));
+    let mut runs: Vec<(u64, u64)> = runs.into_iter().map(place).collect::<Done<_>>()?;
+    // A view's type has its data in order (MPI 4.1 §14.3).
+    runs.sort_by_key(|it| it.0);
     Ok((extent, runs))
-}
-
-/// Where bytes are not 0, and how many there in a row.
-fn runs_in(bytes: &[u8]) -> Vec<(u64, u64)> {
-    let mut runs = Vec::new();
-    let mut at = 0;
-    while let Some(begin) = bytes[at..].iter().position(|it| *it != 0).map(|it| at + it) {
-        let length = bytes[begin..].iter().position(|it| *it == 0).unwrap_or(bytes.len() - begin);
-        runs.push((begin as u64, length as u64));
-        at = begin + length;
-    }
-    runs
-}
-
-/// Adds to where values stand the bytes behind them that are no part of a value: Open MPI 5 does
-/// not write those of a `long double`.  In contents that were packed out of the same memory, they
-/// are the ones that are 0.
-fn with_padding(values: &[(u64, u64)], contents: &[u8]) -> Vec<(u64, u64)> {
-    let mut places = values.iter().flat_map(|(at, length)| *at..at + length);
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    let mut place = 0;
-    for byte in contents {
-        if *byte != 0 {
-            place = places.next().unwrap_or(place);
-        }
-        match runs.last_mut() {
-            Some((at, length)) if *at + *length == place => *length += 1,
-            _ => runs.push((place, 1)),
-        }
-        place += 1;
-    }
-    runs
 }
 
 pub(crate) fn seek(state: &mut State, call: Call, args: &[usize]) -> usize {

@@ -7,6 +7,7 @@ use crate::calls;
 use crate::padding;
 use crate::real;
 use crate::state::State;
+use crate::typemap;
 
 /// What is said of a count that no call serves.
 pub(crate) const TOO_MANY: &str = "of more than 2147483647 elements";
@@ -76,53 +77,11 @@ pub(crate) fn is_plain(datatype: usize, size: usize) -> bool {
     if known_size(datatype).is_some() {
         return true;
     }
-    let is_plain = is_named(datatype) && extent_of(datatype) == size as isize;
+    let is_plain = typemap::is_named(datatype) && extent_of(datatype) == size as isize;
     if is_plain {
         keep_size(datatype, size);
     }
     is_plain
-}
-
-/// How many integers, addresses and types a type was made from, and by which combiner.
-pub(crate) fn envelope(datatype: usize) -> ([i32; 3], i32) {
-    let (mut n, mut combiner) = ([0_i32; 3], -1_i32);
-    let at = n.as_mut_ptr() as usize;
-    let to = [datatype, at, at + 4, at + 8, &raw mut combiner as usize];
-    real::call(calls::TYPE_GET_ENVELOPE, &to);
-    (n, combiner)
-}
-
-/// Whether a type is one of MPI's own.
-pub(crate) fn is_named(datatype: usize) -> bool {
-    envelope(datatype).1 == abi::table().combiner_named
-}
-
-/// Asks something of each type that a type of the program's was made from.
-pub(crate) fn of_inner<R>(datatype: usize, mut ask: impl FnMut(usize) -> R) -> Vec<R> {
-    let [n_ints, n_addresses, n_types] = envelope(datatype).0.map(|it| it as usize);
-    let (mut ints, mut addresses) = (vec![0_i32; n_ints], vec![0_usize; n_addresses]);
-    let mut types = vec![0_usize; n_types];
-    let numbers = [datatype, n_ints, n_addresses, n_types];
-    let at = types.as_mut_ptr() as usize;
-    let to = [ints.as_mut_ptr() as usize, addresses.as_mut_ptr() as usize, at];
-    real::call(calls::TYPE_GET_CONTENTS, &[&numbers[..], &to[..]].concat());
-    let answer = |idx: usize| {
-        let mut inner = unsafe { abi::handle_at(at, idx) };
-        let answer = ask(inner);
-        if !is_named(inner) {
-            real::call(calls::TYPE_FREE, &[&raw mut inner as usize]);
-        }
-        answer
-    };
-    (0..n_types).map(answer).collect()
-}
-
-/// The type of MPI's own that a type is made of, where it is made of one alone.
-pub(crate) fn base_of(datatype: usize) -> usize {
-    if is_named(datatype) {
-        return datatype;
-    }
-    of_inner(datatype, base_of).first().copied().unwrap_or(datatype)
 }
 
 /// The contents of a part whose type is plain, where they lie.

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::calls;
-use crate::pack;
 use crate::real;
+use crate::typemap;
 
 /// Where in a number the bytes stand that are none of its value.
 const PADDING: std::ops::Range<usize> = 10..16;
@@ -61,7 +61,7 @@ pub(crate) fn step_of(datatype: usize, size: usize) -> usize {
 }
 
 fn look(datatype: usize) -> usize {
-    if pack::is_named(datatype) {
+    if typemap::is_named(datatype) {
         let (mut name, mut length) = ([0_u8; 512], 0_i32);
         let to = [name.as_mut_ptr() as usize, &raw mut length as usize];
         real::call(calls::TYPE_GET_NAME, &[&[datatype], &to[..]].concat());
@@ -74,7 +74,7 @@ fn look(datatype: usize) -> usize {
         };
     }
     let mut step = None;
-    for found in pack::of_inner(datatype, look) {
+    for found in typemap::of_inner(datatype, look) {
         step = Some(if step.is_some_and(|it| it != found) { 0 } else { found });
     }
     step.unwrap_or(0)

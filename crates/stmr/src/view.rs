@@ -10,6 +10,8 @@ pub struct View {
     pub extent: u64,
     /// Data of the type: where each run begins in it and how long it is, in order.
     runs: Vec<(u64, u64)>,
+    /// Bytes of data before each run.
+    before: Vec<u64>,
     /// Bytes of data in one type.
     size: u64,
 }
@@ -27,15 +29,21 @@ impl View {
     /// All of a file from `start` on.
     #[must_use]
     pub fn whole(start: u64) -> Self {
-        Self { start, extent: 1, runs: vec![(0, 1)], size: 1 }
+        Self { start, extent: 1, runs: vec![(0, 1)], before: vec![0], size: 1 }
     }
 
     /// A type whose data are `runs`, in order.  A type without data shows nothing.
     #[must_use]
     pub fn new(start: u64, extent: u64, runs: Vec<(u64, u64)>) -> Self {
-        let size = runs.iter().map(|it| it.1).sum();
-        let is_whole = runs.len() == 1 && runs[0] == (0, extent) && 0 < extent;
-        if is_whole { Self::whole(start) } else { Self { start, extent, runs, size } }
+        if runs == [(0, extent)] && 0 < extent {
+            return Self::whole(start);
+        }
+        let mut size = 0;
+        let before = runs.iter().map(|(_, length)| {
+            size += length;
+            size - length
+        });
+        Self { start, extent, before: before.collect(), runs, size }
     }
 
     /// Where `length` bytes of data stand, beginning with the one at `from` among all data.
@@ -51,12 +59,10 @@ impl View {
         }
         let (mut at, mut left) = (from, length);
         while 0 < left {
-            let (tile, mut within) = (at / self.size, at % self.size);
-            for (begin, run) in &self.runs {
-                if *run <= within {
-                    within -= run;
-                    continue;
-                }
+            let (tile, within) = (at / self.size, at % self.size);
+            let first = self.before.partition_point(|it| *it <= within) - 1;
+            let mut within = within - self.before[first];
+            for (begin, run) in &self.runs[first..] {
                 let piece = Piece {
                     at: self.start + tile * self.extent + begin + within,
                     length: left.min(run - within),
