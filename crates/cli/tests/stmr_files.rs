@@ -148,6 +148,40 @@ fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
     }
 }
 
+/// Goal: a lock is held for as long as the program holds it, whichever replica leads.  Method: see
+/// held.c; the meta of process 0 is killed while it holds two, or marked.
+#[test]
+fn locks_on_files_outlive_who_took_them() {
+    for mpi in Mpi::in_turn("held") {
+        for differs in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let summary = folder.path().join("summary.json");
+            let program = mpi.compile("held", folder.path());
+            let words = [program.to_str().unwrap(), "differ"];
+            let mut command = mpi.tripled(&summary, if differs { &words } else { &words[..1] });
+            command.current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
+            thread::sleep(Duration::from_millis(200));
+            if !differs {
+                let pid = replica(&program, 0, 0).expect("the replica runs until it is let go");
+                mpi::succeed(Command::new("kill").args(["-9", &pid]));
+                thread::sleep(Duration::from_millis(500));
+            }
+            fs::write(folder.path().join("go"), "").unwrap();
+            let out = child.wait_with_output().unwrap();
+            let said = format!("{differs} {}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), "let go\n", "{said}");
+            let wanted = if differs { [0, 1, 0] } else { [1, 0, 0] };
+            let counts = ["deaths", "marks", "restarts"].map(|it| count(&summary, it));
+            assert_eq!(counts, wanted, "{said}");
+            assert_ne!(count(&summary, "promotions"), 0, "{said}");
+            assert!(!said.contains("somebody else's"), "{said}");
+        }
+    }
+}
+
 /// Goal: what MPI's own files hold does not depend on which set writes.  Method: the meta of one
 /// process is killed between two rounds in which all write parts of one matrix, or records at a
 /// place that they share.

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use libc::{off_t, size_t, ssize_t};
 use selvedge_stmr::message::EventKind;
 
+use crate::file_locks;
 use crate::files::{
     FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_begun, is_known, last_error,
     let_out_waiting, native_close, native_seek, table, take, words,
@@ -21,6 +22,7 @@ use crate::state;
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
     stack::on_own(|| {
+        file_locks::forget(fd);
         if !is_known(fd) {
             return native_close(fd);
         }
@@ -70,6 +72,7 @@ pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
 pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     stack::on_own(|| {
         if real::is_program_asking() {
+            file_locks::forget(to);
             end_diverting(to);
             if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
                 return divert(to, fd);
@@ -173,7 +176,12 @@ unsafe fn lock_part(fd: c_int, asked: Asked, lock: *mut libc::flock) -> c_int {
             native(asked.number(false), to)
         });
     }
-    lock_for([4, u64::from(asked.waits)], asked.waits, || native(asked.number(false), lock))
+    let row = [4, u64::from(asked.waits)];
+    let done = lock_for(row, asked.waits, || native(asked.number(false), lock));
+    if done == 0 {
+        file_locks::keep_part(fd, asked.is_of_file, unsafe { &*lock });
+    }
+    done
 }
 
 /// See lockf(3).
@@ -211,7 +219,11 @@ pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
             return native(how);
         }
         let waits = how & libc::LOCK_NB == 0;
-        lock_for([6, how as u64], waits, || native(how | libc::LOCK_NB))
+        let done = lock_for([6, how as u64], waits, || native(how | libc::LOCK_NB));
+        if done == 0 {
+            file_locks::keep_whole(fd, how);
+        }
+        done
     })
 }
 

@@ -146,6 +146,19 @@ fn is_elsewhere() -> bool {
     !state::is_ordered() && state::early().is_none()
 }
 
+/// Another descriptor of the same open file, if it is known.
+pub(crate) fn other_of(fd: c_int) -> Option<c_int> {
+    let table = table();
+    let id = table.of.get(&fd)?;
+    table.of.iter().find(|it| it.1 == id && *it.0 != fd).map(|it| *it.0)
+}
+
+/// Whether two descriptors are of the same open file.
+pub(crate) fn is_same(a: c_int, b: c_int) -> bool {
+    let table = table();
+    a == b || table.of.get(&a).is_some_and(|it| table.of.get(&b) == Some(it))
+}
+
 pub(crate) fn last_error() -> c_int {
     unsafe { *libc::__errno_location() }
 }

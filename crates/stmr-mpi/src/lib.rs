@@ -26,12 +26,12 @@
 //! about failures (`failures`), looks at clocks that are CPython's own (`python`), what the C
 //! library is asked for that differs between replicas (`clock`, `cores`), the cycle counter
 //! (`cycles`), signals (`signals`), and what it is asked to change in the world: files (`files`)
-//! and their descriptors (`descriptors`), those that are none (`devices`), their names (`names`),
-//! the C library's own ways of writing them (`streams`, `prints`), and MPI's (`mpi_files`), how
-//! data stand in them (`representation`), what goes wrong with them (`file_errors`), a place that
-//! processes share (`pointers`); last, memory that other processes put to and get from (`windows`,
-//! in Fortran `fortran`), and when (`epochs`), also where who accesses it says so (`passive`), or
-//! nobody does, because it is shared (`shared`).
+//! locks on them (`file_locks`) and their descriptors (`descriptors`), those that are none
+//! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
+//! `prints`), and MPI's (`mpi_files`), how data stand in them (`representation`), what goes wrong
+//! with them (`file_errors`), a place that processes share (`pointers`); last, memory that other
+//! processes put to and get from (`windows`, in Fortran `fortran`), and when (`epochs`), also where
+//! who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
 //!
 //! The library never blocks inside MPI: it starts the call that does not block and tests it, or,
 //! for calls that have no such form, waits beside a thread that makes it.  A replica whose set has
@@ -145,6 +145,8 @@ mod cycles;
 mod signals;
 
 mod files;
+
+mod file_locks;
 
 mod descriptors;
 

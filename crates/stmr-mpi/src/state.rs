@@ -588,6 +588,9 @@ impl State {
         loop {
             match self.replica.begin(kind, shape) {
                 Step::Do => {
+                    if kind == EventKind::Decision {
+                        self.follow_locks(true);
+                    }
                     if let Some(bytes) = attempt(self) {
                         self.end_wait();
                         self.wait.place = None;
@@ -603,6 +606,9 @@ impl State {
                     self.spin(what);
                 }
                 Step::Take(bytes) => {
+                    if kind == EventKind::Decision {
+                        self.follow_locks(false);
+                    }
                     self.end_wait();
                     self.wait.place = None;
                     self.memory.keep_events(self.replica.next_event());
