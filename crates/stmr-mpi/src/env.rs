@@ -9,8 +9,6 @@ use selvedge_stmr::numbers::{self, Place};
 use crate::abi::{self, Handles};
 use crate::attributes;
 use crate::calls;
-use crate::files;
-use crate::link::Sibling;
 use crate::origin;
 use crate::program_heap;
 use crate::real::{self, Call};
@@ -52,9 +50,6 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         ));
     }
     (state.world, state.hidden) = (world, hidden);
-    if state.siblings.iter().flatten().any(Sibling::is_away) {
-        files::span_hosts();
-    }
     real::call(calls::COMM_SET_NAME, &[world, c"MPI_COMM_WORLD".as_ptr() as usize]);
     let _ = WORLD.set((abi::cut(handles.world), world, [rank, size]));
     own_numbers(told);

@@ -22,6 +22,7 @@ use crate::clock;
 use crate::codes::Codes;
 use crate::comm::Comm;
 use crate::errors::Due;
+use crate::files;
 use crate::full::Contents;
 use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
@@ -334,6 +335,9 @@ impl State {
             .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
         let memory = Memory::open(told);
         let (siblings, pids) = link::connect_siblings(told, memory, &mut launcher);
+        if siblings.iter().flatten().any(Sibling::is_away) {
+            files::span_hosts();
+        }
         told::take_place();
         THREAD.store(stack::thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
