@@ -350,8 +350,8 @@ pub(crate) fn deliver() {
             // Without a handler of the program's nobody counts it when it comes.
             if HANDLERS[signal as usize].load(Ordering::Relaxed) == 0 {
                 due.store(0, Ordering::Relaxed);
-                // It had a handler when it was sent.
-                stack::on_own(|| end_by(signal, false));
+                // It had a handler when it was sent, or the program blocks it.
+                stack::on_own(|| end_by(signal, is_blocked(signal)));
             }
             unsafe {
                 let (process, thread) = (libc::syscall(libc::SYS_getpid), libc::gettid());
