@@ -11,7 +11,7 @@
 mod mpi;
 
 use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -20,6 +20,16 @@ use mpi::{Mpi, count, lines, replica, told};
 fn send(signal: &str, pid: &str) {
     mpi::succeed(Command::new("kill").args([signal, pid]));
     thread::sleep(Duration::from_millis(300));
+}
+
+/// Begins a run and waits until the program has said `begun`; with it comes the process number of
+/// `selvedge mpirun`, which is the child of timeout.
+fn begin(command: &mut Command) -> (Child, String) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    let timeout = child.id();
+    let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
+    (child, children.unwrap().trim().to_owned())
 }
 
 #[test]
@@ -31,14 +41,7 @@ fn a_signal_arrives_once_and_at_the_same_call_in_all_replicas() {
         let program = folder.path().join("signals");
         mpi.compile_with("signals", &program, &[dialect]);
         let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut text = vec![0; 6];
-        child.stdout.as_mut().unwrap().read_exact(&mut text).unwrap();
-        // The child is timeout, whose child is the program under test.
-        let timeout = child.id();
-        let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
-        let selvedge = children.unwrap().trim().to_owned();
+        let (child, selvedge) = begin(&mut command);
         let pid =
             |set, rank| replica(&program, set, rank).expect("it runs until it is asked to end");
         send("-USR1", &selvedge);
@@ -68,14 +71,7 @@ fn a_signal_that_the_program_blocks_waits_until_it_takes_it() {
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("taken", folder.path());
         let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut text = vec![0; 6];
-        child.stdout.as_mut().unwrap().read_exact(&mut text).unwrap();
-        // The child is timeout, whose child is the program under test.
-        let timeout = child.id();
-        let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
-        let selvedge = children.unwrap().trim().to_owned();
+        let (child, selvedge) = begin(&mut command);
         send("-USR1", &selvedge);
         send("-USR2", &selvedge);
         let out = child.wait_with_output().unwrap();
@@ -96,13 +92,8 @@ fn an_interrupt_from_a_terminal_ends_all_at_once() {
     // Who runs the tests may have it ignored.
     let mut command = Command::new("env");
     command.arg("--default-signal=INT").arg(tripled.get_program()).args(tripled.get_args());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut text = vec![0; 6];
-    child.stdout.as_mut().unwrap().read_exact(&mut text).unwrap();
-    let timeout = child.id();
-    let children = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
-    send("-INT", children.unwrap().trim());
+    let (child, selvedge) = begin(command.stdin(Stdio::null()));
+    send("-INT", &selvedge);
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(130), "{}", told(&out));
     let is_there = |set| (0..4).any(|rank| replica(&program, set, rank).is_some());

@@ -324,15 +324,19 @@ pub(crate) struct State {
     pub(crate) doing: &'static str,
 }
 
+fn connect_launcher(told: &Told) -> Link {
+    // Processes that the program starts do not hold it, or its end would not be seen.
+    unsafe { libc::fcntl(told.link, libc::F_SETFD, libc::FD_CLOEXEC) };
+    Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
+        .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")))
+}
+
 impl State {
-    /// Links this process with its siblings and the launcher.
+    /// Links this process with the launcher and its siblings.
     fn connect() -> Self {
         let told = told().unwrap_or_else(|| real::fail("this process is no replica"));
         real::check_launcher();
-        // Processes that the program starts do not hold it, or its end would not be seen.
-        unsafe { libc::fcntl(told.link, libc::F_SETFD, libc::FD_CLOEXEC) };
-        let mut launcher = Link::new(unsafe { UnixStream::from_raw_fd(told.link) })
-            .unwrap_or_else(|e| real::fail(&format!("the launcher cannot be reached: {e}")));
+        let mut launcher = connect_launcher(told);
         let memory = Memory::open(told);
         let (siblings, pids) = link::connect_siblings(told, memory, &mut launcher);
         if siblings.iter().flatten().any(Sibling::is_away) {
