@@ -5,9 +5,9 @@
 //! replicas, in turns; the median of the pairs, and beside it how far plain runs differ from each
 //! other.  The row `start` is a run that sends nothing.  Messages and bytes between replicas are
 //! counted, not timed; for each send there are no more on sixteen processes than on two.
-//! What no neighbour on the machine can disturb are instructions (module `instructions`): they are
-//! held against what replicas may cost.  Of processor time it is said whether it is within that,
-//! which differs by the machine; half as much again is on no machine that was tried.
+//! What no neighbour on the machine can disturb are instructions (module `instructions`).  Both are
+//! held against what replicas may cost: the proof fails where instructions are more, or processor
+//! time by more than plain runs differ, once all is measured.
 //! `cargo xtask prove stmr-cost --json FILE` makes all pairs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -63,9 +63,6 @@ const fn timed(
 /// What replicas may cost of a kernel's processor time, and of LAMMPS's.
 const KERNEL_GOAL: Option<f64> = Some(0.1);
 const LAMMPS_GOAL: Option<f64> = Some(0.05);
-
-/// On no machine does one with a goal take so much more.
-const COST_MAX: f64 = 0.5;
 
 /// The first two do little but communicate.  Those of patterns.c compute what NPB's kernels do
 /// between their messages; only the number of rounds is ours.
@@ -127,6 +124,14 @@ struct Point {
 }
 
 impl Point {
+    /// What is to be said if it misses a goal by more than plain runs differ.
+    fn missed(&self, goal: Option<f64>) -> Option<String> {
+        let Self { program, overhead_cpu, spread_cpu, .. } = self;
+        let [cost, spread] = [overhead_cpu, spread_cpu].map(|it| it * 100.0);
+        (goal? + spread_cpu < *overhead_cpu)
+            .then(|| format!("{program}: {cost:+.1} % of processor time (+-{spread:.1})"))
+    }
+
     fn print(&self, goal: Option<f64>) {
         let Self { program, ranks, pairs, plain_cpu_s, log_bytes_max, .. } = self;
         let [cost, spread] = [self.overhead_cpu, self.spread_cpu].map(|it| it * 100.0);
@@ -210,7 +215,7 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     let folder = tempfile::tempdir().unwrap();
     let (pairs, _) = mpi::proof(0);
     let is_full = 0 < pairs;
-    let mut points = Vec::new();
+    let (mut points, mut missed) = (Vec::new(), Vec::new());
     // What is only counted is counted under every MPI.
     let is_timed = mpi.yields() || !is_full;
     if !is_timed {
@@ -234,8 +239,7 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
             let pairs = if *ranks == 4 { pairs.max(1) as usize } else { 1 };
             let point = measure(&mpi, program.name, &words, *ranks, pairs);
             point.print(program.goal);
-            let most = program.goal.map_or(f64::MAX, |_| COST_MAX);
-            assert!(point.overhead_cpu < most, "{}: more than {most} in replicas", program.name);
+            missed.extend(point.missed(program.goal));
             // A run that sends nothing is no point of the model.
             if program.name != "start" {
                 points.push(point);
@@ -243,7 +247,7 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
         }
     }
     if is_full {
-        instructions::tell(&mpi, folder.path());
+        missed.extend(instructions::tell(&mpi, folder.path()));
     }
     check_messages(&points);
     let is_drawn = !points.is_empty();
@@ -254,6 +258,7 @@ fn messages_between_replicas_are_as_many_for_each_send_however_many_processes_th
     if let Some(path) = env::var_os("SELVEDGE_JSON") {
         fs::write(path, text).unwrap();
     }
+    assert!(missed.is_empty(), "more than replicas may cost: {}", missed.join("; "));
 }
 
 /// The ring does the same on each process: two messages to siblings from each of three replicas at

@@ -5,11 +5,13 @@ use std::sync::atomic::Ordering;
 use crate::abi::{self, Family};
 use crate::link::Sibling;
 use crate::real::Call;
+use crate::segments;
 use crate::state::{OVER, State};
 
 impl State {
     /// Waits until the launcher ends this process.
     pub(crate) fn wait_for_the_end(&mut self) -> ! {
+        segments::forget();
         loop {
             self.launcher.flush();
             let mut fd = [self.launcher.poll_for()];
@@ -87,6 +89,7 @@ impl State {
         while is_unsent(self) {
             self.wait_for_siblings(|_| Vec::new());
         }
+        segments::forget();
         OVER.store(true, Ordering::Relaxed);
         // Not 0 would be told by mpirun in words about a failure; selvedge gives the code.
         unsafe { libc::_exit(0) }

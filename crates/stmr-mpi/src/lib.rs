@@ -76,6 +76,8 @@ mod full;
 
 mod sends;
 
+mod segments;
+
 mod ends;
 mod env;
 

@@ -94,14 +94,15 @@ fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, bytes: u64, in_replicas: b
     all[1].saturating_sub(all[0]) / (CALLS[1] - CALLS[0])
 }
 
-/// Counts, prints what came of it, and holds it against what replicas may cost: a tenth of our
+/// Counts, prints what came of it, and returns what is more than replicas may cost: a tenth of our
 /// kernels, a twentieth of LAMMPS.
-pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
+pub(crate) fn tell(mpi: &Mpi, folder: &Path) -> Vec<String> {
     let has_valgrind = std::process::Command::new("valgrind").arg("--version").output().is_ok();
     if !has_valgrind {
         println!("not run: instructions, which are counted by valgrind");
-        return;
+        return Vec::new();
     }
+    let mut missed = Vec::new();
     let calls = mpi.compile("calls", folder);
     let [more, more_long] = BYTES.map(|bytes| {
         let [plain, tripled] =
@@ -140,6 +141,9 @@ pub(crate) fn tell(mpi: &Mpi, folder: &Path) {
             long * by_byte / own as f64 * 100.0
         );
         let most = if source == LAMMPS { 0.05 } else { 0.1 };
-        assert!(share <= most, "{name}: {share} of its instructions more, and {most} are the most");
+        if most < share {
+            missed.push(format!("{name}: {:+.1} % of its instructions", share * 100.0));
+        }
     }
+    missed
 }
