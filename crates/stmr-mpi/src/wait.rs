@@ -228,7 +228,9 @@ impl State {
         let moves = self.has_pending();
         loop {
             let slept = self.turn(For::Siblings, if moves { MOVE_US } else { IDLE_US });
-            let is_time = slept || self.wait.turns.is_multiple_of(8);
+            let is_eighth = || self.wait.turns.is_multiple_of(8);
+            let ticked = || self.wait.looked_ms != clock::coarse_ms();
+            let is_time = slept || (is_eighth() && (moves || ticked()));
             if is_time && moves {
                 self.reap();
                 self.progress();

@@ -547,6 +547,13 @@ impl<B> Receives<B> {
         it
     }
 
+    /// Who led when this was looked at last.
+    #[must_use]
+    #[inline]
+    pub fn leads(&self) -> Option<SetId> {
+        self.leads
+    }
+
     /// Does what follows if another leads than before.  Returns what siblings are told.
     pub fn follow(&mut self, replica: &Replica) -> Vec<Message> {
         let leads = replica.meta();
