@@ -37,9 +37,6 @@ pub(crate) struct Buffer {
 impl State {
     /// Does what follows if another leads than before.
     pub(crate) fn follow_lead(&mut self) {
-        if self.receives.leads() == self.replica.meta() {
-            return;
-        }
         let messages = self.receives.follow(&self.replica);
         messages.iter().for_each(|it| self.tell_siblings(it));
     }

@@ -547,20 +547,15 @@ impl<B> Receives<B> {
         it
     }
 
-    /// Who led when this was looked at last.
-    #[must_use]
+    /// Does what follows if another leads than before.  Returns what siblings are told.
     #[inline]
-    pub fn leads(&self) -> Option<SetId> {
-        self.leads
+    pub fn follow(&mut self, replica: &Replica) -> Vec<Message> {
+        // This is asked in each turn of waiting.
+        if replica.meta() == self.leads { Vec::new() } else { self.follow_another(replica) }
     }
 
-    /// Does what follows if another leads than before.  Returns what siblings are told.
-    pub fn follow(&mut self, replica: &Replica) -> Vec<Message> {
-        let leads = replica.meta();
-        if leads == self.leads {
-            return Vec::new();
-        }
-        let before = std::mem::replace(&mut self.leads, leads);
+    fn follow_another(&mut self, replica: &Replica) -> Vec<Message> {
+        let before = std::mem::replace(&mut self.leads, replica.meta());
         let calls = replica.n_calls();
         let released = std::mem::take(&mut self.released);
         let Some(before) = before else { return Vec::new() };
