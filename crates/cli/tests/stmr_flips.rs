@@ -12,7 +12,7 @@
 
 mod mpi;
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +25,9 @@ const SETS: u64 = 3;
 
 /// A run that reaches it has failed.
 const LIMIT: Duration = Duration::from_secs(150);
+
+/// A run that was over before it was hit tells how long it lasts now, and is made again, so often.
+const TRIES: u64 = 4;
 
 /// Runs of the short form.
 const RUNS_SHORT: u64 = 3;
@@ -51,8 +54,8 @@ struct Victim {
     data: Option<(String, String)>,
     /// Known when first drawn.
     plain: OnceCell<Plain>,
-    /// How long it lasts in replicas; known when first drawn.
-    lasts_ms: OnceCell<u64>,
+    /// How long it lasted in replicas when it was last run without a flip; known when first drawn.
+    lasts_ms: Cell<Option<u64>>,
 }
 
 /// What a program prints and leaves without replicas.
@@ -112,13 +115,15 @@ impl Bench {
 
     /// How long a run without a flip lasts.
     fn lasts_ms(&self, victim: &Victim) -> u64 {
-        *victim.lasts_ms.get_or_init(|| {
+        victim.lasts_ms.get().unwrap_or_else(|| {
             // What it does plain is looked at before the time runs.
             self.plain(victim);
             let begun = Instant::now();
             let outcome = self.run(victim, |_| String::new()).1;
             assert_eq!(outcome, "dead value", "{} without a flip", victim.program.name);
-            begun.elapsed().as_millis() as u64
+            let lasts_ms = begun.elapsed().as_millis() as u64;
+            victim.lasts_ms.set(Some(lasts_ms));
+            lasts_ms
         })
     }
 
@@ -143,9 +148,8 @@ impl Bench {
         let (rank, set) = (dice.below(RANKS), dice.below(SETS));
         // Before that the processes start, and have no data yet.
         let (after, flip_seed) = (300 + dice.below(600), dice.below(1 << 32));
-        let lasts_ms = self.lasts_ms(victim);
-        let (hit, outcome) = self.run(victim, |begun| {
-            let at = Duration::from_millis(lasts_ms * after / 1000);
+        let flip = |begun: Instant| {
+            let at = Duration::from_millis(self.lasts_ms(victim) * after / 1000);
             thread::sleep(at.saturating_sub(begun.elapsed()));
             let mut found = mpi::replica(&victim.program.path, set, rank);
             while found.is_none() && begun.elapsed() < at * 3 {
@@ -161,10 +165,23 @@ impl Bench {
             let out = command.output().unwrap();
             let hit = String::from_utf8_lossy(&out.stdout);
             hit.trim().rsplit('/').next().unwrap_or_default().to_owned()
-        });
+        };
+        // Measured before the run's own time begins.
+        self.lasts_ms(victim);
+        let mut tries = 1;
+        let (hit, outcome) = loop {
+            let begun = Instant::now();
+            let (hit, outcome) = self.run(victim, flip);
+            if !hit.is_empty() || tries == TRIES || outcome != "dead value" {
+                break (hit, outcome);
+            }
+            victim.lasts_ms.set(Some(begun.elapsed().as_millis() as u64));
+            tries += 1;
+        };
         let others: Vec<_> = self.marked().into_iter().filter(|it| *it != [rank, set]).collect();
         let outcome = match outcome {
-            _ if hit.is_empty() => "no process to hit".to_owned(),
+            outcome if hit.is_empty() && outcome == "dead value" => "no process to hit".to_owned(),
+            outcome if hit.is_empty() => format!("wrong: {outcome}, without a flip"),
             _ if !others.is_empty() => format!("wrong: [rank, set] {others:?} are marked"),
             outcome => outcome,
         };
@@ -316,12 +333,11 @@ fn a_bit_flipped_anywhere_in_a_replica_changes_no_result() {
         book.run(number, || bench.flip(seed, number));
     }
     let classes = |number: u64| if number.is_multiple_of(2) { "aimed at data" } else { "any page" };
-    // Some programs have come to their end by then.
     let hit = |class| Share {
         class,
         what: "a process was hit",
         is: |outcome| outcome != "no process to hit",
-        at_least: 85,
+        at_least: 98,
     };
     // Most of what a kernel holds it computes anew before it sends it.
     let noticed = Share {
