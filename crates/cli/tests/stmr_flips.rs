@@ -14,7 +14,7 @@ mod mpi;
 
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -119,7 +119,7 @@ impl Bench {
             // What it does plain is looked at before the time runs.
             self.plain(victim);
             let begun = Instant::now();
-            let outcome = self.run(victim, |_| String::new()).1;
+            let outcome = self.run(victim, |_, _| String::new()).1;
             assert_eq!(outcome, "dead value", "{} without a flip", victim.program.name);
             let lasts_ms = begun.elapsed().as_millis() as u64;
             victim.lasts_ms.set(Some(lasts_ms));
@@ -148,13 +148,15 @@ impl Bench {
         let (rank, set) = (dice.below(RANKS), dice.below(SETS));
         // Before that the processes start, and have no data yet.
         let (after, flip_seed) = (300 + dice.below(600), dice.below(1 << 32));
-        let flip = |begun: Instant| {
+        let flip = |begun: Instant, child: &mut Child| {
             let at = Duration::from_millis(self.lasts_ms(victim) * after / 1000);
-            thread::sleep(at.saturating_sub(begun.elapsed()));
-            let mut found = mpi::replica(&victim.program.path, set, rank);
-            while found.is_none() && begun.elapsed() < at * 3 {
-                thread::sleep(Duration::from_millis(10));
-                found = mpi::replica(&victim.program.path, set, rank);
+            let mut found = None;
+            let is_over = |it: &mut Child| it.try_wait().unwrap().is_some();
+            while found.is_none() && !is_over(child) && begun.elapsed() < LIMIT {
+                thread::sleep(Duration::from_millis(5));
+                if at <= begun.elapsed() {
+                    found = mpi::replica(&victim.program.path, set, rank);
+                }
             }
             let Some(pid) = found else { return String::new() };
             let mut command = Command::new(&self.flipper);
@@ -199,7 +201,11 @@ impl Bench {
         row["marked"].as_array().map_or_else(Vec::new, |all| all.iter().map(words).collect())
     }
 
-    fn run(&self, victim: &Victim, flip: impl Fn(Instant) -> String) -> (String, String) {
+    fn run(
+        &self,
+        victim: &Victim,
+        flip: impl Fn(Instant, &mut Child) -> String,
+    ) -> (String, String) {
         let plain = self.plain(victim);
         let scratch = self.scratch(&victim.program);
         let summary = scratch.join("summary.json");
@@ -217,7 +223,7 @@ impl Bench {
             .spawn()
             .unwrap();
         let begun = Instant::now();
-        let hit = flip(begun);
+        let hit = flip(begun, &mut child);
         let ended = loop {
             if let Some(status) = child.try_wait().unwrap() {
                 break Some(status);
