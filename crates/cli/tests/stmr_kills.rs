@@ -13,6 +13,7 @@
 mod mpi;
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -95,11 +96,32 @@ struct Bench {
     victims: [OnceCell<Option<Victim>>; VICTIMS.len() + PACKAGED.len()],
 }
 
+/// The functions of the MPI that a program is linked with, without `MPI_`.
+fn exported(program: &Path) -> BTreeSet<String> {
+    let said =
+        |command: &mut Command| String::from_utf8_lossy(&mpi::succeed(command).stdout).into_owned();
+    let linked = said(Command::new("ldd").arg(program));
+    let paths = linked.lines().filter_map(|it| it.split(" => ").nth(1)?.split(' ').next());
+    let library = paths.filter(|it| it.contains("/libmpi")).map(str::to_owned);
+    library
+        .flat_map(|it| {
+            let names = said(Command::new("nm").args(["-D", "--defined-only"]).arg(it));
+            let words = names.lines().filter_map(|it| it.split(' ').nth(2));
+            let own = words.filter_map(|it| it.split('@').next()?.strip_prefix("MPI_"));
+            own.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 impl Bench {
     fn make(mpi: Mpi, folder: &Path) -> Self {
         let table = fs::read_to_string(mpi::sources().join("../calls.txt")).unwrap();
         let rows = table.lines().filter(|it| !it.starts_with('#') && !it.is_empty());
-        let names = rows.filter_map(|it| it.split(' ').next());
+        // mpi4py looks at which functions there are, and calls one that is.
+        let has = exported(&mpi.compile(VICTIMS[0].0, folder));
+        let names = rows
+            .filter_map(|it| it.split(' ').next())
+            .filter(|it| has.is_empty() || has.contains(*it));
         let text = names.fold(String::new(), |mut text, name| {
             let _ = writeln!(text, "CALL({name})");
             text
