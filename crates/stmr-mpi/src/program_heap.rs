@@ -30,11 +30,12 @@ use crate::real;
 use crate::stack;
 use crate::streams::next;
 
-/// Where nothing is mapped by itself: below the program, above what is 32 bits.
-const AT: usize = 1 << 44;
+/// Where nothing is mapped by itself: below the program, which lies from two thirds of all addresses
+/// on, and above a sixth of them, from where the kernel maps downwards if the stack has no limit.
+const AT: usize = 1 << 45;
 const SMALL_ROOM: usize = 1 << 38;
 const LARGE_AT: usize = AT + SMALL_ROOM;
-const END: usize = 1 << 46;
+const END_MAX: usize = 5 << 44;
 
 /// What becomes usable at a time.
 const STEP: usize = 1 << 22;
@@ -76,6 +77,9 @@ static USED: AtomicUsize = AtomicUsize::new(AT);
 static IN_MEMORY: AtomicUsize = AtomicUsize::new(AT);
 static USABLE: AtomicUsize = AtomicUsize::new(AT);
 static LARGE_USED: AtomicUsize = AtomicUsize::new(LARGE_AT);
+
+/// Where the room of large blocks ends: until there is one, no address is from here.
+static END: AtomicUsize = AtomicUsize::new(AT);
 
 static LARGE_FROM: AtomicUsize = AtomicUsize::new(LARGE[0]);
 
@@ -169,20 +173,41 @@ fn header(at: *mut c_void) -> *mut Header {
 
 /// Whether a block is from here.
 pub(crate) fn is_here(at: *mut c_void) -> bool {
-    (AT..END).contains(&(at as usize))
+    (AT..room_end()).contains(&(at as usize))
 }
 
 fn is_large(at: *mut c_void) -> bool {
-    (LARGE_AT..END).contains(&(at as usize))
+    (LARGE_AT..room_end()).contains(&(at as usize))
+}
+
+fn room_end() -> usize {
+    END.load(Ordering::Relaxed)
+}
+
+/// Where the first thing above `at` is mapped, as the kernel tells.
+fn next_mapped(at: usize) -> Option<usize> {
+    let text = std::fs::read("/proc/self/maps").ok()?;
+    let begins = text.split(|it| *it == b'\n').filter_map(|line| {
+        let first = line.split(|it| *it == b'-').next()?;
+        usize::from_str_radix(str::from_utf8(first).ok()?, 16).ok()
+    });
+    begins.filter(|it| at <= *it).min()
 }
 
 /// From here on this thread's blocks are from here; false if something else is here already.
 pub(crate) fn begin() -> bool {
+    // With a stack's limit of many TB, or as old kernels did it, the kernel maps within this room:
+    // upwards or downwards from what is there already.
+    let next = next_mapped(AT).filter(|it| *it < END_MAX);
+    let end = next.map_or(END_MAX, |it| (AT + (it - AT) / 2) & !(PAGE - 1));
+    END.store(end.max(LARGE_AT), Ordering::Relaxed);
     let is_there = map_at(AT, STEP, RIGHTS, KIND).is_some();
     if is_there {
         USABLE.store(AT + STEP, Ordering::Relaxed);
         IS_OWN.set(true);
         IS_THERE.store(true, Ordering::Relaxed);
+    } else {
+        END.store(AT, Ordering::Relaxed);
     }
     is_there
 }
@@ -205,7 +230,7 @@ fn take_or_ask(size: usize, align: usize) -> *mut c_void {
 
 /// A block, of zeros if it is a large one; null if there is no room.
 fn take(size: usize, align: usize) -> *mut c_void {
-    if END - LARGE_AT < size || END - LARGE_AT < align {
+    if room_end() - LARGE_AT < size || room_end() - LARGE_AT < align {
         return no_memory();
     }
     if GIVEN_MAX < GIVEN_SIZE.load(Ordering::Relaxed) {
@@ -232,7 +257,7 @@ fn mapped(it: Header) -> usize {
 
 /// A mapping that lies there, where there is room.
 fn map_at(at: usize, length: usize, rights: c_int, kind: c_int) -> Option<*mut c_void> {
-    if END - at < length {
+    if room_end() - at < length {
         return None;
     }
     let fixed = kind | libc::MAP_FIXED_NOREPLACE;
@@ -334,7 +359,7 @@ fn moved(at: *mut c_void, old: usize, size: usize) -> *mut c_void {
 fn resize(at: *mut c_void, size: usize) -> *mut c_void {
     let it = unsafe { header(at).read() };
     let wanted = Header { size, ..it };
-    if END - LARGE_AT < size {
+    if room_end() - LARGE_AT < size {
         return no_memory();
     }
     let stays_large = LARGE_FROM.load(Ordering::Relaxed) <= size;
@@ -361,7 +386,7 @@ fn resize_large(at: *mut c_void, it: Header, wanted: Header) -> Option<*mut c_vo
     let (base, old, new) = (at as usize - it.offset, mapped(it), mapped(wanted));
     let end = LARGE_USED.load(Ordering::Relaxed);
     let is_last = base + old == end;
-    if new <= old || is_last && new <= END - base {
+    if new <= old || is_last && new <= room_end() - base {
         let got = unsafe { libc::mremap(base as *mut c_void, old, new, 0) };
         if got as usize != base {
             return None;
