@@ -317,7 +317,7 @@ pub(crate) fn keep_programs(new: Option<&libc::sigaction>, old: Option<&mut libc
 }
 
 /// Does what starts a program, without the trap.
-fn untrapped<R>(start: impl FnOnce() -> R) -> R {
+pub(crate) fn untrapped<R>(start: impl FnOnce() -> R) -> R {
     // It may read what the program wrote.
     crate::files::let_out_waiting();
     without(start)
@@ -342,7 +342,7 @@ pub unsafe extern "C" fn pthread_create(
 }
 
 /// Does what makes a thread or a process of the C library's own, which would inherit the trap.
-fn without<R>(what: impl FnOnce() -> R) -> R {
+pub(crate) fn without<R>(what: impl FnOnce() -> R) -> R {
     let traps = is_on() && set(false);
     let answer = what();
     if traps {
@@ -479,22 +479,6 @@ pub unsafe extern "C" fn sigprocmask(
 }
 
 type Words = *const *const c_char;
-
-/// See system(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn system(line: *const c_char) -> c_int {
-    type Function = unsafe extern "C" fn(*const c_char) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"system")) };
-    untrapped(|| unsafe { real(line) })
-}
-
-/// See popen(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn popen(line: *const c_char, mode: *const c_char) -> *mut libc::FILE {
-    type Function = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut libc::FILE;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"popen")) };
-    untrapped(|| unsafe { real(line, mode) })
-}
 
 type Spawn = unsafe extern "C" fn(
     *mut libc::pid_t,

@@ -36,6 +36,9 @@ const NAMES_STEP: usize = 512;
 /// What calls about files are mixed in as.
 pub(crate) const FILES: u64 = u64::MAX - 2;
 
+/// What a replica does that changes names, or what stands behind them.
+pub(crate) const CHANGE: &str = "a change of a file's name";
+
 /// What the system calls a file: its device and its number.
 pub(crate) type Identity = [u64; 2];
 
@@ -329,13 +332,18 @@ impl State {
 
     /// Compares what is done to files of these names; nothing if they are another in each replica,
     /// as where `SELVEDGE_SET` is a part of them: then each does it by itself.
-    pub(crate) fn compare_names(&mut self, mut row: Vec<u8>, names: &[&CStr]) -> Option<Vec<u8>> {
+    pub(crate) fn compare_names(
+        &mut self,
+        doing: &'static str,
+        mut row: Vec<u8>,
+        names: &[&CStr],
+    ) -> Option<Vec<u8>> {
         for it in names {
             row.extend(it.to_bytes_with_nul());
         }
         // Names of other lengths are other names of the same call.
         row.resize(row.len().next_multiple_of(NAMES_STEP), 0);
-        let doing = std::mem::replace(&mut self.doing, "a change of a file's name");
+        let doing = std::mem::replace(&mut self.doing, doing);
         let compared = self.compare_unless_own(&[&row], true);
         if let Err(Double::NoMajority) = compared {
             // Of two that differ one has erred, unless they differ in nothing but their sets.
@@ -355,7 +363,7 @@ impl State {
     pub(crate) fn open_to_write(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
         self.mix(&[FILES, 2]);
         let row = bytes_of(&[opening.flags as u64, opening.mode.into()]);
-        let Some(row) = self.compare_names(row, &[opening.path]) else {
+        let Some(row) = self.compare_names(CHANGE, row, &[opening.path]) else {
             return native_open(opening.dir, opening.path, opening.flags, opening.mode);
         };
         // Which name is opened is the majority's, as what is sent is.

@@ -136,7 +136,9 @@ mod failures;
 mod python;
 
 mod chance;
+
 mod clock;
+mod commands;
 
 mod cores;
 

@@ -15,14 +15,15 @@ use selvedge_stmr::writes::{self, Again, Change};
 
 use crate::devices;
 use crate::files::{
-    FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun, is_known,
-    last_error, let_out_waiting, open_for, words,
+    CHANGE, FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun,
+    is_known, last_error, let_out_waiting, open_for, words,
 };
 use crate::own;
 use crate::real;
 use crate::real::Inside;
 use crate::stack;
 use crate::state::{self, State};
+use crate::streams::next;
 
 const HERE: c_int = libc::AT_FDCWD;
 
@@ -78,7 +79,7 @@ fn change_in(
     state.mix(&[FILES, 7]);
     let own: Vec<*const c_char> = places.iter().map(|it| it.path).collect();
     let own_names: Vec<&CStr> = own.iter().map(|it| unsafe { name(*it) }).collect();
-    let Some(row) = state.compare_names(row, &own_names) else {
+    let Some(row) = state.compare_names(CHANGE, row, &own_names) else {
         return if make(&own) == 0 { 0 } else { last_error() };
     };
     let names: Vec<CString> = row[fixed..]
@@ -592,6 +593,58 @@ pub unsafe extern "C" fn statx(
             libc::syscall(libc::SYS_statx, dir, path, flags, mask, to) as c_int
         })
     })
+}
+
+/// Functions that say how much room there is where a name or a file lies.
+macro_rules! room {
+    ($($name:ident(path, $row:ident: $number:literal);)*) => {
+        $(
+            /// See statvfs(3) and statfs(2).
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(path: *const c_char, to: *mut libc::$row) -> c_int {
+                type Function = unsafe extern "C" fn(*const c_char, *mut libc::$row) -> c_int;
+                stack::on_own(|| {
+                    let real = native(concat!(stringify!($name), "\0"));
+                    let real = unsafe { std::mem::transmute::<usize, Function>(real) };
+                    let path_name = Some(unsafe { name(path) });
+                    ask(&[$number], path_name, to, |to| unsafe { real(path, to) })
+                })
+            }
+        )*
+    };
+    ($($name:ident(fd, $row:ident: $number:literal);)*) => {
+        $(
+            /// See statvfs(3) and statfs(2).
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(fd: c_int, to: *mut libc::$row) -> c_int {
+                type Function = unsafe extern "C" fn(c_int, *mut libc::$row) -> c_int;
+                stack::on_own(|| {
+                    let real = native(concat!(stringify!($name), "\0"));
+                    let real = unsafe { std::mem::transmute::<usize, Function>(real) };
+                    ask(&[$number], None, to, |to| unsafe { real(fd, to) })
+                })
+            }
+        )*
+    };
+}
+
+/// The C library's own function, whose name ends with a zero.
+fn native(name: &str) -> usize {
+    next(CStr::from_bytes_with_nul(name.as_bytes()).expect("it ends with a zero"))
+}
+
+room! {
+    statvfs(path, statvfs: 10);
+    statvfs64(path, statvfs64: 11);
+    statfs(path, statfs: 12);
+    statfs64(path, statfs64: 13);
+}
+
+room! {
+    fstatvfs(fd, statvfs: 14);
+    fstatvfs64(fd, statvfs64: 15);
+    fstatfs(fd, statfs: 16);
+    fstatfs64(fd, statfs64: 17);
 }
 
 /// See access(2).

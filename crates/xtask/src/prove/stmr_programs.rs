@@ -23,8 +23,15 @@ pub(super) fn prove_calls(root: &Path, _: &ProofOptions) -> Result<(), ProofErro
     const LIMIT: Duration = Duration::from_secs(7200);
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "-p", "selvedge", "--no-fail-fast"]);
-    for name in ["mpirun", "stmr_calls", "stmr_files", "stmr_joined", "stmr_pipes", "stmr_signals"]
-    {
+    for name in [
+        "mpirun",
+        "stmr_calls",
+        "stmr_files",
+        "stmr_joined",
+        "stmr_pipes",
+        "stmr_signals",
+        "stmr_surroundings",
+    ] {
         test.args(["--test", name]);
     }
     test.args(["--", "--include-ignored"]).env("SELVEDGE_PROOF", "full").current_dir(root);

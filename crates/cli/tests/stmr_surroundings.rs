@@ -1,0 +1,91 @@
+//! What surrounds an MPI program in replicas: commands of the shell, room for files, limits.
+//!
+//! Goal: a program finds what it finds plain, and what it starts is started once.  Method: see
+//! shell.c; what it prints and leaves is held against a plain run.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod mpi;
+
+use std::fs;
+use std::process::{Command, Output};
+
+use mpi::{Mpi, lines, told, tree};
+
+fn printed(out: &Output) -> String {
+    lines(&String::from_utf8_lossy(&out.stdout))
+}
+
+#[test]
+fn commands_of_the_shell_are_made_once_and_all_replicas_hear_of_them() {
+    for mpi in Mpi::in_turn("shell") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("shell", folder.path());
+        let row = [program.to_str().unwrap()];
+        let [plain, tripled] = ["plain", "tripled"].map(|name| {
+            let scratch = folder.path().join(name);
+            fs::create_dir(&scratch).unwrap();
+            let command = match name {
+                "plain" => &mut mpi.plain_command(&row),
+                _ => &mut mpi.tripled(&summary, &row),
+            };
+            let out = command.current_dir(&scratch).output().unwrap();
+            assert!(out.status.success(), "{name}, {}: {}", mpi.name, told(&out));
+            (out, tree(&scratch))
+        });
+        let said = format!("{}: {}", mpi.name, told(&tripled.0));
+        assert_eq!(printed(&tripled.0), printed(&plain.0), "{said}");
+        assert_eq!(tripled.1, plain.1, "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}
+
+/// Goal: a command whose replica dies is started again by who leads then, and what it printed
+/// before is not printed twice.  Method: the command kills the process that has started it, once.
+#[test]
+fn a_command_whose_replica_dies_is_started_again() {
+    for mpi in Mpi::in_turn("killed") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("shell", folder.path());
+        let command = "echo begun; [ -e been ] || { touch been; kill -9 $PPID; sleep 1; }; \
+                       echo done; exit 5";
+        let out = mpi
+            .tripled(&summary, &[program.to_str().unwrap(), command])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert_eq!(printed(&out), "begun\ndone\nthe command: 5", "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 1), ("restarts", 0)], &said);
+    }
+}
+
+/// Goal: addresses at which the kernel maps where a stack has no limit are not taken for those of
+/// the program's heap.  Method: one that allocates and communicates runs without that limit.
+#[test]
+fn a_program_runs_where_the_stack_has_no_limit() {
+    let unlimited = |command: Command| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -s unlimited && exec \"$@\"", "sh"]);
+        shell.arg(command.get_program()).args(command.get_args());
+        shell.output().unwrap()
+    };
+    if !unlimited(Command::new("true")).status.success() {
+        println!("not run: this machine limits stacks");
+        return;
+    }
+    for mpi in Mpi::in_turn("heap") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("heap", folder.path());
+        let row = [program.to_str().unwrap(), "12"];
+        let out = unlimited(mpi.tripled(&summary, &row));
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert_eq!(printed(&out), lines(&mpi.plain(&program, &["12"])), "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}
