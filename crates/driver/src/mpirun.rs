@@ -252,8 +252,7 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 // deterministic: which of both it is shows when it starts again.
                 let is_again = why == Double::NotDeterministic && differed;
                 differed |= why == Double::NotDeterministic;
-                dead_ends +=
-                    u32::from(matches!(why, Double::Lone | Double::NoWholeSet | Double::Early));
+                dead_ends += u32::from(why.is_of_deaths());
                 let lost = input.is_lost();
                 let is_last = lost.is_some()
                     || summary.restarts == options.restarts_max

@@ -738,7 +738,7 @@ impl State {
         let word = match why {
             Double::NoMajority => "majority",
             Double::NotDeterministic => "deterministic",
-            Double::Lone => "lone",
+            Double::Lone | Double::Gone => "lone",
             Double::NoWholeSet => "set",
             Double::Early => "early",
         };

@@ -127,7 +127,7 @@ impl Job {
         let left = cluster.iter().filter(|it| **it != Standing::Dead).count();
         let others_ended = cluster.iter().any(|it| matches!(it, Standing::Ended(_)));
         if left < cluster.len().min(2) && !others_ended {
-            self.restart(rank, Double::Lone);
+            self.restart(rank, if left == 0 { Double::Gone } else { Double::Lone });
         } else if self.broken.len() == cluster.len() && !self.released {
             self.restart(rank, Double::NoWholeSet);
         }
@@ -190,7 +190,9 @@ impl Job {
             self.orders.push_back(Order::GoOn);
         }
         let done = |it: &Standing| matches!(it, Standing::Ended(_) | Standing::Dead);
-        if all().all(done) {
+        let has_end = |it: &Vec<Standing>| it.iter().any(|it| matches!(it, Standing::Ended(_)));
+        // A cluster of which all died has come to no end, and no code is its own.
+        if all().all(done) && self.clusters.iter().all(has_end) {
             self.over = true;
             self.orders.push_back(Order::End(self.exit_code()));
         }
@@ -251,6 +253,21 @@ mod tests {
         }
         let told = orders(&mut job);
         assert_eq!(told.last(), Some(&Order::Restart(Rank(2), Double::NoWholeSet)));
+    }
+
+    #[test]
+    fn a_process_without_replicas_that_dies_has_no_exit_code() {
+        let gone = |rank: u32| Order::Restart(Rank(rank), Double::Gone);
+        let mut job = Job::new(1, 1);
+        job.died(Rank(0), set(0));
+        assert_eq!(orders(&mut job), [Order::GoOn, Order::LeaveMpi(set(0)), gone(0)]);
+
+        let mut job = Job::new(2, 1);
+        job.ending(Rank(0), set(0));
+        job.ending(Rank(1), set(0));
+        job.ended(Rank(0), set(0), 0);
+        job.died(Rank(1), set(0));
+        assert_eq!(orders(&mut job), [Order::GoOn, Order::LeaveMpi(set(0)), gone(1)]);
     }
 
     #[test]

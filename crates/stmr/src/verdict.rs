@@ -143,12 +143,26 @@ pub enum Double {
     /// One replica is left, so there is nobody to compare with.
     #[error("one replica is left, with nobody to compare with")]
     Lone,
+    /// There was one only, and it died.
+    #[error("it died, and has no replica that could go on (-r 1)")]
+    Gone,
     /// Every set has lost a member, so nobody can be fed.
     #[error("every set has lost a process, so no whole copy of the program is left")]
     NoWholeSet,
     /// One died while others may have been in MPI_Init, and may stay there for ever.
     #[error("a replica died before all processes had come through MPI_Init")]
     Early,
+}
+
+impl Double {
+    /// Whether replicas died, and none differed.
+    #[must_use]
+    pub fn is_of_deaths(self) -> bool {
+        match self {
+            Self::Lone | Self::Gone | Self::NoWholeSet | Self::Early => true,
+            Self::NoMajority | Self::NotDeterministic => false,
+        }
+    }
 }
 
 /// The verdict on what `replicas` replicas offer; a dead one may have offered before it died.

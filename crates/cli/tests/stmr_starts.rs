@@ -1,0 +1,37 @@
+//! What keeps a program from being started in replicas is named before anything starts, and how one
+//! ends that has no replicas.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod mpi;
+
+use std::process::{Command, Output, Stdio};
+
+use mpi::{Mpi, told};
+
+/// `selvedge mpirun` with these arguments.
+fn selvedge(args: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args([mpi::limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun"]).args(args);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    selvedge(args).output().unwrap()
+}
+
+/// Goal: `-r 1` takes no death for an end.  Method: a shell that ends itself, alone and as two
+/// processes, in one replica and in three.
+#[test]
+fn a_program_that_dies_has_failed_in_however_many_replicas() {
+    for mpi in Mpi::in_turn("a death") {
+        for size in [["-n", "1", "-r", "1"], ["-n", "2", "-r", "1"], ["-n", "1", "-r", "3"]] {
+            let die = ["/bin/sh", "-c", "kill -9 $$"];
+            let out = run(&[&size, &mpi.launcher_of_a_script()[..], &die].concat());
+            let said = format!("{} {size:?}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(2), "{said}");
+            assert!(said.contains("is gone") && said.contains("error: rank"), "{said}");
+        }
+    }
+}
