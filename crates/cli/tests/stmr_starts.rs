@@ -28,10 +28,35 @@ fn a_program_that_dies_has_failed_in_however_many_replicas() {
     for mpi in Mpi::in_turn("a death") {
         for size in [["-n", "1", "-r", "1"], ["-n", "2", "-r", "1"], ["-n", "1", "-r", "3"]] {
             let die = ["/bin/sh", "-c", "kill -9 $$"];
-            let out = run(&[&size, &mpi.launcher_of_a_script()[..], &die].concat());
+            let out = run(&[&size[..], &["--launcher", mpi.launcher()], &die].concat());
             let said = format!("{} {size:?}: {}", mpi.name, told(&out));
             assert_eq!(out.status.code(), Some(2), "{said}");
             assert!(said.contains("is gone") && said.contains("error: rank"), "{said}");
         }
+    }
+}
+
+/// Goal: however many replicas there are to be, `selvedge mpirun` does not crash of that, and they
+/// have as many files as plain.  Method: limits that are lower than what they take.
+#[test]
+fn more_replicas_than_there_may_be_files_for_are_refused_and_fewer_get_them() {
+    for mpi in Mpi::in_turn("files") {
+        let limited = |limit: &str| {
+            let launcher = mpi.launcher();
+            let line = format!(
+                "ulimit {limit}; exec {} mpirun -n 30 --launcher {launcher} /bin/sh -c 'ulimit -n'",
+                env!("CARGO_BIN_EXE_selvedge")
+            );
+            Command::new("bash").args(["-c", &line]).stdin(Stdio::null()).output().unwrap()
+        };
+        let out = limited("-Sn 200");
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "200\n".repeat(30), "{said}");
+        let out = limited("-n 200");
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        let wanted = "90 replicas take 334 open files of selvedge mpirun, and it may have 200";
+        assert!(said.contains(wanted) && out.stdout.is_empty(), "{said}");
     }
 }

@@ -26,6 +26,8 @@ mod exports;
 
 mod finish;
 
+mod fits;
+
 mod folder;
 
 mod hosts;
@@ -46,6 +48,8 @@ mod program;
 
 mod reach;
 
+mod readers;
+
 mod replica;
 
 mod signals;
@@ -57,11 +61,12 @@ mod threads;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -84,6 +89,7 @@ use outlet::{Out, Outlet};
 use print::{Printing, printings};
 use printed::Printed;
 use program::Known;
+use readers::Readers;
 pub use replica::become_replica;
 pub use summary::Summary;
 
@@ -164,7 +170,7 @@ pub struct Marked {
 /// What reaches the one thread that decides.
 enum Event {
     Said(Rank, SetId, String),
-    Called(Rank, SetId, i32, UnixStream),
+    Called(Rank, SetId, i32, Arc<UnixStream>),
     Gone(Rank, SetId),
     Printed(Channel, Rank, SetId, Vec<u8>),
     Closed(Channel, Rank, SetId),
@@ -183,7 +189,7 @@ enum Event {
 
 /// What the launcher tells a process through.
 enum Line {
-    Here(UnixStream),
+    Here(Arc<UnixStream>),
     There(Sender<Letter>, Rank, SetId),
 }
 
@@ -191,7 +197,7 @@ impl Line {
     /// Whoever is gone is told about by the end of its link.
     fn say(&mut self, line: &str) {
         match self {
-            Self::Here(link) => drop(writeln!(link, "{line}")),
+            Self::Here(link) => drop(writeln!(&**link, "{line}")),
             Self::There(outbox, rank, set) => {
                 drop(outbox.send(Letter::of(Kind::Tell, *rank, *set, line)));
             }
@@ -212,6 +218,7 @@ enum Channel {
 /// [`MpirunError`] if it could not be started.
 pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     let launcher = program::check(options)?;
+    fits::check(options, &launcher)?;
     let mut summary =
         Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
     let mut printed = Vec::new();
@@ -319,6 +326,8 @@ struct Attempt<'a> {
     /// What each replica of the first process is to read, until it is known where that is.
     feeds: Vec<Option<Feed>>,
     out: Out,
+    /// They read as long as they are held.
+    _readers: Readers,
 }
 
 #[derive(Default)]
@@ -355,14 +364,14 @@ impl Attempt<'_> {
         let listener = UnixListener::bind(folder.path().join(folder::LAUNCHER))
             .map_err(io_error("make a socket for the replicas"))?;
         let (sender, events) = mpsc::channel();
-        listen(listener, sender.clone());
+        let readers = Readers::begin(listener, &sender)?;
         signals::listen(sender.clone())?;
         outlet.begin(&sender);
         let out = Out::new(outlet);
         for rank in 0..options.ranks {
             for set in SetId::all(options.replicas) {
                 for channel in [Channel::Out, Channel::Err] {
-                    folder.read_pipe(channel, Rank(rank as u32), set, &out.room, &sender);
+                    folder.read_pipe(channel, Rank(rank as u32), set, &out.room, &readers)?;
                 }
             }
         }
@@ -407,6 +416,7 @@ impl Attempt<'_> {
             input: input.clone(),
             feeds: input.read(options.replicas, &sender),
             out,
+            _readers: readers,
             sender,
         })
     }
@@ -431,8 +441,15 @@ impl Attempt<'_> {
             if let Some(ended) = self.look_at_early() {
                 return Ok(self.finish(ended));
             }
-            if self.without_mpi.is_over(self.options.ranks * self.options.replicas) {
-                return Ok(self.finish(Ended::WithoutMpi(self.without_mpi.code)));
+            let all = self.options.ranks * self.options.replicas;
+            if self.without_mpi.is_over(all) {
+                let code = self.without_mpi.code;
+                if code == 0 && self.lacks_some() {
+                    let started = self.processes.iter().flatten().filter(|it| it.pid != 0).count();
+                    let launcher = self.path.clone();
+                    return Err(MpirunError::NotAllStarted { launcher, started, processes: all });
+                }
+                return Ok(self.finish(Ended::WithoutMpi(code)));
             }
             while let Some(order) = self.job.poll() {
                 match order {
@@ -509,10 +526,11 @@ impl Attempt<'_> {
             Event::Failed(why) => return Err(why),
             Event::LauncherEnded(code) => {
                 self.launchers_ended += 1;
-                if self.without_mpi.has_any() {
+                let is_told = self.without_mpi.code != 0 || !self.lacks_some();
+                if self.without_mpi.has_any() && is_told {
                     return Ok(Some(Ended::WithoutMpi(self.without_mpi.code)));
                 }
-                if self.processes.iter().flatten().any(|it| it.pid == 0) {
+                if self.lacks_some() {
                     let launcher = self.path.clone();
                     let processes = self.processes.iter().flatten().count();
                     return Err(MpirunError::NotStarted { launcher, code, processes });
@@ -520,6 +538,11 @@ impl Attempt<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a process was never there.
+    fn lacks_some(&self) -> bool {
+        self.processes.iter().flatten().any(|it| it.pid == 0)
     }
 
     /// A process is there.
@@ -674,33 +697,6 @@ impl Attempt<'_> {
             link.say(line);
         }
     }
-}
-
-/// Takes the calls of replicas, and hears each on a thread.
-fn listen(listener: UnixListener, sender: Sender<Event>) {
-    threads::begin(&sender.clone(), move || {
-        for link in listener.incoming() {
-            let Ok(link) = link else { return };
-            let heard = sender.clone();
-            threads::begin(&sender, move || hear_link(link, &heard));
-        }
-    });
-}
-
-fn hear_link(link: UnixStream, sender: &Sender<Event>) {
-    let Ok(writer) = link.try_clone() else { return };
-    let mut lines = BufReader::new(link).lines();
-    let Some(Ok(hello)) = lines.next() else { return };
-    let words: Vec<u32> = hello.split(' ').skip(1).filter_map(|it| it.parse().ok()).collect();
-    let [rank, set, pid] = words[..] else { return };
-    let (rank, set) = (Rank(rank), SetId::new(set as usize));
-    let _ = sender.send(Event::Called(rank, set, pid as i32, writer));
-    for line in lines.map_while(Result::ok) {
-        if sender.send(Event::Said(rank, set, line)).is_err() {
-            return;
-        }
-    }
-    let _ = sender.send(Event::Gone(rank, set));
 }
 
 fn command(program: &std::path::Path) -> Command {

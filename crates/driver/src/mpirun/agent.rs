@@ -14,6 +14,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use nix::unistd::Uid;
@@ -27,7 +28,8 @@ use super::hosts::{JOB, REACH, SECRET};
 use super::letter::{self, Kind, Letter};
 use super::outlet::Room;
 use super::program::Known;
-use super::{Channel, Event, MpirunError, io_error, listen, reach, signals, threads};
+use super::readers::Readers;
+use super::{Channel, Event, MpirunError, io_error, reach, signals, threads};
 
 /// Where the agent is told its folder.
 const OWN_FOLDER: &str = "SELVEDGE_HOST_FOLDER";
@@ -113,7 +115,7 @@ pub fn serve_host() -> Result<(), MpirunError> {
 
 /// A process of this host.
 struct Local {
-    link: Option<UnixStream>,
+    link: Option<Arc<UnixStream>>,
     pid: i32,
     known: Known,
 }
@@ -134,6 +136,7 @@ struct Agent {
     inputs: BTreeMap<SetId, Input>,
     /// For what processes here print and the launcher has not let go.
     room: Room,
+    readers: Readers,
     /// The launcher's folder by its name, which an MPI may have made here.
     left: Option<PathBuf>,
 }
@@ -173,11 +176,11 @@ impl Agent {
         let _ = fs::remove_file(folder.path().join(LAUNCHER));
         let listener =
             UnixListener::bind(folder.path().join(LAUNCHER)).map_err(io_error(failed))?;
-        listen(listener, sender.clone());
+        let readers = Readers::begin(listener, &sender)?;
         let left = word("SELVEDGE_FOLDER").map(PathBuf::from);
         let (locals, inputs) = (BTreeMap::new(), BTreeMap::new());
         let room = Room::default();
-        Ok(Self { folder, events, sender, outbox, locals, inputs, room, left })
+        Ok(Self { folder, events, sender, outbox, locals, inputs, room, readers, left })
     }
 
     /// The first that the launcher sends is the library.
@@ -234,10 +237,13 @@ impl Agent {
         let _ = self.outbox.send(Letter::of(kind, rank, set, bytes));
     }
 
-    fn called(&mut self, rank: Rank, set: SetId, pid: i32, link: UnixStream) {
+    fn called(&mut self, rank: Rank, set: SetId, pid: i32, link: Arc<UnixStream>) {
         self.post(Kind::Called, rank, set, pid.to_string());
         for channel in [Channel::Out, Channel::Err] {
-            self.folder.read_pipe(channel, rank, set, &self.room, &self.sender);
+            let read = self.folder.read_pipe(channel, rank, set, &self.room, &self.readers);
+            if let Err(e) = read {
+                let _ = self.sender.send(Event::Failed(e));
+            }
         }
         if rank == Rank(0)
             && let Some(chunks) = self.input(set).chunks.take()
@@ -268,8 +274,8 @@ impl Agent {
         let local = self.locals.get_mut(&(rank, set));
         match letter.kind {
             Kind::Tell => {
-                if let Some(link) = local.and_then(|it| it.link.as_mut()) {
-                    let _ = writeln!(link, "{}", letter.text());
+                if let Some(link) = local.and_then(|it| it.link.as_ref()) {
+                    let _ = writeln!(&**link, "{}", letter.text());
                 }
             }
             Kind::Input => {

@@ -12,6 +12,34 @@ pub enum MpirunError {
         /// What was to be run.
         program: PathBuf,
     },
+    /// There are not so many files.
+    #[error(
+        "{replicas} replicas take {files} open files of selvedge mpirun, and it may have {limit}; \
+         raise that limit (`ulimit -Hn`), or start fewer"
+    )]
+    TooManyFiles {
+        /// To be started.
+        replicas: u64,
+        /// What they take.
+        files: u64,
+        /// What there is.
+        limit: u64,
+    },
+    /// There may not be so many processes.
+    #[error(
+        "{replicas} replicas on this host are {processes} processes, and {whose} allows {limit}; \
+         raise that limit, start fewer, or start them on several hosts"
+    )]
+    TooManyProcesses {
+        /// To be started.
+        replicas: u64,
+        /// They, and what starts them.
+        processes: u64,
+        /// How many there may be.
+        limit: u64,
+        /// What says so.
+        whose: String,
+    },
     /// It is there, and not to be run.
     #[error("{program} may not be executed; make it so (chmod +x), or name what runs it first")]
     MayNotRun {
@@ -86,6 +114,19 @@ pub enum MpirunError {
         /// Its exit code.
         code: i32,
         /// So many the launcher was to start.
+        processes: usize,
+    },
+    /// The launcher started fewer processes than it was to, and these have ended.
+    #[error(
+        "{launcher} started {started} of {processes} processes, which ended without MPI, and no \
+         other in 10 s; what it said is above"
+    )]
+    NotAllStarted {
+        /// The launcher.
+        launcher: PathBuf,
+        /// So many it started.
+        started: usize,
+        /// So many it was to start.
         processes: usize,
     },
     /// The system said no.

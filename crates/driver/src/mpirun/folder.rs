@@ -2,13 +2,14 @@
 //! all gone when the job is.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
 use std::{env, process};
+use std::sync::mpsc::Sender;
 
+use nix::fcntl::OFlag;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -18,6 +19,7 @@ use selvedge_stmr::verdict::SetId;
 
 use super::launcher::Launcher;
 use super::outlet::Room;
+use super::readers::{Pipe, Readers};
 use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error, threads};
 
 /// The library's name in the folder.
@@ -151,36 +153,20 @@ impl Folder {
         make_pipe(&self.path.join(name))
     }
 
-    /// Reads what a replica prints, on a thread, as far as there is room for it: the pipe opens
-    /// when the replica does.
+    /// Reads what a replica prints, as far as there is room for it, from when it opens its pipe.
     pub(super) fn read_pipe(
         &self,
         channel: Channel,
         rank: Rank,
         set: SetId,
         room: &Room,
-        sender: &Sender<Event>,
-    ) {
+        readers: &Readers,
+    ) -> Result<(), MpirunError> {
         let path = self.path.join(pipe_name(channel, rank, set));
-        let (room, heard) = (room.clone(), sender.clone());
-        threads::begin(sender, move || {
-            let Ok(mut pipe) = File::open(path) else { return };
-            let mut chunk = vec![0; 1 << 16];
-            loop {
-                match pipe.read(&mut chunk) {
-                    Ok(n) if 0 < n => {
-                        let bytes = chunk[..n].to_vec();
-                        room.enter(n);
-                        if heard.send(Event::Printed(channel, rank, set, bytes)).is_err() {
-                            return;
-                        }
-                    }
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Ok(_) | Err(_) => break,
-                }
-            }
-            let _ = heard.send(Event::Closed(channel, rank, set));
-        });
+        let mut options = File::options();
+        let file = options.read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path);
+        let file = file.map_err(io_error(format!("open {}", path.display())))?;
+        readers.read(Pipe { file, channel, rank, set, room: room.clone() })
     }
 
     /// Writes what is next to the input of a replica of the first process, on a thread, since one

@@ -18,7 +18,7 @@ use super::folder::Folder;
 use super::hosts::Door;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
 use super::reach;
-use super::{Event, MpirunError, MpirunOptions, command, io_error, threads};
+use super::{Event, MpirunError, MpirunOptions, command, fits, io_error, threads};
 
 /// Where a process that somebody else started finds the program that makes it a replica.
 const REPLICA_BY: &str = "SELVEDGE_REPLICA_BY";
@@ -138,6 +138,7 @@ pub(super) fn launch(
         tell_variables(options, folder, &shared)?;
         return Ok(Vec::new());
     }
+    shared.extend(fits::files_before());
     let start = |n: usize, set: Option<SetId>| {
         // Two launchers of Open MPI 4 that share a folder remove each other's in it.
         let scratch = match set {

@@ -25,7 +25,7 @@ use super::folder::{
     LAUNCHER, LIBRARY, LOCALS, MEMORY, input_name, is_memory, make_pipe, pipe_name,
 };
 use super::hosts::REACH;
-use super::{Channel, MpirunError, agent, io_error, launcher};
+use super::{Channel, MpirunError, agent, fits, io_error, launcher};
 
 /// Where launchers write a process's number.
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
@@ -228,7 +228,10 @@ fn find_home(folder: PathBuf, rank: Rank, set: SetId) -> Result<Home, MpirunErro
     let called = UnixStream::connect(folder.join(LAUNCHER));
     // Another host may have the folder as well, and this number be another process's there.
     match called {
-        Ok(link) if is_memory(Path::new(&memory)) => return Ok(Home { folder, memory, link }),
+        Ok(link) if is_memory(Path::new(&memory)) => {
+            fits::give_back()?;
+            return Ok(Home { folder, memory, link });
+        }
         Err(e) if env::var_os(REACH).is_none() => {
             let why = "this process is on another host than selvedge mpirun, which listens for \
                        none; give it --between-hosts yes";
