@@ -5,6 +5,7 @@
 
 mod mpi;
 
+use std::fs;
 use std::process::{Command, Output, Stdio};
 
 use mpi::{Mpi, told};
@@ -32,6 +33,28 @@ fn a_program_that_dies_has_failed_in_however_many_replicas() {
             let said = format!("{} {size:?}: {}", mpi.name, told(&out));
             assert_eq!(out.status.code(), Some(2), "{said}");
             assert!(said.contains("is gone") && said.contains("error: rank"), "{said}");
+        }
+    }
+}
+
+/// Goal: the name of the folder for temporary files keeps nothing from being preloaded.
+/// Method: names that the dynamic linker takes for several, or changes, in each way of starting.
+#[test]
+fn the_job_runs_whatever_the_folder_for_temporary_files_is_called() {
+    for mpi in Mpi::in_turn("a folder's name") {
+        let folder = tempfile::tempdir().unwrap();
+        let program = mpi.compile("ring", folder.path());
+        let words = [&mpi.launcher_args()[..], &[program.to_str().unwrap(), "5"]].concat();
+        let ways: [&[&str]; 4] =
+            [&[], &["--sets", "jobs"], &["--between-hosts", "yes"], &["--check-determinism"]];
+        for (way, name) in ways.into_iter().zip(["a b", "a:b", "$ORIGIN", "a\tb"]) {
+            let files = folder.path().join(name);
+            fs::create_dir(&files).unwrap();
+            let mut command = selvedge(&[&["-n", "2"], way, &words].concat());
+            let out = command.env("TMPDIR", &files).output().unwrap();
+            let said = format!("{} {way:?} in {name:?}: {}", mpi.name, told(&out));
+            assert!(out.status.success() && !said.contains("never called"), "{said}");
+            assert_eq!(fs::read_dir(&files).unwrap().count(), 0, "{said}");
         }
     }
 }

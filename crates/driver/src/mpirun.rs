@@ -56,6 +56,8 @@ mod signals;
 
 mod summary;
 
+mod temporary;
+
 mod threads;
 
 use std::collections::BTreeMap;
@@ -92,6 +94,7 @@ use program::Known;
 use readers::Readers;
 pub use replica::become_replica;
 pub use summary::Summary;
+pub use temporary::temp_dir;
 
 /// How long printed bytes without a line's end wait for the rest, if a person waits for them.
 ///

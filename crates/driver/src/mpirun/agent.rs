@@ -29,7 +29,7 @@ use super::letter::{self, Kind, Letter};
 use super::outlet::Room;
 use super::program::Known;
 use super::readers::Readers;
-use super::{Channel, Event, MpirunError, io_error, reach, signals, threads};
+use super::{Channel, Event, MpirunError, io_error, reach, signals, temporary, threads};
 
 /// Where the agent is told its folder.
 const OWN_FOLDER: &str = "SELVEDGE_HOST_FOLDER";
@@ -37,7 +37,7 @@ const OWN_FOLDER: &str = "SELVEDGE_HOST_FOLDER";
 /// The folder of this host, with an agent in it, which is started if there is none yet.
 pub(super) fn join() -> Result<PathBuf, MpirunError> {
     let job = env::var(JOB).unwrap_or_default();
-    let path = env::temp_dir().join(format!("selvedge-mpi-{job}-{}", host_word()));
+    let path = temporary::temp_dir()?.join(format!("selvedge-mpi-{job}-{}", host_word()));
     let failed = || io_error(format!("use {}", path.display()));
     match DirBuilder::new().mode(0o700).create(&path) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed()(e)),

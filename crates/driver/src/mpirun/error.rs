@@ -12,6 +12,17 @@ pub enum MpirunError {
         /// What was to be run.
         program: PathBuf,
     },
+    /// The names of folders for temporary files are such that nothing can be preloaded from them.
+    #[error(
+        "the name of {folder:?}, where temporary files go, {why}, and neither /tmp nor /var/tmp \
+         nor /dev/shm is there to write to; set TMPDIR to a folder without that"
+    )]
+    Unnameable {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// There are not so many files.
     #[error(
         "{replicas} replicas take {files} open files of selvedge mpirun, and it may have {limit}; \

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::{env, process};
+use std::process;
 use std::sync::mpsc::Sender;
 
 use nix::fcntl::OFlag;
@@ -20,7 +20,7 @@ use selvedge_stmr::verdict::SetId;
 use super::launcher::Launcher;
 use super::outlet::Room;
 use super::readers::{Pipe, Readers};
-use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error, threads};
+use super::{Channel, Event, MpirunError, MpirunOptions, exports, io_error, temporary, threads};
 
 /// The library's name in the folder.
 pub(super) const LIBRARY: &str = "selvedge-mpi.so";
@@ -47,8 +47,7 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes it, with the library and all pipes in it.
     pub(super) fn make(options: &MpirunOptions, launcher: &Launcher) -> Result<Self, MpirunError> {
-        let temp_dir = env::temp_dir();
-        // A socket's path is short: 107 bytes at the most.
+        let temp_dir = temporary::temp_dir()?;
         let path = tempfile::Builder::new()
             .prefix("selvedge-mpi-")
             .tempdir_in(&temp_dir)

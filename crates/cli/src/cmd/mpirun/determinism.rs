@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::{env, fs, process};
+use std::{fs, process};
 
 use selvedge_driver::mpirun::{self, MpirunOptions};
 use serde::Serialize;
@@ -133,7 +133,9 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn make() -> Outcome<Self> {
-        let path = env::temp_dir().join(format!("selvedge-sends-{}", process::id()));
+        let path = mpirun::temp_dir()
+            .within(|| "cannot make a folder".to_owned())?
+            .join(format!("selvedge-sends-{}", process::id()));
         fs::create_dir(&path).within(|| format!("cannot make {}", path.display()))?;
         Ok(Self(path))
     }
