@@ -121,6 +121,17 @@ static void several_places(void) {
     WANT(!munmap(all, 6 * 4096) && !close(fd));
 }
 
+/* A stream that is put on another file has lines whole there, however it was written before: MPICH makes standard
+   output one that keeps nothing. */
+static void appended_by_all(void) {
+    WANT(!setvbuf(stdout, NULL, _IONBF, 0));
+    WANT(freopen(in_folder("appended", size), "a", stdout) && freopen(in_folder("errors", size), "a", stderr));
+    printf("appended\n");
+    fputs("half of it", stderr);
+    MPI_Barrier(MPI_COMM_WORLD);
+    fputs(" and half\n", stderr);
+}
+
 int main(int argc, char **argv) {
     int rounds = argc > 2 ? atoi(argv[2]) : 20;
     MPI_Init(&argc, &argv);
@@ -132,6 +143,7 @@ int main(int argc, char **argv) {
     locked_sum(rounds);
     parts();
     several_places();
+    appended_by_all();
     MPI_Finalize();
     return 0;
 }

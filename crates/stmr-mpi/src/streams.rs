@@ -14,9 +14,13 @@ use libc::{FILE, off_t, size_t, ssize_t};
 use crate::descriptors;
 use crate::files::{self, Opening, failed, is_begun, is_known, last_error, open_for};
 use crate::own;
+use crate::prints;
 use crate::program_heap;
 use crate::real;
 use crate::stack;
+
+/// What the C library keeps of a file before it writes it, in bytes.
+const BLOCK: usize = 4096;
 
 /// What stands behind a stream.
 struct Cookie {
@@ -33,7 +37,6 @@ struct Functions {
 }
 
 unsafe extern "C" {
-    static stdout: *mut FILE;
     fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
 }
 
@@ -172,6 +175,20 @@ pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     })
 }
 
+/// Where streams of the C library's own keep what is written since they are on a file; they stay.
+static ROOMS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// Has a stream on something else keep what is written until it has a block of it, as the C
+/// library does then, whatever was said of it before: MPICH says that there is no room at all.
+fn fill_whole(stream: *mut FILE, fd: c_int) {
+    let mut rooms = ROOMS.lock().unwrap_or_else(|it| it.into_inner());
+    // The C library puts its address on the program's stack.
+    let new = || program_heap::zeros(BLOCK, align_of::<u64>()) as usize;
+    let room = *rooms.entry(stream as usize).or_insert_with(new) as *mut c_char;
+    let how = if prints::isatty(fd) == 1 { libc::_IOLBF } else { libc::_IOFBF };
+    unsafe { libc::setvbuf(stream, room, how, BLOCK) };
+}
+
 /// See freopen(3).  What goes to a stream of the C library's own goes to memory first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn freopen(
@@ -220,9 +237,8 @@ pub unsafe extern "C" fn freopen(
                 if done < 0 {
                     return std::ptr::null_mut();
                 }
-                // It may have been one by lines, as a terminal's is.
-                if stream == unsafe { stdout } {
-                    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOFBF, 0) };
+                if writes {
+                    fill_whole(stream, own);
                 }
             }
         }
