@@ -1,4 +1,4 @@
-//! Signals to MPI programs in replicas.
+//! Signals to MPI programs in replicas, and programs that end themselves.
 //!
 //! Goal: a signal arrives at the same call in all replicas, whoever it is sent to, and only once.
 //! Method: a program counts signals and sends what it counted at each turn, so that replicas which
@@ -11,11 +11,12 @@
 mod mpi;
 
 use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
-use mpi::{Mpi, count, lines, replica, told};
+use mpi::{Mpi, count, lines, replica, told, tree};
 
 fn send(signal: &str, pid: &str) {
     mpi::succeed(Command::new("kill").args([signal, pid]));
@@ -131,5 +132,64 @@ fn a_handler_that_is_to_run_once_runs_once_and_then_the_signal_has_its_default()
         assert_eq!(out.status.code(), Some(128 + 10), "{said}");
         assert_eq!(String::from_utf8_lossy(&out.stdout), "heard of 204\n", "{said}");
         mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}
+
+fn end_alike(mpi: &Mpi, program: &Path, how: &str, code: i32) {
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("summary.json");
+    let [plain, tripled] = ["plain", "tripled"].map(|it| folder.path().join(it));
+    [&plain, &tripled].into_iter().for_each(|it| fs::create_dir(it).unwrap());
+    let text = code.to_string();
+    let words = [program.to_str().unwrap(), how, &text];
+    let wanted = mpi.plain_command(&words).current_dir(&plain).output().unwrap();
+    let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
+    let is_fault = how == "deep";
+    let said = format!("{how} {code}, {}: {}", mpi.name, told(&out));
+    // Hydra gives this code, or that of the signal by which it ended the others, by turns.
+    let of_launcher = wanted.status.code().filter(|_| mpi.is_open_mpi());
+    assert_eq!(out.status.code(), Some(of_launcher.unwrap_or(code)), "{said}");
+    assert_eq!(count(&summary, "restarts"), 0, "{said}");
+    if how == "alone" {
+        assert_ne!(count(&summary, "marks"), 0, "{said}");
+    } else {
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0)], &said);
+    }
+    // Hydra has words of its own for those who end so.
+    let is_own = |it: &&str| ["rank ", "and ", "caught"].iter().any(|word| it.starts_with(word));
+    let own = |text: &str| text.lines().filter(is_own).collect::<Vec<_>>().join("\n");
+    let printed = |bytes: &[u8]| lines(&own(&String::from_utf8_lossy(bytes)));
+    // Launchers end the others at once where a process ends so: what one does at its end is left
+    // out, and all that is done after a fault.
+    let is_late = |it: &(PathBuf, Vec<u8>)| it.0.to_str().is_some_and(|it| it.starts_with("said"));
+    let (late, left): (Vec<_>, Vec<_>) = tree(&tripled).into_iter().partition(is_late);
+    assert_eq!(late.len(), if how == "quick" { 4 } else { 0 }, "{said}");
+    if !is_fault {
+        assert_eq!(printed(&wanted.stdout), printed(&out.stdout), "{said}");
+        let wanted: Vec<_> = tree(&plain).into_iter().filter(|it| !is_late(it)).collect();
+        assert_eq!(wanted, left, "{said}");
+    }
+    assert_eq!(printed(&out.stdout).contains("caught"), is_fault, "{said}");
+}
+
+/// Goal: programs that end at once, and let nothing out that they have kept, end with the code of a
+/// plain run, at the first start; what they have written is there, and what waited in their streams
+/// is not.  Method: see exits.c, each of whose ways is run plain and in replicas, in a folder each.
+#[test]
+fn a_program_that_ends_at_once_ends_as_it_does_plain() {
+    for mpi in Mpi::in_turn("exits") {
+        let folder = tempfile::tempdir().unwrap();
+        let program = mpi.compile("exits", folder.path());
+        for (how, code) in [
+            ("final", 44),
+            ("early", 0),
+            ("_Exit", 3),
+            ("handler", 33),
+            ("quick", 6),
+            ("deep", 56),
+            ("alone", 0),
+        ] {
+            end_alike(&mpi, &program, how, code);
+        }
     }
 }

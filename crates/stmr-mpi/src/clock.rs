@@ -7,12 +7,13 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 
+use crate::ends;
 use crate::own;
 use crate::python;
 use crate::real::{self, Inside};
@@ -559,18 +560,59 @@ unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
     state::with(|state| state.exit(code));
 }
 
+/// The program ends with `code`, and what it has printed and not flushed is lost.  To others this
+/// returns, and they end by themselves: MPI, a process that the program has started, another
+/// thread.
+fn end_unflushed(code: c_int) {
+    if real::is_inside() {
+        return;
+    }
+    state::tell_never(code & 0xff);
+    // A signal's handler may have come into this library's own work, which would wait for itself.
+    if state::is_ordered() && !state::is_held() && !stack::is_on_own() {
+        stack::on_own_for_good(|| {
+            let _inside = Inside::enter();
+            state::with(|state| state.exit(code & 0xff));
+        });
+    }
+}
+
 /// See _exit(2): so a shell ends, which may be all of the program.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _exit(code: c_int) -> ! {
-    if !real::is_inside() {
-        state::tell_never(code & 0xff);
-    }
-    unsafe { libc::syscall(libc::SYS_exit_group, code) };
-    unreachable!("a process that has ended goes on")
+    end_unflushed(code);
+    ends::leave(code)
+}
+
+/// See _exit(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Exit(code: c_int) -> ! {
+    unsafe { _exit(code) }
+}
+
+/// What the program called quick_exit with: what is registered for that is not told.
+static QUICK: AtomicI32 = AtomicI32::new(0);
+
+unsafe extern "C" fn at_quick_exit(_nothing: *mut c_void) {
+    end_unflushed(QUICK.load(Ordering::Relaxed));
+}
+
+/// See quick_exit(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quick_exit(code: c_int) -> ! {
+    QUICK.store(code, Ordering::Relaxed);
+    type Function = unsafe extern "C" fn(c_int) -> !;
+    let native = unsafe { std::mem::transmute::<usize, Function>(real::next(c"quick_exit")) };
+    unsafe { native(code) }
 }
 
 unsafe extern "C" {
     fn on_exit(what: unsafe extern "C" fn(c_int, *mut c_void), with: *mut c_void) -> c_int;
+    /// What at_quick_exit(3) calls.
+    fn __cxa_at_quick_exit(
+        what: unsafe extern "C" fn(*mut c_void),
+        library: *const c_void,
+    ) -> c_int;
 }
 
 /// Registered before the program's own, so that it runs after them.
@@ -579,7 +621,10 @@ extern "C" fn prepare(n: c_int, args: *const *const c_char) {
     let native = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
     NATIVE.store(native as usize, Ordering::Relaxed);
     if state::is_replica() {
-        unsafe { on_exit(at_exit, std::ptr::null_mut()) };
+        unsafe {
+            on_exit(at_exit, std::ptr::null_mut());
+            __cxa_at_quick_exit(at_quick_exit, std::ptr::null());
+        }
     }
 }
 

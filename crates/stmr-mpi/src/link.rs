@@ -15,6 +15,7 @@ use selvedge_stmr::greet::End;
 use selvedge_stmr::pipe::{PipeReader, PipeWriter};
 use selvedge_stmr::usage::Usage;
 
+use crate::ends;
 use crate::memory::{For, Memory};
 use crate::network::{Gate, Met, Network};
 use crate::real;
@@ -415,7 +416,7 @@ fn ask_ways(told: &Told, port: u16, launcher: &mut Link) -> Vec<Vec<SocketAddr>>
         }
         if launcher.ended {
             // Nobody wants what this process does.
-            unsafe { libc::_exit(1) }
+            ends::leave(1)
         }
         waited_ms += 100;
         if START_MAX_MS < waited_ms && fd[0].revents == 0 {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::ARGS_MAX;
 use crate::abi::Family;
 use crate::calls::{self, N_CALLS, NAMES};
+use crate::ends;
 use crate::idle;
 use crate::lookup;
 use crate::memory::{Bell, For};
@@ -346,14 +347,12 @@ impl Blocking {
 /// Says why the program cannot begin, which is no fault of this replica alone, and ends it.
 pub(crate) fn stop(why: &str) -> ! {
     crate::told::tell_launcher(&format!("stop {why}\n"));
-    unsafe { libc::_exit(1) }
+    ends::leave(1)
 }
 
 /// Says why the program cannot go on, and ends this process.
 pub(crate) fn fail(why: &str) -> ! {
     let line = format!("selvedge: {why}\n");
-    unsafe {
-        libc::write(2, line.as_ptr().cast(), line.len());
-        libc::_exit(1)
-    }
+    unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+    ends::leave(1)
 }

@@ -10,6 +10,7 @@ use selvedge_stmr::verdict::SetId;
 
 use crate::abi::{self, Status};
 use crate::calls;
+use crate::ends;
 use crate::epochs;
 use crate::matched;
 use crate::memory::For;
@@ -198,7 +199,7 @@ impl State {
             self.say(&format!(
                 "note rank {rank}: set{set} ends: a message from {source} changed on its way"
             ));
-            unsafe { libc::_exit(0) };
+            ends::leave(0)
         }
         let right = self.compare_coming(contents);
         let (contents, fits) = matched::fit(right.as_deref().unwrap_or(contents), &part);

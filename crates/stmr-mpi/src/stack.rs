@@ -22,7 +22,7 @@ use selvedge_stmr::digest::Digest;
 use crate::memory::PAGE;
 use crate::prints;
 use crate::real;
-use crate::told::{Told, told};
+use crate::told::{Told, native_pid, told};
 
 /// As much as a program's first thread has, by default twice.  What is not used costs nothing.
 const SIZE: usize = 16 << 20;
@@ -99,6 +99,26 @@ pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
     FREE.set(before);
     clear_registers();
     answer
+}
+
+/// The same for what does not come back, also from the stack of a signal's handler, which may be
+/// too small.
+pub(crate) fn on_own_for_good(what: impl FnOnce()) {
+    let is_first_thread = thread_id() as usize == native_pid();
+    if IS_OWN.get() || !is_first_thread || told().is_none() {
+        return apart(what);
+    }
+    let bottom = bottom();
+    let before = FREE.get().own;
+    let own = if before == 0 { bottom + SIZE - PAGE } else { before };
+    IS_OWN.set(true);
+    unsafe { psm::on_stack(bottom as *mut u8, own - bottom, what) };
+    unreachable!("a process that has ended goes on")
+}
+
+/// Whether this library's stack is in use, by this thread.
+pub(crate) fn is_on_own() -> bool {
+    IS_OWN.get()
 }
 
 /// Does it, and has no part of it done in the frame of who calls: that is on the program's stack

@@ -21,6 +21,7 @@ use crate::batch::Batch;
 use crate::clock;
 use crate::codes::Codes;
 use crate::comm::Comm;
+use crate::ends;
 use crate::errors::Due;
 use crate::files;
 use crate::full::Contents;
@@ -92,7 +93,7 @@ pub(crate) fn end_if_held(code: i32) {
         let call = Call(CALLED.load(Ordering::Relaxed)).name();
         let rank = told().map_or(0, |it| it.rank);
         tell_launcher(&format!("note rank {rank}: MPI ended a process in {call}\n"));
-        unsafe { libc::_exit(code) }
+        ends::leave(code)
     }
 }
 
@@ -731,7 +732,7 @@ impl State {
 
     /// This replica has strayed: it ends without a word, and its twins go on.
     pub(crate) fn stray(&mut self) -> ! {
-        unsafe { libc::_exit(0) }
+        ends::leave(0)
     }
 
     pub(crate) fn restart(&mut self, why: Double) -> ! {
