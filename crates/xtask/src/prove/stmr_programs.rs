@@ -30,6 +30,7 @@ pub(super) fn prove_calls(root: &Path, _: &ProofOptions) -> Result<(), ProofErro
         "stmr_joined",
         "stmr_pipes",
         "stmr_signals",
+        "stmr_starts",
         "stmr_surroundings",
     ] {
         test.args(["--test", name]);
