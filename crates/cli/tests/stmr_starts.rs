@@ -6,6 +6,8 @@
 mod mpi;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use mpi::{Mpi, told};
@@ -34,6 +36,58 @@ fn a_program_that_dies_has_failed_in_however_many_replicas() {
             assert_eq!(out.status.code(), Some(2), "{said}");
             assert!(said.contains("is gone") && said.contains("error: rank"), "{said}");
         }
+    }
+}
+
+/// A file that may be executed.
+fn write(path: &Path, bytes: &[u8]) -> String {
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_no_program_is_refused_by_name_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let check = |words: &[&str], wanted: &str| {
+        let out = run(&[&["-n", "2"], words].concat());
+        let said = told(&out);
+        assert_eq!(out.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(wanted) && out.stdout.is_empty(), "{words:?}: {said}");
+    };
+    check(&[folder.path().to_str().unwrap()], "is a folder; name a program");
+    let script = write(&at("script"), b"#! /nowhere/sh -e\nexit 0\n");
+    check(&[&script], "a script that \"/nowhere/sh\" is to run, and there is no such program");
+    check(&[&write(&at("cut"), b"\x7fELF\x02\x01\x01")], "neither a whole ELF file nor a script");
+    check(&[&write(&at("noise"), b"\x01\x02\x00\n")], "neither a whole ELF file nor a script");
+    let text = write(&at("text"), b"echo told; exit 7\n");
+    for mpi in ["openmpi", "mpich"].into_iter().filter_map(Mpi::named) {
+        let words = ["--launcher", mpi.launcher(), &text];
+        if mpi.is_open_mpi() {
+            check(&words, "neither a whole ELF file nor a script");
+            continue;
+        }
+        let out = run(&[&["-n", "2"], &words[..]].concat());
+        assert_eq!(out.status.code(), Some(7), "{}: {}", mpi.name, told(&out));
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "told\ntold\n", "{}", mpi.name);
+    }
+}
+
+#[test]
+fn where_there_is_no_launcher_that_is_said() {
+    let said = |program: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge"));
+        command.args(["mpirun", "-n", "2", program]).env("PATH", "/nowhere");
+        told(&command.stdin(Stdio::null()).output().unwrap())
+    };
+    let missing = said("/bin/true");
+    assert!(missing.contains("no launcher is in PATH: there is no mpirun"), "{missing}");
+    if let Some(mpi) = Mpi::named("openmpi") {
+        let folder = tempfile::tempdir().unwrap();
+        let program = mpi.compile("differ", folder.path());
+        let missing = said(program.to_str().unwrap());
+        assert!(missing.contains("and no launcher of that MPI is in PATH"), "{missing}");
     }
 }
 

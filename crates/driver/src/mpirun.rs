@@ -52,6 +52,8 @@ mod readers;
 
 mod replica;
 
+mod script;
+
 mod signals;
 
 mod summary;

@@ -37,8 +37,7 @@ pub(crate) struct Mpirun {
     /// One more argument for the launcher.
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     launcher_arg: Vec<OsString>,
-    /// Whether processes may run on other hosts than this, which then listens for them; `auto`: if
-    /// the launcher is given arguments, or hosts by a resource manager.
+    /// Whether processes may run on other hosts than this, which then listens for them.
     #[arg(long, value_enum, default_value_t = BetweenHosts::Auto, value_name = "WHEN")]
     between_hosts: BetweenHosts,
     /// Write what became of the program to this file, as JSON.
@@ -61,10 +60,11 @@ pub(crate) struct Mpirun {
     /// What two errors in one cluster lead to.
     #[arg(long, value_enum, default_value_t = OnDouble::Restart)]
     on_double: OnDouble,
-    /// What is started then in a shell, if it is not the program from its beginning.
+    /// The command that a shell is given when the program starts again after two errors in one
+    /// cluster, if it is not to start from its beginning.
     #[arg(long, value_name = "LINE")]
     restart_cmd: Option<OsString>,
-    /// How often at the most.
+    /// How often at the most the program starts again after two errors in one cluster.
     #[arg(long, value_name = "N", default_value_t = 3)]
     restarts_max: u32,
     /// Run the program twice without replicas; say which sends differ and why that may be.
@@ -97,9 +97,12 @@ enum Sets {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum BetweenHosts {
-    /// If it looks so.
+    /// They may if the launcher is given arguments, or hosts by a resource manager, or is srun, or
+    /// is `none`.
     Auto,
+    /// They may run on any host that the launcher knows.
     Yes,
+    /// All processes run here.
     No,
 }
 

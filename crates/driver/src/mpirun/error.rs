@@ -12,6 +12,32 @@ pub enum MpirunError {
         /// What was to be run.
         program: PathBuf,
     },
+    /// It is a folder.
+    #[error("{program} is a folder; name a program, which may be one in it")]
+    Folder {
+        /// What was to be run.
+        program: PathBuf,
+    },
+    /// It is a script, and what runs it is not there.
+    #[error(
+        "{program} is a script that {interpreter:?} is to run, and there is no such program; mend \
+         its first line"
+    )]
+    NoInterpreter {
+        /// The script.
+        program: PathBuf,
+        /// What its first line names.
+        interpreter: PathBuf,
+    },
+    /// Nothing runs it.
+    #[error(
+        "{program} may be executed and is no program: neither a whole ELF file nor a script that \
+         begins with #! and what runs it"
+    )]
+    NotRunnable {
+        /// What was to be run.
+        program: PathBuf,
+    },
     /// The names of folders for temporary files are such that nothing can be preloaded from them.
     #[error(
         "the name of {folder:?}, where temporary files go, {why}, and neither /tmp nor /var/tmp \
@@ -96,6 +122,15 @@ pub enum MpirunError {
         program: PathBuf,
         /// The library it wants.
         library: &'static str,
+    },
+    /// There is none at all.
+    #[error(
+        "no launcher is in PATH: there is no {name}; install an MPI, or name its launcher \
+         (--launcher)"
+    )]
+    NoLauncherAtAll {
+        /// What was looked for.
+        name: PathBuf,
     },
     /// The launcher is not one of those that are served.
     #[error("{launcher} is neither Open MPI's mpirun nor a hydra nor srun, but says it is: {said}")]

@@ -113,6 +113,11 @@ pub(super) fn choose(
         }
     }
     match (library, first) {
+        (None, Some(MpirunError::Launcher { launcher: name, source }))
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            Err(MpirunError::NoLauncherAtAll { name })
+        }
         (None, Some(e)) => Err(e),
         (Some((_, library)), _) => Err(MpirunError::NoLauncher { program: program(), library }),
         (None, None) => unreachable!("any launcher does for a program whose MPI is not known"),

@@ -17,8 +17,7 @@ use selvedge_stmr::verdict::SetId;
 use super::folder::Folder;
 use super::hosts::Door;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
-use super::reach;
-use super::{Event, MpirunError, MpirunOptions, command, fits, io_error, threads};
+use super::{Event, MpirunError, MpirunOptions, command, fits, io_error, reach, script, threads};
 
 /// Where a process that somebody else started finds the program that makes it a replica.
 const REPLICA_BY: &str = "SELVEDGE_REPLICA_BY";
@@ -37,10 +36,16 @@ const LIBRARIES: [(Family, &str); 4] = [
     (Family::Mpich, "libmpi_abi.so.1"),
 ];
 
+/// How a program begins.
+const ELF: &[u8] = b"\x7fELF";
+
 /// Looks at what can be known before anything is started, and finds the launcher.
 pub(super) fn check(options: &MpirunOptions) -> Result<Launcher, MpirunError> {
     let program = PathBuf::from(&options.program[0]);
-    let path = find(&program).ok_or(MpirunError::NoProgram { program: program.clone() })?;
+    let path = find(&program).ok_or_else(|| match program.is_dir() {
+        true => MpirunError::Folder { program: program.clone() },
+        false => MpirunError::NoProgram { program: program.clone() },
+    })?;
     if !may_be_run(&path) {
         return Err(MpirunError::MayNotRun { program });
     }
@@ -49,13 +54,30 @@ pub(super) fn check(options: &MpirunOptions) -> Result<Launcher, MpirunError> {
         .and_then(|it| it.take(LOOK_MAX).read_to_end(&mut bytes))
         .map_err(io_error(format!("read {}", path.display())))?;
     let mut library = None;
-    if bytes.starts_with(b"\x7fELF") {
-        if is_static(&bytes) {
+    if bytes.starts_with(ELF) {
+        if has_interpreter(&bytes).ok_or(MpirunError::NotRunnable { program: program.clone() })? {
+            library = find_library(&program, &path)?;
+        } else {
             return Err(MpirunError::Static { program });
         }
-        library = find_library(&program, &path)?;
+    } else if let Some(interpreter) = script::interpreter(&bytes)
+        && !interpreter.exists()
+    {
+        return Err(MpirunError::NoInterpreter { program, interpreter });
     }
-    launcher::choose(options, library)
+    let launcher = launcher::choose(options, library)?;
+    if is_run_by_no_one(&bytes, launcher.family) {
+        return Err(MpirunError::NotRunnable { program });
+    }
+    Ok(launcher)
+}
+
+/// Whether a file is no program to the kernel, and to a launcher nothing that a shell may run:
+/// hydra gives a text to one, Open MPI does not.
+fn is_run_by_no_one(bytes: &[u8], family: Family) -> bool {
+    let is_known = bytes.starts_with(ELF) || script::interpreter(bytes).is_some();
+    let is_text = family != Family::OpenMpi && !script::is_no_text(bytes);
+    !is_known && !is_text && !script::may_be_of_another_kind()
 }
 
 /// The MPI that a program is linked with, by itself or by another library, as the dynamic linker
@@ -64,9 +86,8 @@ fn find_library(
     program: &Path,
     path: &Path,
 ) -> Result<Option<(Family, &'static str)>, MpirunError> {
-    let Ok(out) = command(Path::new("ldd")).arg(path).stderr(Stdio::null()).output() else {
-        return Ok(None);
-    };
+    let ask = |ldd: &str| command(Path::new(ldd)).arg(path).stderr(Stdio::null()).output();
+    let Ok(out) = ask("ldd").or_else(|_| ask("/usr/bin/ldd")) else { return Ok(None) };
     let text = String::from_utf8_lossy(&out.stdout);
     let named = |file: &str| text.lines().any(|it| it.split_whitespace().next() == Some(file));
     let mut found = LIBRARIES.iter().copied().filter(|it| named(it.1));
@@ -92,18 +113,17 @@ fn may_be_run(path: &Path) -> bool {
     access(path, AccessFlags::X_OK).is_ok()
 }
 
-/// Whether a program names no interpreter, which is what would load a library before it.
-fn is_static(elf: &[u8]) -> bool {
-    let half = |at: usize| elf.get(at..at + 2).map(|it| u16::from_le_bytes([it[0], it[1]]));
-    let table = elf
-        .get(32..40)
-        .map(|it| it.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)));
-    let (Some(table), Some(size), Some(n)) = (table, half(54), half(56)) else { return false };
+/// Whether a program names an interpreter, which is what loads a library before it; nothing if it
+/// ends before it says so.
+fn has_interpreter(elf: &[u8]) -> Option<bool> {
+    let half = |at: usize| elf.get(at..)?.get(..2).map(|it| u16::from_le_bytes([it[0], it[1]]));
+    let table = elf.get(32..40)?.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let (size, n) = (half(54)?, half(56)?);
     const INTERPRETER: u16 = 3;
-    !(0..u64::from(n)).any(|row| {
-        let at = table + row * u64::from(size);
+    Some((0..u64::from(n)).any(|row| {
+        let at = table.wrapping_add(row * u64::from(size));
         usize::try_from(at).ok().and_then(half) == Some(INTERPRETER)
-    })
+    }))
 }
 
 fn holds(bytes: &[u8], text: &[u8]) -> bool {
