@@ -30,8 +30,9 @@ use crate::real;
 use crate::stack;
 use crate::streams::next;
 
-/// Where nothing is mapped by itself: below the program, which lies from two thirds of all addresses
-/// on, and above a sixth of them, from where the kernel maps downwards if the stack has no limit.
+/// Where nothing is mapped by itself: below the program, which lies from two thirds of all
+/// addresses on, and above a sixth of them, from where the kernel maps downwards if the stack has
+/// no limit.
 const AT: usize = 1 << 45;
 const SMALL_ROOM: usize = 1 << 38;
 const LARGE_AT: usize = AT + SMALL_ROOM;
