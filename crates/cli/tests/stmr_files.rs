@@ -121,7 +121,7 @@ fn a_file_is_whole_when_the_meta_that_wrote_it_is_killed() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
         let program = mpi.compile("files", folder.path());
-        let words = [program.to_str().unwrap(), "400"];
+        let words = [program.to_str().unwrap(), "2000"];
         let plain = fresh(folder.path(), "plain");
         mpi::succeed(mpi.plain_command(&words).current_dir(&plain));
         let wanted = tree(&plain);
