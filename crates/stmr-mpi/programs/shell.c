@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static int code(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -47,6 +48,13 @@ static void look(void) {
     while ((n = fread(row, 1, sizeof row, file))) sum += n;
     printf("%zu bytes\n", sum);
     told("all", pclose(file));
+    /* It begins at once, with what surrounds it then. */
+    setenv("WORD", "first", 1);
+    file = popen("touch dir/touched; echo $WORD", "r");
+    setenv("WORD", "second", 1);
+    while (access("dir/touched", F_OK)) usleep(1000);
+    if (fgets(row, sizeof row, file)) printf("%s", row);
+    told("begins at once", pclose(file));
     file = popen("yes", "r");
     if (fgets(row, sizeof row, file)) printf("%s", row);
     told("the first line", pclose(file));

@@ -121,6 +121,16 @@ static void several_places(void) {
     WANT(!munmap(all, 6 * 4096) && !close(fd));
 }
 
+/* Standard output is closed, and a file put in its place. */
+static void printed_to_a_file(void) {
+    fflush(stdout);
+    int kept = dup(1), fd = open(in_folder("printed", rank), O_CREAT | O_RDWR | O_TRUNC, 0644);
+    WANT(kept >= 0 && fd >= 0 && !close(1) && dup2(fd, 1) == 1 && !close(fd));
+    printf("by its stream\n");
+    fflush(stdout);
+    WANT(write(1, "by its number\n", 14) == 14 && dup2(kept, 1) == 1 && !close(kept));
+}
+
 /* A stream that is put on another file has lines whole there, however it was written before: MPICH makes standard
    output one that keeps nothing. */
 static void appended_by_all(void) {
@@ -143,6 +153,7 @@ int main(int argc, char **argv) {
     locked_sum(rounds);
     parts();
     several_places();
+    printed_to_a_file();
     appended_by_all();
     MPI_Finalize();
     return 0;

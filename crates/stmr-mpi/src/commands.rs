@@ -71,6 +71,14 @@ impl News {
     }
 }
 
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// It prints no more to its standard output, also what it has left behind.
+    Quiet,
+    Ended,
+}
+
 /// A command as the one replica has it that has started it.
 struct Running {
     pid: pid_t,
@@ -103,9 +111,12 @@ impl Running {
     }
 
     /// What there is of it, if there is something.
-    fn look(&mut self) -> Option<News> {
+    fn look(&mut self, until: Until) -> Option<News> {
         if let Some(news) = self.read() {
             return Some(news);
+        }
+        if until == Until::Quiet && 0 <= self.streams[OUT] {
+            return None;
         }
         if self.ended.is_none() {
             let mut status = 0;
@@ -156,16 +167,26 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// What it has left behind may still print, to nobody.
     fn drop(&mut self) {
         if self.ended.is_none() {
             unsafe {
                 libc::kill(self.pid, libc::SIGKILL);
                 libc::syscall(libc::SYS_wait4, self.pid, null_mut::<c_int>(), 0, 0);
             }
-            self.streams.into_iter().for_each(close);
         }
+        // What it has left behind may go on, and is to find no end of what it prints to.
+        let left = self.streams.into_iter().filter(|it| 0 <= *it);
+        left.for_each(|fd| without(|| drop(std::thread::spawn(move || read_up(fd)))));
     }
+}
+
+/// Reads what nobody wants, up to its end.
+fn read_up(fd: c_int) {
+    let _inside = Inside::enter();
+    let mut bytes = [0_u8; 4096];
+    unsafe { libc::fcntl(fd, libc::F_SETFL, 0) };
+    while 0 < unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) } {}
+    close(fd);
 }
 
 fn close(fd: c_int) {
@@ -224,7 +245,7 @@ struct Command {
 }
 
 impl Command {
-    /// Compares the line; nothing if it is another in each replica, as with `SELVEDGE_SET` in it.
+    /// Starts it; nothing if its line is another in each replica, as with `SELVEDGE_SET` in it.
     fn begin(line: &CStr, which: u64) -> Option<Self> {
         let_out_waiting();
         let _inside = Inside::enter();
@@ -233,23 +254,31 @@ impl Command {
             state.compare_names("a command", Vec::new(), &[line])
         })?;
         let line = CStr::from_bytes_until_nul(&right).unwrap_or(line).to_owned();
-        Some(Self { line, running: None, given: [0; N_STREAMS] })
+        let mut this = Self { line, running: None, given: [0; N_STREAMS] };
+        this.event(|_| Some(Vec::new()));
+        Some(this)
     }
 
-    /// What comes of it next; the meta waits for it, as for a message.
-    fn next(&mut self) -> News {
-        let _inside = Inside::enter();
+    /// Has the meta do something with the command, which it starts if it has not.
+    fn event(&mut self, what: impl Fn(&mut Running) -> Option<Vec<u8>>) -> Vec<u8> {
         let (row, did) = state::with(|state| {
             state.mix(&[COMMANDS, 0]);
             state.event(EventKind::Decision, |_| {
                 let start = || Running::start(&self.line, self.given);
-                self.running.get_or_insert_with(start).look().map(|it| it.to_bytes())
+                what(self.running.get_or_insert_with(start))
             })
         });
         if !did {
             // Another leads, and has started it.
             self.running = None;
         }
+        row
+    }
+
+    /// What comes of it next; the meta waits for it, as for a message.
+    fn next(&mut self, until: Until) -> News {
+        let _inside = Inside::enter();
+        let row = self.event(|it| it.look(until).map(|it| it.to_bytes()));
         let news = News::of(&row);
         if let News::Printed { stream, bytes } = &news {
             self.given[*stream] += bytes.len() as u64;
@@ -260,7 +289,7 @@ impl Command {
     /// How it ends; what it prints meanwhile is let out where that is wanted.
     fn end(&mut self, lets_out: [bool; N_STREAMS]) -> [c_int; 2] {
         loop {
-            match self.next() {
+            match self.next(Until::Ended) {
                 News::Printed { stream, bytes } if lets_out[stream] => print(stream, &bytes),
                 News::Printed { .. } | News::Quiet => {}
                 News::Ended(words) => return words,
@@ -344,7 +373,7 @@ struct Reader {
 impl Reader {
     fn read(&mut self, to: &mut [u8]) -> usize {
         while self.left.is_empty() && !self.is_quiet {
-            match self.command.next() {
+            match self.command.next(Until::Quiet) {
                 News::Printed { stream: OUT, bytes } => self.left = bytes,
                 News::Printed { stream, bytes } => print(stream, &bytes),
                 News::Quiet => self.is_quiet = true,

@@ -668,8 +668,13 @@ impl Table {
 /// From here on, what the C library itself writes to `fd`, which it does not ask for by name, goes
 /// to the file that `to` has open.
 pub(crate) fn divert(fd: c_int, to: c_int) -> c_int {
-    let memory = unsafe { libc::memfd_create(c"selvedge".as_ptr(), libc::MFD_CLOEXEC) };
-    let kept = unsafe { libc::syscall(libc::SYS_fcntl, to, libc::F_DUPFD_CLOEXEC, 100) } as c_int;
+    let far = |fd: c_int| unsafe {
+        libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 100) as c_int
+    };
+    // It may be made under the number that is to become it, where the program has closed that.
+    let made = unsafe { libc::memfd_create(c"selvedge".as_ptr(), libc::MFD_CLOEXEC) };
+    let (memory, kept) = (far(made), far(to));
+    native_close(made);
     let done = unsafe { libc::syscall(libc::SYS_dup3, memory, fd, 0) } as c_int;
     if memory < 0 || kept < 0 || done < 0 {
         return failed(last_error());

@@ -10,6 +10,9 @@ use selvedge_stmr::verdict::{Double, SetId};
 use super::printed::Printed;
 use super::{Attempt, Channel, Ended, LINE_WAIT, MpirunOptions};
 
+/// A longer line is several: each start of a program cuts it at the same places.
+const PIECE_MAX: usize = 64 << 10;
+
 /// What one cluster prints on one channel.
 pub(super) struct Printing {
     pub(super) output: Output,
@@ -44,11 +47,14 @@ impl Attempt<'_> {
         if printing.waiting.is_empty() {
             printing.since = Instant::now();
         }
+        let n_waiting = printing.waiting.len();
+        let end = bytes.iter().rposition(|it| *it == b'\n').map_or(0, |it| n_waiting + it + 1);
         printing.waiting.extend(bytes);
-        let end = printing.waiting.iter().rposition(|it| *it == b'\n');
-        let lines: Vec<u8> = printing.waiting.drain(..end.map_or(0, |it| it + 1)).collect();
+        let end = end + (printing.waiting.len() - end) / PIECE_MAX * PIECE_MAX;
+        let lines: Vec<u8> = printing.waiting.drain(..end).collect();
         let (mut fresh, mut other) = (Vec::new(), None);
-        for line in lines.split_inclusive(|it| *it == b'\n') {
+        let lines = lines.split_inclusive(|it| *it == b'\n');
+        for line in lines.flat_map(|it| it.chunks(PIECE_MAX)) {
             let it = printing.printed.line(line);
             fresh.extend(it.bytes);
             other = other.or(it.other);

@@ -27,6 +27,8 @@ const ADDED_MAX: usize = 14 + 16 + 1 + 8 + 9;
 /// [`MpirunError::Unnameable`] if there is no other.
 pub fn temp_dir() -> Result<PathBuf, MpirunError> {
     let wanted = env::temp_dir();
+    // Nothing was meant by an empty name.
+    let wanted = if wanted.as_os_str().is_empty() { OTHERS[0].into() } else { wanted };
     let wanted = absolute(&wanted).map_err(io_error(format!("find {}", wanted.display())))?;
     let Some(why) = fault_of(&wanted) else { return Ok(wanted) };
     let rights = AccessFlags::W_OK | AccessFlags::X_OK;
