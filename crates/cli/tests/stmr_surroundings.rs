@@ -89,3 +89,31 @@ fn a_program_runs_where_the_stack_has_no_limit() {
         mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
     }
 }
+
+/// Goal: how often Python waits for another thread brings replicas into no other order, and what
+/// it sees of clocks is the same in all.  Method: see turns.py.
+#[test]
+fn pythons_first_thread_waits_for_others_as_often_as_that_takes() {
+    let have = |it: &Mpi| {
+        let python = it.python()?;
+        let mut asked = Command::new(&python);
+        asked.args(["-c", "import mpi4py"]);
+        asked.output().ok()?.status.success().then_some((it.clone(), python))
+    };
+    let all: Vec<_> = Mpi::all().iter().filter_map(have).collect();
+    if all.is_empty() {
+        println!("not run: Python's threads, for want of mpi4py");
+    }
+    let program = mpi::sources().join("turns.py");
+    for (mpi, python) in all {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let row = [&*python, program.to_str().unwrap()];
+        let plain = mpi::succeed(&mut mpi.plain_command(&row));
+        let out = mpi.tripled(&summary, &row).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert_eq!(printed(&out), printed(&plain), "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}

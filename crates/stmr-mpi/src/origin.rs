@@ -97,16 +97,24 @@ fn is_called_by(code: &[Range<usize>]) -> bool {
     if code.is_empty() {
         return false;
     }
-    let mut asked = Asked { of: code, frames: 0, is_by_them: false };
-    unsafe { _Unwind_Backtrace(look_at_frame, (&raw mut asked).cast()) };
-    asked.is_by_them
+    let mut is_by_them = false;
+    each_frame(FRAMES_MAX, |at| {
+        is_by_them = code.iter().any(|it| it.contains(&at));
+        !is_by_them
+    });
+    is_by_them
 }
 
-/// A question, and whether they stand behind it.
-struct Asked<'k> {
-    of: &'k [Range<usize>],
-    frames: usize,
-    is_by_them: bool,
+/// Looks at the frames behind a call, from its own on, as long as `look` says so and at no more
+/// than `most`.
+pub(crate) fn each_frame(most: usize, mut look: impl FnMut(usize) -> bool) {
+    let mut frames = 0;
+    let mut look = |at: usize| {
+        frames += 1;
+        look(at) && frames < most
+    };
+    let mut look: &mut dyn FnMut(usize) -> bool = &mut look;
+    unsafe { _Unwind_Backtrace(look_at_frame, (&raw mut look).cast()) };
 }
 
 // What backtrace(3) is made of, which itself may want the program's memory.
@@ -116,16 +124,21 @@ unsafe extern "C" {
         with: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIP(frame: *mut c_void) -> usize;
+    fn _Unwind_FindEnclosingFunction(at: *const c_void) -> usize;
 }
 
-unsafe extern "C" fn look_at_frame(frame: *mut c_void, asked: *mut c_void) -> c_int {
+/// Where the function begins to which a call returns there, as what unwinds stacks knows it; 0 if
+/// it does not.
+pub(crate) fn function_around(at: usize) -> usize {
+    unsafe { _Unwind_FindEnclosingFunction(at as *const c_void) }
+}
+
+unsafe extern "C" fn look_at_frame(frame: *mut c_void, look: *mut c_void) -> c_int {
     const GO_ON: c_int = 0;
     const STOP: c_int = 5;
-    let asked = unsafe { &mut *asked.cast::<Asked<'_>>() };
+    let look = unsafe { &mut *look.cast::<&mut dyn FnMut(usize) -> bool>() };
     let at = unsafe { _Unwind_GetIP(frame) };
-    asked.is_by_them = asked.of.iter().any(|it| it.contains(&at));
-    asked.frames += 1;
-    if asked.is_by_them || asked.frames == FRAMES_MAX { STOP } else { GO_ON }
+    if look(at) { GO_ON } else { STOP }
 }
 
 /// Everything that is loaded.

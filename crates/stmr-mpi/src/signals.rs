@@ -560,3 +560,21 @@ pub unsafe extern "C" fn nanosleep(
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"nanosleep")) };
     waiting(|| unsafe { real(wanted, left) }, None)
 }
+
+/// See clock_nanosleep(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_nanosleep(
+    clock: libc::clockid_t,
+    flags: c_int,
+    wanted: *const libc::timespec,
+    left: *mut libc::timespec,
+) -> c_int {
+    type Function = unsafe extern "C" fn(
+        libc::clockid_t,
+        c_int,
+        *const libc::timespec,
+        *mut libc::timespec,
+    ) -> c_int;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"clock_nanosleep")) };
+    waiting(|| unsafe { real(clock, flags, wanted, left) }, None)
+}
