@@ -2,10 +2,10 @@
 //!
 //! It looks at one whenever a thread takes a lock, and again and again while a thread waits for its
 //! turn to run Python.  How often that is hangs on what other threads do, and so is another number
-//! in each replica: these looks are not shared.  Nor are those by which it knows until when it is to
-//! wait for a lock or to sleep: a program may do so again and again until another thread has done
-//! something.  What a library looks for that a program of Python
-//! calls is shared, also where it runs beside Python, as by `ctypes`.
+//! in each replica: these looks are not shared.  Nor are those by which it knows until when it is
+//! to wait for a lock or to sleep: a program may do so again and again until another thread has
+//! done something.  What a library looks for that a program of Python calls is shared, also where
+//! it runs beside Python, as by `ctypes`.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
