@@ -138,18 +138,19 @@ impl Running {
     fn read(&mut self) -> Option<News> {
         for stream in [OUT, ERROR] {
             while 0 <= self.streams[stream] {
-                let mut bytes = vec![0; PIECE];
+                // Each turn of waiting comes here: what is not read into is not written.
+                let mut bytes = Vec::<u8>::with_capacity(PIECE);
                 let fd = self.streams[stream];
                 let got = unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), PIECE) };
                 let Ok(got) = usize::try_from(got) else { break };
                 if got == 0 {
-                    close(std::mem::replace(&mut self.streams[stream], -1));
+                    self.shut(stream);
                     if stream == OUT {
                         return Some(News::Quiet);
                     }
                     break;
                 }
-                bytes.truncate(got);
+                unsafe { bytes.set_len(got) };
                 let skipped = self.skipped[stream].min(got as u64);
                 self.skipped[stream] -= skipped;
                 bytes.drain(..skipped as usize);
@@ -161,8 +162,9 @@ impl Running {
         None
     }
 
-    fn deafen(&mut self) {
-        close(std::mem::replace(&mut self.streams[OUT], -1));
+    /// Nobody reads it from here on.
+    fn shut(&mut self, stream: usize) {
+        close(std::mem::replace(&mut self.streams[stream], -1));
     }
 }
 
@@ -411,7 +413,7 @@ unsafe extern "C" fn close_reader(at: *mut c_void) -> c_int {
         let (stream, mut reader) = *unsafe { Box::from_raw(at.cast::<(usize, Reader)>()) };
         if real::is_program_asking() {
             if let Some(running) = &mut reader.command.running {
-                running.deafen();
+                running.shut(OUT);
             }
             let _childless = Childless::begin();
             let end = || reader.command.end([false, true]);
