@@ -87,15 +87,19 @@ impl Hosts {
     }
 
     /// What Open MPI starts its daemons by: a host of its own but for the kernel and the programs.
-    /// It has its own processes and its own folder for what is not kept, and gets nothing of the
-    /// launcher's environment, as by ssh.  The agent ends with 0 whatever becomes of its host: of
+    /// It has run for another time, has its own processes and its own folder for what is not kept,
+    /// and gets nothing of the launcher's environment, as by ssh.  The agent ends with 0 whatever becomes of its host: of
     /// one that does not, Open MPI thinks that its daemon never began, and ends the job.
     fn agent(folder: &Path) -> PathBuf {
         let (path, own) = (folder.join("agent"), own_folder(folder));
         let own = own.display();
+        // The second has run for less than the first, and the third for months.
         let text = format!(
             "#!/bin/sh\nhost=$1; shift\nCOMMAND=\"$*\"; export COMMAND host\n\
-             ip netns exec $host unshare --uts --mount --ipc --pid --fork --mount-proc sh -c '\
+             ran=$(cut -d. -f1 /proc/uptime)\n\
+             case $host in *h0) ran=-$((ran / 3));; *h1) ran=-$((ran / 2));; *) ran=4000000;; esac\n\
+             ip netns exec $host unshare --uts --mount --ipc --pid --fork --mount-proc --time \
+             --monotonic $ran --boottime $ran sh -c '\
              hostname $host && mount -t tmpfs tmpfs {own} && \
              exec env -i PATH=\"$PATH\" HOME=/root TMPDIR={own} sh -c \"$COMMAND\"'\nexit 0\n"
         );
@@ -329,6 +333,25 @@ fn processes_are_numbered_on_each_host() {
         let counts = [("deaths", 0), ("marks", 0), ("restarts", 0)];
         mpi::check_counts(&bench.summary(), &counts, &said);
     }
+}
+
+/// Goal: a program's clocks go on by the hour when who answers is on another host, and it waits until
+/// a time of theirs as long as it wants.  Method: the hosts have run for times of their own; see
+/// hours.c.
+#[test]
+fn clocks_go_on_from_another_host() {
+    let Some(mut bench) = Bench::make(false) else { return };
+    bench.program = bench.mpi.compile("hours", bench.folder.path());
+    let args = ["60"];
+    let wanted = bench.mpi.plain(&bench.program, &args);
+    let (text, ended) = bench.run(&[0, 1, 2], &args, 20, || {
+        bench.hosts.lose(0, &bench.program);
+    });
+    let said = told(&ended);
+    assert!(ended.status.success(), "{said}");
+    assert_eq!(text, wanted, "{said}");
+    let counts = [("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)];
+    mpi::check_counts(&bench.summary(), &counts, &said);
 }
 
 /// Goal: files are what a plain run leaves, though who wrote them was on a host that is lost.

@@ -20,6 +20,7 @@ use crate::real::{self, Inside};
 use crate::sends::Source;
 use crate::stack;
 use crate::state;
+use crate::steady::{self, Last};
 use crate::told::{Told, told};
 
 /// The questions for the host's name, the parent's number and cores.
@@ -130,8 +131,10 @@ fn shared_now(clock: clockid_t) -> Option<timespec> {
     if let Some(told) = real::early_asking() {
         return (!python::locks()).then(|| early_clock(told, clock));
     }
-    (real::is_program_asking() && !python::locks())
-        .then(|| shared_value(which, || true_clock(clock)))
+    (real::is_program_asking() && !python::locks()).then(|| {
+        let told = shared_value(which, || steady::of_job(clock, true_clock(clock)));
+        steady::onward(clock, told)
+    })
 }
 
 /// The time of a clock, the meta's where that is wanted.
@@ -191,20 +194,31 @@ pub extern "C" fn clock() -> c_long {
     })
 }
 
-/// See times(2).
+/// See times(2): when it counts from is anybody's choice, and here that of CLOCK_MONOTONIC.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
+    /// A hundredth of a second, in nanoseconds.
+    const TICK_NS: i64 = 10_000_000;
+    static LAST: [Last; 4] = [const { Last::none() }; 4];
     stack::on_own(|| {
         let ask = || {
             let mut row: libc::tms = unsafe { std::mem::zeroed() };
             let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
             (row, ticks)
         };
-        let (row, ticks) = match real::early_asking() {
-            Some(told) => (unsafe { std::mem::zeroed() }, (told.epoch[1] / 10_000_000) as c_long),
+        let (mut row, mut ticks) = match real::early_asking() {
+            Some(_) => (unsafe { std::mem::zeroed() }, 0),
             None if real::is_program_asking() => shared_value(100, ask),
             None => ask(),
         };
+        if let Some(now) = shared_now(libc::CLOCK_MONOTONIC) {
+            ticks = (now.tv_sec * 1_000_000_000 + now.tv_nsec) / TICK_NS;
+            let used =
+                [&mut row.tms_utime, &mut row.tms_stime, &mut row.tms_cutime, &mut row.tms_cstime];
+            for (last, used) in LAST.iter().zip(used) {
+                *used = last.onward(*used);
+            }
+        }
         if !to.is_null() {
             unsafe { *to = row };
         }
@@ -215,6 +229,7 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
 /// See getrusage(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
+    static LAST: [[Last; 2]; 3] = [const { [const { Last::none() }; 2] }; 3];
     stack::on_own(|| {
         let ask = || {
             let mut row: rusage = unsafe { std::mem::zeroed() };
@@ -226,7 +241,14 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
         let (row, code) = match real::early_asking() {
             _ if !is_known => ask(),
             Some(_) => (unsafe { std::mem::zeroed() }, 0),
-            None if real::is_program_asking() => shared_value(101 + who as u64, ask),
+            None if real::is_program_asking() => {
+                let (mut row, code) = shared_value(101 + who as u64, ask);
+                // They are numbered from -1 on.
+                let [user, system] = &LAST[(1 + who) as usize];
+                row.ru_utime = steady::onward_used(user, row.ru_utime);
+                row.ru_stime = steady::onward_used(system, row.ru_stime);
+                (row, code)
+            }
             None => ask(),
         };
         if code == 0 {

@@ -65,6 +65,7 @@ mod link;
 mod told;
 
 mod state;
+mod steady;
 
 mod spare;
 

@@ -27,6 +27,7 @@ use crate::own;
 use crate::real::{self, next};
 use crate::stack;
 use crate::state::{self, State};
+use crate::steady;
 
 /// Those that wait for a compare.
 const DEFERRED: [c_int; 6] =
@@ -576,5 +577,7 @@ pub unsafe extern "C" fn clock_nanosleep(
         *mut libc::timespec,
     ) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"clock_nanosleep")) };
+    let own = unsafe { wanted.as_ref() }.and_then(|it| steady::sleep_time(clock, flags, *it));
+    let wanted = own.as_ref().map_or(wanted, std::ptr::from_ref);
     waiting(|| unsafe { real(clock, flags, wanted, left) }, None)
 }

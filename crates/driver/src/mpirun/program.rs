@@ -11,6 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, process, thread};
 
 use nix::sys::signal::{self, Signal};
+use nix::sys::time::TimeValLike;
+use nix::time::ClockId;
 use nix::unistd::{AccessFlags, Pid, access};
 use selvedge_stmr::verdict::SetId;
 
@@ -270,11 +272,9 @@ fn spawn(
     Ok(child)
 }
 
-/// The clock that is never set, in nanoseconds, as nearly as /proc/uptime has it.
-fn uptime_ns() -> u64 {
-    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let word = text.split([' ', '.']).take(2).collect::<Vec<_>>().concat();
-    word.parse::<u64>().unwrap_or(0) * 10_000_000
+/// The clock that is never set, in nanoseconds.
+fn uptime_ns() -> i64 {
+    ClockId::CLOCK_MONOTONIC.now().map_or(0, |it| it.num_nanoseconds())
 }
 
 /// What the launcher says itself, but for what it always says.

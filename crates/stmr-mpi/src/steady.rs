@@ -1,0 +1,236 @@
+//! Clocks that are never set, where replicas of a process do not have the same.
+//!
+//! Each host's begin when it does, and each process's time is its own.  A program reads those of
+//! the host of `selvedge mpirun`, as far as the hosts agree about the time of day, and never one
+//! that was before the last: whoever answers, an hour is an hour.  Who waits until such a time does
+//! so by its own host's clock.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec, timeval};
+
+use crate::real;
+use crate::stack;
+use crate::told::told;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+fn in_ns(at: timespec) -> i64 {
+    at.tv_sec.saturating_mul(SECOND_NS).saturating_add(at.tv_nsec)
+}
+
+fn of_ns(ns: i64) -> timespec {
+    timespec { tv_sec: ns.div_euclid(SECOND_NS), tv_nsec: ns.rem_euclid(SECOND_NS) }
+}
+
+/// Whether a clock goes on from the start of its host, and nobody sets it.
+fn counts_from_start(clock: clockid_t) -> bool {
+    [
+        libc::CLOCK_MONOTONIC,
+        libc::CLOCK_MONOTONIC_RAW,
+        libc::CLOCK_MONOTONIC_COARSE,
+        libc::CLOCK_BOOTTIME,
+    ]
+    .contains(&clock)
+}
+
+/// By how much the job's clocks from the start of a host are before this host's, in nanoseconds; 0
+/// where all of the job is on one host.
+fn ahead_ns() -> i64 {
+    static AHEAD_NS: OnceLock<i64> = OnceLock::new();
+    *AHEAD_NS.get_or_init(|| {
+        let Some(told) = told().filter(|it| it.secret.is_some()) else { return 0 };
+        let native = |clock: clockid_t| {
+            let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+            unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut now) };
+            in_ns(now)
+        };
+        let began = native(libc::CLOCK_REALTIME) - native(libc::CLOCK_MONOTONIC);
+        began - (told.epoch[0] as i64 - told.epoch[1] as i64)
+    })
+}
+
+/// A time of this host's clock, as all of the job have it.
+pub(crate) fn of_job(clock: clockid_t, own: timespec) -> timespec {
+    if counts_from_start(clock) { of_ns(in_ns(own) + ahead_ns()) } else { own }
+}
+
+/// The greatest of what a process was told of one thing, which all its replicas were told alike.
+pub(crate) struct Last(AtomicI64);
+
+impl Last {
+    pub(crate) const fn none() -> Self {
+        Self(AtomicI64::new(0))
+    }
+
+    /// What is told next, if that is no less; else the last.
+    pub(crate) fn onward(&self, told: i64) -> i64 {
+        self.0.fetch_max(told, Ordering::Relaxed).max(told)
+    }
+}
+
+/// The time of a clock after what was told of it last.
+pub(crate) fn onward(clock: clockid_t, told: timespec) -> timespec {
+    static LAST: [Last; 8] = [const { Last::none() }; 8];
+    let is_own = [libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID].contains(&clock);
+    if is_own || counts_from_start(clock) {
+        of_ns(LAST[clock as usize].onward(in_ns(told)))
+    } else {
+        told
+    }
+}
+
+/// The same for what was used of a processor.
+pub(crate) fn onward_used(last: &Last, told: timeval) -> timeval {
+    const SECOND_US: i64 = 1_000_000;
+    let us = last.onward(told.tv_sec * SECOND_US + told.tv_usec);
+    timeval { tv_sec: us / SECOND_US, tv_usec: us % SECOND_US }
+}
+
+/// Until when this host's clock has to go for a time that the program has read of the job's;
+/// nothing if it is the same.
+fn own_time(clock: clockid_t, until: timespec) -> Option<timespec> {
+    if !counts_from_start(clock) {
+        return None;
+    }
+    stack::on_own(|| {
+        let ahead_ns = ahead_ns();
+        let is_other = ahead_ns != 0 && is_shared();
+        is_other.then(|| of_ns(in_ns(until).saturating_sub(ahead_ns).max(0)))
+    })
+}
+
+/// The same where only the time tells which clock is meant: no host has run since 1990.
+fn own_time_of_either(until: timespec) -> Option<timespec> {
+    const SINCE_START_MAX: i64 = 20 * 365 * 24 * 3600;
+    if SINCE_START_MAX < until.tv_sec { None } else { own_time(libc::CLOCK_MONOTONIC, until) }
+}
+
+/// Whether who asks reads the job's clocks.
+fn is_shared() -> bool {
+    real::is_program_asking() || real::early_asking().is_some()
+}
+
+/// What the C library is given for `until`: `own`, or `until` itself.
+fn given(until: *const timespec, own: Option<&timespec>) -> *const timespec {
+    own.map_or(until, std::ptr::from_ref)
+}
+
+/// See clock_nanosleep(2): what it is called with, by this host's clock.
+pub(crate) fn sleep_time(clock: clockid_t, flags: c_int, until: timespec) -> Option<timespec> {
+    if flags & libc::TIMER_ABSTIME == 0 { None } else { own_time(clock, until) }
+}
+
+/// See pthread_cond_timedwait(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_timedwait(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    type Function =
+        unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
+    let own = own_time_of_either(unsafe { *until });
+    let native =
+        unsafe { std::mem::transmute::<usize, Function>(real::next(c"pthread_cond_timedwait")) };
+    unsafe { native(condition, mutex, given(until, own.as_ref())) }
+}
+
+/// See pthread_cond_clockwait(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_clockwait(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    type Function = unsafe extern "C" fn(
+        *mut pthread_cond_t,
+        *mut pthread_mutex_t,
+        clockid_t,
+        *const timespec,
+    ) -> c_int;
+    let own = own_time(clock, unsafe { *until });
+    let native =
+        unsafe { std::mem::transmute::<usize, Function>(real::next(c"pthread_cond_clockwait")) };
+    unsafe { native(condition, mutex, clock, given(until, own.as_ref())) }
+}
+
+/// See pthread_mutex_clocklock(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_clocklock(
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    type Function = unsafe extern "C" fn(*mut pthread_mutex_t, clockid_t, *const timespec) -> c_int;
+    let own = own_time(clock, unsafe { *until });
+    let native =
+        unsafe { std::mem::transmute::<usize, Function>(real::next(c"pthread_mutex_clocklock")) };
+    unsafe { native(mutex, clock, given(until, own.as_ref())) }
+}
+
+/// See sem_clockwait(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_clockwait(
+    semaphore: *mut sem_t,
+    clock: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    type Function = unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> c_int;
+    let own = own_time(clock, unsafe { *until });
+    let native = unsafe { std::mem::transmute::<usize, Function>(real::next(c"sem_clockwait")) };
+    unsafe { native(semaphore, clock, given(until, own.as_ref())) }
+}
+
+/// A timer as the program sets it, by this host's clock where it is to ring at a time of the job's.
+fn own_timer(wanted: *const libc::itimerspec, is_absolute: bool) -> Option<libc::itimerspec> {
+    let row = unsafe { wanted.as_ref() }.filter(|it| is_absolute && in_ns(it.it_value) != 0)?;
+    // One whose time has come already rings at once, and 0 would be none.
+    let at = of_ns(in_ns(own_time_of_either(row.it_value)?).max(1));
+    Some(libc::itimerspec { it_value: at, ..*row })
+}
+
+/// See timerfd_settime(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn timerfd_settime(
+    timer: c_int,
+    flags: c_int,
+    wanted: *const libc::itimerspec,
+    before: *mut libc::itimerspec,
+) -> c_int {
+    type Function =
+        unsafe extern "C" fn(c_int, c_int, *const libc::itimerspec, *mut libc::itimerspec) -> c_int;
+    let own = own_timer(wanted, flags & libc::TFD_TIMER_ABSTIME != 0);
+    let wanted = own.as_ref().map_or(wanted, std::ptr::from_ref);
+    let native = unsafe { std::mem::transmute::<usize, Function>(real::next(c"timerfd_settime")) };
+    unsafe { native(timer, flags, wanted, before) }
+}
+
+/// `std::future::wait_for` and `wait_until` of C++ ask the kernel themselves: waits while `at` holds
+/// `value`, until a time if there is one; false if it has come.
+#[unsafe(export_name = "_ZNSt28__atomic_futex_unsigned_base26_M_futex_wait_until_steadyEPjjb\
+                        NSt6chrono8durationIlSt5ratioILl1ELl1EEEE\
+                        NS2_IlS3_ILl1ELl1000000000EEEE")]
+pub unsafe extern "C" fn wait_for_future(
+    _this: *mut c_void,
+    at: *mut c_uint,
+    value: c_uint,
+    has_end: bool,
+    seconds: c_long,
+    nanoseconds: c_long,
+) -> bool {
+    const ANYBODY: c_uint = c_uint::MAX;
+    let until = timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    let until = has_end.then(|| own_time(libc::CLOCK_MONOTONIC, until).unwrap_or(until));
+    let until = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // The library wakes by the operation for memory that processes may share.
+    let wait = libc::FUTEX_WAIT_BITSET;
+    let nobody: *const c_uint = std::ptr::null();
+    let code = unsafe { libc::syscall(libc::SYS_futex, at, wait, value, until, nobody, ANYBODY) };
+    code == 0 || crate::files::last_error() != libc::ETIMEDOUT
+}
