@@ -8,8 +8,7 @@
 mod mpi;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use mpi::{Mpi, lines, told, tree};
 
@@ -116,31 +115,5 @@ fn pythons_first_thread_waits_for_others_as_often_as_that_takes() {
         assert!(out.status.success(), "{said}");
         assert_eq!(printed(&out), printed(&plain), "{said}");
         mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
-    }
-}
-
-/// Goal: no clock goes back when another replica answers.  Method: the first replica uses more of
-/// its processor than the others do, and is killed; see hours.c.
-#[test]
-fn clocks_go_on_after_a_death() {
-    for mpi in Mpi::in_turn("hours") {
-        let folder = tempfile::tempdir().unwrap();
-        let summary = folder.path().join("summary.json");
-        let program = mpi.compile("hours", folder.path());
-        let row = [program.to_str().unwrap(), "60"];
-        let wanted = lines(&mpi.plain(&program, &row[1..]));
-        let mut command = mpi.tripled(&summary, &row);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut text = String::new();
-        out.read_line(&mut text).unwrap();
-        let first = mpi::replica(&program, 0, 0).unwrap();
-        mpi::succeed(Command::new("kill").args(["-9", &first]));
-        out.read_to_string(&mut text).unwrap();
-        let ended = child.wait_with_output().unwrap();
-        let said = format!("{}: {}", mpi.name, told(&ended));
-        assert!(ended.status.success(), "{said}");
-        assert_eq!(lines(&text), wanted, "{said}");
-        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 1), ("restarts", 0)], &said);
     }
 }

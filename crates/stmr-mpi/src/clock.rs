@@ -1,5 +1,6 @@
 //! What the C library answers differently to each replica: clocks, times, random bytes, numbers of
-//! processes.  The meta's answer is all replicas' answer.
+//! processes.  The meta's answer is all replicas' answer.  Clocks may be asked more often in one
+//! than in another; where the meta did not ask, they stand still.
 //!
 //! Only the thread that calls MPI is served: others have no order that replicas could share.  What
 //! MPI itself asks gets the true answer.
@@ -46,15 +47,32 @@ pub(crate) fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
     })
 }
 
-/// A plain value as bytes and back.
-pub(crate) fn shared_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> T {
-    let bytes = shared(which, || {
-        let value = answer();
-        let at = (&raw const value).cast::<u8>();
-        unsafe { std::slice::from_raw_parts(at, size_of::<T>()) }.to_vec()
-    });
+/// What the meta sees at a look at a clock; nothing where it made no such look.
+fn seen(which: u64, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
+    let _inside = Inside::enter();
+    state::with(|state| {
+        state.sources.insert(Source::Clock);
+        state.look(which, answer)
+    })
+}
+
+fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }.to_vec()
+}
+
+fn value_of<T: Copy>(bytes: &[u8]) -> T {
     assert_eq!(bytes.len(), size_of::<T>(), "the meta answered another question");
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
+}
+
+/// A plain value that the meta sees.
+pub(crate) fn seen_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> Option<T> {
+    seen(which, || bytes_of(&answer())).map(|it| value_of(&it))
+}
+
+/// A plain value that is the meta's.
+pub(crate) fn shared_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> T {
+    value_of(&shared(which, || bytes_of(&answer())))
 }
 
 type Clock = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
@@ -132,8 +150,8 @@ fn shared_now(clock: clockid_t) -> Option<timespec> {
         return (!python::locks()).then(|| early_clock(told, clock));
     }
     (real::is_program_asking() && !python::locks()).then(|| {
-        let told = shared_value(which, || steady::of_job(clock, true_clock(clock)));
-        steady::onward(clock, told)
+        let answer = || steady::onward(clock, steady::of_job(clock, true_clock(clock)));
+        steady::shown(clock, seen_value(which, answer)).unwrap_or_else(answer)
     })
 }
 
@@ -194,6 +212,27 @@ pub extern "C" fn clock() -> c_long {
     })
 }
 
+/// What a process used of its processors: never less than was told of it, in any replica's answer.
+fn used<const N: usize>(
+    which: u64,
+    last: &[Last; N],
+    own: impl Fn() -> [i64; N],
+) -> Option<[i64; N]> {
+    if real::early_asking().is_some() {
+        return Some([0; N]);
+    }
+    let answer = || {
+        let own = own();
+        std::array::from_fn(|it| last[it].or_more(own[it]))
+    };
+    if !real::is_program_asking() {
+        return None;
+    }
+    let told: [i64; N] = seen_value(which, answer).unwrap_or_else(answer);
+    last.iter().zip(told).for_each(|(last, told)| last.keep(told));
+    Some(told)
+}
+
 /// See times(2): when it counts from is anybody's choice, and here that of CLOCK_MONOTONIC.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
@@ -201,23 +240,17 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
     const TICK_NS: i64 = 10_000_000;
     static LAST: [Last; 4] = [const { Last::none() }; 4];
     stack::on_own(|| {
-        let ask = || {
+        let mut row: libc::tms = unsafe { std::mem::zeroed() };
+        let mut ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
+        let own = || {
             let mut row: libc::tms = unsafe { std::mem::zeroed() };
-            let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
-            (row, ticks)
+            unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
+            [row.tms_utime, row.tms_stime, row.tms_cutime, row.tms_cstime]
         };
-        let (mut row, mut ticks) = match real::early_asking() {
-            Some(_) => (unsafe { std::mem::zeroed() }, 0),
-            None if real::is_program_asking() => shared_value(100, ask),
-            None => ask(),
-        };
-        if let Some(now) = shared_now(libc::CLOCK_MONOTONIC) {
+        if let Some(told) = used(100, &LAST, own) {
+            [row.tms_utime, row.tms_stime, row.tms_cutime, row.tms_cstime] = told;
+            let now = now(libc::CLOCK_MONOTONIC);
             ticks = (now.tv_sec * 1_000_000_000 + now.tv_nsec) / TICK_NS;
-            let used =
-                [&mut row.tms_utime, &mut row.tms_stime, &mut row.tms_cutime, &mut row.tms_cstime];
-            for (last, used) in LAST.iter().zip(used) {
-                *used = last.onward(*used);
-            }
         }
         if !to.is_null() {
             unsafe { *to = row };
@@ -229,28 +262,32 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
 /// See getrusage(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
-    static LAST: [[Last; 2]; 3] = [const { [const { Last::none() }; 2] }; 3];
+    const USED: usize = size_of::<rusage>() / size_of::<i64>();
+    const SECOND_US: i64 = 1_000_000;
+    static LAST: [[Last; USED]; 3] = [const { [const { Last::none() }; USED] }; 3];
     stack::on_own(|| {
         let ask = || {
             let mut row: rusage = unsafe { std::mem::zeroed() };
             let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };
             (row, code as c_int)
         };
-        let is_known =
-            [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN, libc::RUSAGE_THREAD].contains(&who);
-        let (row, code) = match real::early_asking() {
-            _ if !is_known => ask(),
-            Some(_) => (unsafe { std::mem::zeroed() }, 0),
-            None if real::is_program_asking() => {
-                let (mut row, code) = shared_value(101 + who as u64, ask);
-                // They are numbered from -1 on.
-                let [user, system] = &LAST[(1 + who) as usize];
-                row.ru_utime = steady::onward_used(user, row.ru_utime);
-                row.ru_stime = steady::onward_used(system, row.ru_stime);
-                (row, code)
+        // They are numbered from -1 on.
+        let last = usize::try_from(i64::from(who) + 1).ok().and_then(|it| LAST.get(it));
+        let (mut row, code) = ask();
+        let own = || {
+            // Two times of two words, and counts.
+            let mut words: [i64; USED] = value_of(&bytes_of(&ask().0));
+            for at in [0, 2] {
+                words[at] = words[at] * SECOND_US + std::mem::take(&mut words[at + 1]);
             }
-            None => ask(),
+            words
         };
+        if let Some(mut words) = last.and_then(|it| used(101 + who as u64, it, own)) {
+            for at in [0, 2] {
+                (words[at], words[at + 1]) = (words[at] / SECOND_US, words[at] % SECOND_US);
+            }
+            row = value_of(&bytes_of(&words));
+        }
         if code == 0 {
             unsafe { *to = row };
         }
@@ -259,20 +296,20 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
 }
 
 /// The meta's answer to one of the program's questions once it can be had; `which` is the question.
-fn shared_row<T: Copy>(which: u64, write: impl Fn(*mut T)) -> T {
+fn seen_row<T: Copy>(which: u64, write: impl Fn(*mut T)) -> T {
     let ask = || {
         let mut row: T = unsafe { std::mem::zeroed() };
         write(&raw mut row);
         row
     };
-    if real::is_program_asking() { shared_value(which, ask) } else { ask() }
+    if real::is_program_asking() { seen_value(which, ask).unwrap_or_else(ask) } else { ask() }
 }
 
 /// See sysinfo(2): how long the host has run, how much memory is free, how busy it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sysinfo(to: *mut libc::sysinfo) -> c_int {
     stack::on_own(|| {
-        let row = shared_row(103, |row| unsafe {
+        let row = seen_row(103, |row| unsafe {
             libc::syscall(libc::SYS_sysinfo, row);
         });
         unsafe { *to = row };
@@ -288,7 +325,7 @@ pub unsafe extern "C" fn getitimer(which: c_int, to: *mut libc::itimerval) -> c_
         if !(0..=LAST).contains(&which) {
             return crate::files::failed(libc::EINVAL);
         }
-        let row = shared_row(104 + which as u64, |row| unsafe {
+        let row = seen_row(104 + which as u64, |row| unsafe {
             libc::syscall(libc::SYS_getitimer, which, row);
         });
         unsafe { *to = row };
@@ -310,8 +347,11 @@ pub unsafe extern "C" fn clock_adjtime(clock: clockid_t, to: *mut libc::timex) -
             let code = unsafe { libc::syscall(libc::SYS_clock_adjtime, clock, at) } as c_int;
             (row, code, crate::files::last_error())
         };
-        let (mut row, code, error) =
-            if real::is_program_asking() { shared_value(STEERED, ask) } else { ask() };
+        let (mut row, code, error) = if real::is_program_asking() {
+            seen_value(STEERED, ask).unwrap_or_else(ask)
+        } else {
+            ask()
+        };
         if let Some(told) = real::early_asking() {
             let now = early_clock(told, clock);
             row.time = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 };
@@ -383,7 +423,7 @@ pub unsafe extern "C" fn select(
     let found = unsafe { native(n, reads, writes, faults, left) };
     if !left.is_null() {
         let error = crate::files::last_error();
-        stack::on_own(|| unsafe { *left = shared_row(108, |row| *row = *left) });
+        stack::on_own(|| unsafe { *left = seen_row(108, |row| *row = *left) });
         unsafe { *libc::__errno_location() = error };
     }
     found
@@ -399,7 +439,7 @@ pub unsafe extern "C" fn wait4(
 ) -> pid_t {
     let got = unsafe { libc::syscall(libc::SYS_wait4, pid, status, how, used) as pid_t };
     if 0 < got && !used.is_null() {
-        stack::on_own(|| unsafe { *used = shared_row(107, |row| *row = *used) });
+        stack::on_own(|| unsafe { *used = seen_row(107, |row| *row = *used) });
     }
     got
 }
@@ -527,9 +567,12 @@ pub extern "C" fn getppid() -> pid_t {
 
 /// What the system calls itself and its host: the meta's.
 fn system_name() -> libc::utsname {
-    shared_row(HOST, |to| unsafe {
-        libc::syscall(libc::SYS_uname, to);
-    })
+    let ask = || {
+        let mut row: libc::utsname = unsafe { std::mem::zeroed() };
+        unsafe { libc::syscall(libc::SYS_uname, &raw mut row) };
+        row
+    };
+    if real::is_program_asking() { shared_value(HOST, ask) } else { ask() }
 }
 
 /// See uname(2).

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::origin::{Loaded, Object};
 use crate::real::{self, next};
@@ -26,6 +26,9 @@ use crate::state;
 /// What the counter is as a question (see `clock`).
 #[cfg(target_arch = "x86_64")]
 const COUNTER: u64 = 150;
+
+/// What the counter showed last.
+static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the trap is wanted in the program's thread.
 static WANTED: AtomicBool = AtomicBool::new(false);
@@ -241,7 +244,11 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     } else {
         READ.store(true, Ordering::Relaxed);
         // The trap is off while the meta's count is asked for.
-        crate::clock::shared_value(COUNTER, || unsafe { std::arch::x86_64::_rdtsc() })
+        let seen = crate::clock::seen_value(COUNTER, || unsafe { std::arch::x86_64::_rdtsc() });
+        // Where the meta did not ask, it stands still.
+        let count = seen.unwrap_or_else(|| 1 + COUNT.load(Ordering::Relaxed));
+        COUNT.store(count, Ordering::Relaxed);
+        count
     };
     machine[libc::REG_RAX as usize] = i64::from(count as u32);
     machine[libc::REG_RDX as usize] = (count >> 32) as i64;

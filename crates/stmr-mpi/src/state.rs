@@ -12,7 +12,7 @@ use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::job::N_COUNTS;
 use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::receives::Receives;
-use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
+use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Seen, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
@@ -631,6 +631,40 @@ impl State {
                 Step::Restart(why) => self.restart(why),
             }
         }
+    }
+
+    /// What a look at a clock shows, which `answer` tells where this replica leads; nothing if who
+    /// leads has gone on without such a look, so that nothing tells what it would show.
+    pub(crate) fn look(&mut self, question: u64, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
+        self.send_held();
+        self.begin_wait();
+        self.look_around();
+        let seen = loop {
+            match self.replica.look(question) {
+                Seen::Do => {
+                    while !self.replica.crowded().is_empty() {
+                        self.send_out();
+                        self.wait_for_siblings(|it| it.replica.crowded());
+                    }
+                    self.follow_locks(true);
+                    let bytes = Arc::new(answer());
+                    self.replica.tell_look(question, bytes.clone());
+                    break Some(bytes);
+                }
+                Seen::Take(bytes) => {
+                    self.follow_locks(false);
+                    break Some(bytes);
+                }
+                Seen::Past => break None,
+                Seen::Wait if self.is_past_looks() => break None,
+                Seen::Wait => self.wait_for_siblings(Self::late_to_look),
+                Seen::Leave => self.stray(),
+                Seen::Restart(why) => self.restart(why),
+            }
+        };
+        self.end_wait();
+        self.send_out();
+        seen.map(Arc::unwrap_or_clone)
     }
 
     /// Sends what the core wants sent, and counts what it noted.

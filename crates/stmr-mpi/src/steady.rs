@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec, timeval};
+use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
 
 use crate::real;
 use crate::stack;
@@ -59,7 +59,7 @@ pub(crate) fn of_job(clock: clockid_t, own: timespec) -> timespec {
     if counts_from_start(clock) { of_ns(in_ns(own) + ahead_ns()) } else { own }
 }
 
-/// The greatest of what a process was told of one thing, which all its replicas were told alike.
+/// What a process was told last of one thing.
 pub(crate) struct Last(AtomicI64);
 
 impl Last {
@@ -67,28 +67,46 @@ impl Last {
         Self(AtomicI64::new(0))
     }
 
-    /// What is told next, if that is no less; else the last.
-    pub(crate) fn onward(&self, told: i64) -> i64 {
-        self.0.fetch_max(told, Ordering::Relaxed).max(told)
+    /// What this replica would tell next of something that only grows.
+    pub(crate) fn or_more(&self, own: i64) -> i64 {
+        self.0.load(Ordering::Relaxed).max(own)
+    }
+
+    pub(crate) fn keep(&self, told: i64) {
+        self.0.store(told, Ordering::Relaxed);
     }
 }
 
-/// The time of a clock after what was told of it last.
-pub(crate) fn onward(clock: clockid_t, told: timespec) -> timespec {
-    static LAST: [Last; 8] = [const { Last::none() }; 8];
-    let is_own = [libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID].contains(&clock);
-    if is_own || counts_from_start(clock) {
-        of_ns(LAST[clock as usize].onward(in_ns(told)))
-    } else {
-        told
-    }
+/// What was told last of each clock that is on every machine.
+static LAST: [Last; 8] = [const { Last::none() }; 8];
+
+/// Looks at clocks that stand still since one was told.
+static STILL: AtomicI64 = AtomicI64::new(0);
+
+fn last(clock: clockid_t) -> Option<&'static Last> {
+    usize::try_from(clock).ok().and_then(|it| LAST.get(it))
 }
 
-/// The same for what was used of a processor.
-pub(crate) fn onward_used(last: &Last, told: timeval) -> timeval {
-    const SECOND_US: i64 = 1_000_000;
-    let us = last.onward(told.tv_sec * SECOND_US + told.tv_usec);
-    timeval { tv_sec: us / SECOND_US, tv_usec: us % SECOND_US }
+/// What this replica would tell of a clock where it shows `own`.
+pub(crate) fn onward(clock: clockid_t, own: timespec) -> timespec {
+    let is_of_process =
+        [libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID].contains(&clock);
+    let last = last(clock).filter(|_| is_of_process || counts_from_start(clock));
+    last.map_or(own, |it| of_ns(it.or_more(in_ns(own))))
+}
+
+/// What a clock shows: what was told; where nobody looked, the last and a nanosecond more each time,
+/// for a program may wait until it goes on.
+pub(crate) fn shown(clock: clockid_t, told: Option<timespec>) -> Option<timespec> {
+    let Some(last) = last(clock) else { return told };
+    if let Some(told) = told {
+        last.keep(in_ns(told));
+        STILL.store(0, Ordering::Relaxed);
+        return Some(told);
+    }
+    let since = last.or_more(0);
+    let still = 1 + STILL.fetch_add(1, Ordering::Relaxed);
+    (since != 0).then(|| of_ns(since + still))
 }
 
 /// Until when this host's clock has to go for a time that the program has read of the job's;

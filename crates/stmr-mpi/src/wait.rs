@@ -80,6 +80,8 @@ pub(crate) struct Wait {
     /// For which event this replica waits, and its siblings did when they were asked last.
     pub(crate) place: Option<Place>,
     places: Vec<Option<Place>>,
+    /// When siblings said last that they wait, in milliseconds.
+    waits_ms: Vec<u64>,
     /// Own processor time at the last compare, and between the one before and it.
     compared_ms: u64,
     compared_at_ms: u64,
@@ -99,6 +101,7 @@ impl Wait {
             strayed: Vec::new(),
             place: None,
             places: vec![None; replicas],
+            waits_ms: vec![0; replicas],
             compared_ms: 0,
             compared_at_ms: 0,
             work_ms: 0,
@@ -426,6 +429,7 @@ impl State {
                         Message::Here(place) => {
                             self.wait.late[set_idx] = None;
                             self.wait.places[set_idx] = place;
+                            self.wait.waits_ms[set_idx] = clock::coarse_ms();
                         }
                         Message::Bye => {
                             link.said_bye = true;
@@ -543,7 +547,24 @@ impl State {
     /// A compare is over; how long it took, in milliseconds.
     pub(crate) fn end_compare(&mut self) -> u64 {
         self.end_wait();
+        // They are of events before it.
+        self.wait.places.fill(None);
         clock::coarse_ms().saturating_sub(self.wait.compared_at_ms)
+    }
+
+    /// Whether who leads waits for an event, and so is past the looks that come before it.
+    pub(crate) fn is_past_looks(&self) -> bool {
+        let place = self.replica.meta().and_then(|it| self.wait.places[it.idx()]);
+        place.is_some_and(|it| self.replica.next_event() <= it.event)
+    }
+
+    /// Who leads, while all others wait: one that looks more often than the others may wait alone.
+    pub(crate) fn late_to_look(&self) -> Vec<SetId> {
+        let settlers = self.replica.settlers();
+        let now_ms = clock::coarse_ms();
+        let waits = |it: &SetId| now_ms < self.wait.waits_ms[it.idx()] + 4 * LATE_EVERY_MS;
+        let mut others = self.replica.awaited().into_iter().filter(|it| !settlers.contains(it));
+        if others.all(|it| waits(&it)) { settlers } else { Vec::new() }
     }
 
     /// Ends a sibling that does not come while the others wait for it: one that computes and
@@ -598,6 +619,9 @@ impl State {
             let (rank, set) = (self.told.rank, self.told.set);
             self.say(&format!("note rank {rank}: set{set} finds itself elsewhere and ends"));
             self.stray();
+        }
+        if self.replica.is_split(&places, own.as_ref()) {
+            self.restart(Double::NoMajority);
         }
         for set in &others {
             let place = places[set.idx()].as_ref();

@@ -15,7 +15,7 @@ use twox_hash::XxHash3_64;
 
 use crate::digest::{Digest, Shape};
 use crate::message::{EventKind, Message, Place};
-use crate::replica::{Input, Passed, Replica, ReplicaOptions, Step};
+use crate::replica::{Input, Passed, Replica, ReplicaOptions, Seen, Step};
 use crate::verdict::SetId;
 
 const N: usize = 3;
@@ -29,7 +29,17 @@ enum Op {
     Choose,
     /// Takes what its set's MPI brought, or a twin did.
     Receive,
+    /// Looks at a clock, and takes what it shows.
+    Look,
+    /// Looks at a clock as often as it likes, and forgets what it shows.
+    Linger,
 }
+
+/// The most looks that a process lingers for.
+const LINGERS_MAX: u32 = 2;
+
+/// What one sees of a clock that stands still.
+const STILL: u8 = 50;
 
 #[derive(Clone, Debug)]
 struct Process {
@@ -38,6 +48,8 @@ struct Process {
     /// What it computed: the events that it took.
     value: Vec<u8>,
     offered: bool,
+    /// Looks that it forgot.
+    lingered: u32,
     /// What it offered; what leaves is this copy, so that a later flip of the value is no matter.
     copy: Vec<u8>,
     faulty: bool,
@@ -80,6 +92,7 @@ impl World {
             pc: 0,
             value: vec![],
             offered: false,
+            lingered: 0,
             copy: vec![],
             faulty: false,
             ended: false,
@@ -126,6 +139,7 @@ impl World {
             it.replica.hash_state(&mut hasher);
             (it.pc, &it.value, &it.copy, it.offered, it.faulty, it.ended, it.closed, it.alive)
                 .hash(&mut hasher);
+            it.lingered.hash(&mut hasher);
             it.unsent.hash(&mut hasher);
         }
         self.links.hash(&mut hasher);
@@ -186,7 +200,7 @@ impl Explorer {
     /// For what a process waits, if it is at something that comes in.
     fn place(&self, it: &Process) -> Option<Place> {
         let kind = match self.program.get(it.pc)? {
-            Op::Send => return None,
+            Op::Send | Op::Look | Op::Linger => return None,
             Op::Choose => EventKind::Decision,
             Op::Receive => EventKind::Data,
         };
@@ -266,6 +280,15 @@ impl Explorer {
             Some(Op::Send) => self.compare(world, set, next),
             Some(Op::Choose) => self.take(world, set, EventKind::Decision, &[0, 1], next),
             Some(Op::Receive) => self.take(world, set, EventKind::Data, &[7], next),
+            Some(Op::Look) => look(world, set, true, next),
+            Some(Op::Linger) => {
+                let mut gone_on = world.clone();
+                gone_on.processes[set].pc += 1;
+                next.push(gone_on);
+                if process.lingered < LINGERS_MAX {
+                    look(world, set, false, next);
+                }
+            }
         }
     }
 
@@ -440,6 +463,49 @@ impl Explorer {
     }
 }
 
+/// A process looks at a clock, which shows 0 or 1 if nobody has told what it shows.
+fn look(world: &World, set: usize, takes: bool, next: &mut Vec<World>) {
+    let mut world = world.clone();
+    let question = u64::from(takes);
+    let (shown, does) = match world.processes[set].replica.look(question) {
+        Seen::Wait => {
+            drain(&mut world.processes[set]);
+            next.extend((!world.processes[set].unsent.is_empty()).then_some(world));
+            return;
+        }
+        Seen::Leave => {
+            assert!(world.processes[set].faulty, "who did not err is not sent away");
+            world.end(set);
+            next.push(world);
+            return;
+        }
+        Seen::Restart(_) => {
+            world.restarted = true;
+            next.push(world);
+            return;
+        }
+        Seen::Do if takes => (vec![0, 1], true),
+        Seen::Do => (vec![0], true),
+        Seen::Take(bytes) => (bytes.to_vec(), false),
+        Seen::Past => (vec![STILL], false),
+    };
+    for value in &shown {
+        let mut world = world.clone();
+        let it = &mut world.processes[set];
+        if does {
+            it.replica.tell_look(question, vec![*value].into());
+        }
+        if takes {
+            it.value.push(*value);
+            it.pc += 1;
+        } else {
+            it.lingered += 1;
+        }
+        drain(it);
+        next.push(world);
+    }
+}
+
 /// Puts all that waits to be sent on its link: where nobody can die any more, its order beside
 /// other links' changes nothing.
 fn sent(mut world: World) -> World {
@@ -544,6 +610,25 @@ fn what_a_set_brings_that_is_wrong_is_not_fed_as_the_majority() {
     let misheard = |breaks| World { mishears: 1, mishears_any: true, ..World::new(0, 0, breaks) };
     assert_eq!(explore(&[Op::Receive, Op::Send, Op::Send], misheard(0)).restarted, 0);
     assert!(0 < explore(&[Op::Receive, Op::Receive, Op::Send], misheard(1)).restarted);
+}
+
+/// All see the same of a clock, whoever dies or errs.
+#[test]
+fn looks_that_all_make_show_all_the_same() {
+    assert_eq!(check(&[Op::Look, Op::Choose, Op::Look, Op::Send], 0, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Look, Op::Look, Op::Send], 1, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Look, Op::Choose, Op::Send], 1, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Look, Op::Choose, Op::Look, Op::Send], 0, 1, 0).restarted, 0);
+    assert_eq!(check(&[Op::Look, Op::Receive, Op::Look, Op::Send], 0, 0, 1).restarted, 0);
+}
+
+/// Who looks more often than others, or less often, has not erred.
+#[test]
+fn looks_that_each_makes_as_often_as_it_likes_are_no_errors() {
+    assert_eq!(check(&[Op::Linger, Op::Choose, Op::Look, Op::Send], 0, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Linger, Op::Send], 1, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Linger, Op::Choose, Op::Send], 0, 1, 0).restarted, 0);
+    assert_eq!(check(&[Op::Linger, Op::Receive, Op::Send], 0, 0, 1).restarted, 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::digest::{Digest, Shape};
+use crate::replica::{Look, LookPlace};
 use crate::verdict::{Offer, REPLICAS_MAX, SetId};
 
 /// The longest message that is read, in bytes: contents of one send or one receive.
@@ -66,6 +67,10 @@ pub enum Message {
         /// What that was.
         digest: Digest,
     },
+    /// What a look at a clock showed.
+    Look(Look),
+    /// So many looks of yours have been taken here, or let go of.
+    Looked(u64),
     /// My set has lost a member: I have left MPI, feed me.
     Left,
     /// I saw the link to `set` end; before this came all that I had from it.
@@ -171,6 +176,17 @@ impl Message {
                 out.push(14);
                 out.extend(event.to_le_bytes());
                 out.extend(digest.0.to_le_bytes());
+            }
+            Self::Look(look) => {
+                out.push(15);
+                for word in [look.at.call, look.at.event, look.at.look, look.question] {
+                    out.extend(word.to_le_bytes());
+                }
+                out.extend(look.bytes.iter());
+            }
+            Self::Looked(heard) => {
+                out.push(16);
+                out.extend(heard.to_le_bytes());
             }
             Self::Left => out.push(4),
             Self::Down { set, offers } => {
@@ -291,8 +307,18 @@ fn read_body(body: &[u8]) -> Option<Message> {
             let digest = Digest(u128::from_le_bytes(digest.try_into().ok()?));
             Message::Echo { event: u64::from_le_bytes(*event), digest }
         }
+        15 => Message::Look(read_look(rest)?),
+        16 => Message::Looked(u64::from_le_bytes(rest.try_into().ok()?)),
         _ => return None,
     })
+}
+
+fn read_look(bytes: &[u8]) -> Option<Look> {
+    let (words, bytes) = bytes.split_first_chunk::<32>()?;
+    let (words, _) = words.as_chunks();
+    let [call, event, look, question] = [0, 1, 2, 3].map(|it: usize| u64::from_le_bytes(words[it]));
+    let at = LookPlace { call, event, look };
+    Some(Look { at, question, bytes: bytes.to_vec().into() })
 }
 
 fn read_set(number: u8) -> Option<SetId> {
@@ -376,6 +402,12 @@ mod tests {
             Message::Matched { receive: 12, shape: Shape(17), source: -13, tag: 14 },
             Message::Released { receive: 15, calls: 16 },
             Message::Echo { event: 19, digest },
+            Message::Look(Look {
+                at: LookPlace { call: 20, event: 21, look: 22 },
+                question: 24,
+                bytes: vec![25; 16].into(),
+            }),
+            Message::Looked(26),
         ]
     }
 

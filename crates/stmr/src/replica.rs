@@ -20,6 +20,7 @@
 //! before marked, then by number) are dead or have said that they left; each of those sent what it
 //! had settled before it said so.
 
+mod looks;
 mod stray;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +29,8 @@ use std::sync::Arc;
 use crate::digest::{Digest, Shape};
 use crate::message::{Event, EventKind, Message};
 use crate::verdict::{Double, Offer, Offers, REPLICAS_MAX, SetId, Verdict, judge};
+
+pub use looks::{Look, LookPlace, Seen};
 
 /// What a replica is.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +127,8 @@ struct Sibling {
     told: Vec<SetId>,
     /// It found this event of that sibling to be of another call.
     accuses: Option<(SetId, u64)>,
+    /// Looks that were told on its link.
+    looks: looks::Counts,
 }
 
 /// One replica's view of its cluster.
@@ -155,6 +160,7 @@ pub struct Replica {
     /// Events since the last compare.
     log: Vec<Event>,
     log_bytes: usize,
+    looks: looks::Looks,
     out: VecDeque<(SetId, Message)>,
     notes: VecDeque<Note>,
     meta: Option<SetId>,
@@ -183,6 +189,7 @@ impl Replica {
             bytes: Vec::new(),
             log: Vec::new(),
             log_bytes: 0,
+            looks: looks::Looks::default(),
             out: VecDeque::new(),
             notes: VecDeque::new(),
             meta: None,
@@ -341,6 +348,7 @@ impl Replica {
     /// If the last compare is not over.
     pub fn offer(&mut self, shape: Shape, digest: Digest, length: u64) {
         assert!(self.offered.is_none(), "a compare begins after the one before is over");
+        self.end_looks();
         let (call, event) = (self.call, self.event);
         let (signals, yields) = (self.signals_heard, self.yields);
         let [tarries, took] = [&mut self.tarries, &mut self.took].map(std::mem::take);
@@ -407,6 +415,7 @@ impl Replica {
         self.call += 1;
         self.log.clear();
         self.log_bytes = 0;
+        self.forget_looks();
         let call = self.call;
         for it in &mut self.cluster {
             it.offers.forget_before(call - 1);
@@ -424,6 +433,7 @@ impl Replica {
 
     /// Comes to an event; ask again after every input while the answer is [`Step::Wait`].
     pub fn begin(&mut self, kind: EventKind, shape: Shape) -> Step {
+        self.end_looks();
         if kind == EventKind::Data && !self.has_left() {
             return Step::Do;
         }
@@ -492,7 +502,7 @@ impl Replica {
         use std::hash::Hash;
         (&self.cluster, self.call, self.event, self.offered, self.owed).hash(hasher);
         self.yields.hash(hasher);
-        (&self.bytes, &self.log, self.meta).hash(hasher);
+        (&self.bytes, &self.log, &self.looks, self.meta).hash(hasher);
         self.out.hash(hasher);
     }
 
@@ -578,6 +588,8 @@ impl Replica {
                 self.find_promotion();
                 self.feed_log(from);
             }
+            Message::Look(look) => self.hear_look(from, look),
+            Message::Looked(heard) => self.hear_of_looks(from, heard),
             Message::Accuse { set, event } => {
                 self.cluster[from.idx()].accuses = Some((set, event));
             }
@@ -611,6 +623,8 @@ impl Replica {
         let others: Vec<SetId> =
             self.siblings().filter(|it| *it != set && self.is_awaited(*it)).collect();
         for other in others {
+            // First what it saw: to have settled what follows says that it looks there no more.
+            self.relay_looks(other);
             // What came from the dead may stand in the log or wait to be taken.
             if !sibling.strayed {
                 let decisions = self.log.iter().filter(|it| it.kind == EventKind::Decision);
@@ -662,7 +676,9 @@ impl Replica {
         if meta == self.meta {
             return;
         }
-        self.meta = meta;
+        if let Some(led) = std::mem::replace(&mut self.meta, meta) {
+            self.close_looks(led);
+        }
         let Some(meta) = meta else { return };
         self.notes.push_back(Note::Promoted(meta));
         if meta == self.own {
@@ -697,6 +713,7 @@ impl Replica {
     /// Moves past `event`: keeps it for those that may lack it, and tells those that wait for it.
     fn keep(&mut self, event: Event) {
         self.event = event.number + 1;
+        self.begin_looks();
         for it in &mut self.cluster {
             it.events.remove(&event.number);
             it.echoes.remove(&event.number);
@@ -751,6 +768,7 @@ impl Replica {
         self.call += 1;
         self.log.clear();
         self.log_bytes = 0;
+        self.forget_looks();
         if strayed.contains(&self.own) {
             return Some(Passed::Leave);
         }

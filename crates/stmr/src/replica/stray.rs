@@ -59,6 +59,32 @@ impl Replica {
             && others.iter().all(|it| self.is_elsewhere(*it, there(it).as_ref(), None))
     }
 
+    /// Whether each of three replicas is elsewhere than both others, for good; they wait at these
+    /// places, and this one at `own` or at a compare.
+    #[must_use]
+    pub fn is_split(&self, places: &[Option<Place>], own: Option<&Place>) -> bool {
+        let [one, other] = self.others()[..] else { return false };
+        let place = |it: SetId| places[it.idx()];
+        let offer = |it: SetId| self.cluster[it.idx()].offers.at(self.call);
+        let differs = |it: SetId| {
+            let offers = self.offered.as_ref().zip(offer(it));
+            offers.is_some_and(|(own, it)| !own.agrees(it))
+                || self.is_elsewhere(it, place(it).as_ref(), own)
+        };
+        // Who waits for what the other had before its compare may come to the same.
+        let comes_no_more =
+            |waits: Option<Place>, offer: &Offer| waits.is_some_and(|it| offer.event <= it.event);
+        let is_apart = match (offer(one), offer(other)) {
+            (Some(one), Some(other)) => !one.agrees(other),
+            (Some(it), None) => comes_no_more(place(other), it),
+            (None, Some(it)) => comes_no_more(place(one), it),
+            (None, None) => place(one)
+                .zip(place(other))
+                .is_some_and(|(one, other)| one.event == other.event && one != other),
+        };
+        is_apart && differs(one) && differs(other)
+    }
+
     /// Whether a sibling has offered the same at the compare that this replica is at.
     #[must_use]
     pub fn is_agreed_with(&self, set: SetId) -> bool {
@@ -72,6 +98,7 @@ impl Replica {
             it.strayed = true;
             it.events.clear();
             it.echoes.clear();
+            self.unhear_looks(set);
             self.notes.push_back(Note::Strayed(set));
         }
     }
@@ -127,10 +154,10 @@ impl Replica {
         let (accused, number) = self.cluster[self.own.idx()].accuses?;
         let offer = |it: SetId| self.cluster[it.idx()].offers.at(self.call);
         let offers: Vec<&Offer> = self.siblings().filter_map(offer).collect();
-        if let [one, other] = offers[..]
-            && one.agrees(other)
-        {
-            return Some(Step::Leave);
+        if let [one, other] = offers[..] {
+            // Neither comes to this event any more.
+            let why = Step::Restart(Double::NoMajority);
+            return Some(if one.agrees(other) { Step::Leave } else { why });
         }
         let third = self.siblings().find(|it| *it != accused && self.is_there(*it));
         let Some(third) = third else { return Some(Step::Restart(Double::NoMajority)) };
