@@ -4,6 +4,7 @@
 
 mod mpi;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
@@ -41,6 +42,32 @@ fn three_replicas_that_all_go_other_ways_end() {
             let said = format!("{}, {digits}: {}", mpi.name, told(&ended));
             assert_eq!(ended.status.code(), Some(2), "{said}");
             assert!(said.contains("no majority is right"), "{said}");
+        }
+    }
+}
+
+/// Goal: a replica that makes other calls is one mark and a note, whoever finds it.  Method: one of
+/// three draws one random number more than the others, or one less; see split.c.
+#[test]
+fn a_replica_that_makes_other_calls_is_marked_once_whoever_finds_it() {
+    for mpi in Mpi::in_turn("marked") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("split", folder.path());
+        let wanted = mpi.plain(&program, &["000"]);
+        let cases = [("001", 2), ("100", 0), ("011", 0), ("010", 1), ("101", 1), ("110", 2)];
+        for (digits, set) in mpi::first(3, &cases) {
+            let words = [program.to_str().unwrap(), digits];
+            let out = mpi.tripled(&summary, &words).output().unwrap();
+            let said = format!("{} {digits}: {}", mpi.name, told(&out));
+            assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+            mpi::check_counts(&summary, &[("marks", 1), ("deaths", 1), ("restarts", 0)], &said);
+            let note = format!("rank 1: set{set} makes other calls and is left out");
+            assert_eq!(said.matches(&note).count(), 1, "{said}");
+            let text = fs::read_to_string(&summary).unwrap();
+            let row: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let marked = row["marked"].as_array().unwrap();
+            assert_eq!(marked.iter().map(|it| &it["set"]).collect::<Vec<_>>(), [set], "{said}");
         }
     }
 }

@@ -354,6 +354,8 @@ struct Process {
     counts: [u64; N_COUNTS],
     /// How often it printed something else than its siblings.
     misprints: u64,
+    /// It made other calls than its siblings.
+    strayed: bool,
     ended: bool,
 }
 
@@ -613,6 +615,7 @@ impl Attempt<'_> {
                 }
             }
             "mark" => self.hear_mark(rank, rest),
+            "strayed" => self.hear_stray(rank, rest),
             "signal" => {
                 let signal = code();
                 if self.signals.came(rank, set, signal) {
@@ -666,6 +669,16 @@ impl Attempt<'_> {
         if !self.marked.contains(&mark) {
             self.marked.push(mark);
             self.tell_of(mark);
+        }
+    }
+
+    /// A replica makes other calls, says it itself or one that found it.  At which compare each of
+    /// them was may be another, and the replica is gone: it is one mark.
+    fn hear_stray(&mut self, rank: Rank, rest: &str) {
+        let set = rest.split(' ').next().and_then(|it| it.parse().ok());
+        let Some(set) = set.filter(|it| *it < self.options.replicas) else { return };
+        if !std::mem::replace(&mut self.process(rank, SetId::new(set)).strayed, true) {
+            self.hear_mark(rank, rest);
         }
     }
 

@@ -2,11 +2,17 @@
 
 use std::sync::atomic::Ordering;
 
+use selvedge_stmr::verdict::SetId;
+
 use crate::abi::{self, Family};
+use crate::clock;
 use crate::link::Sibling;
 use crate::real::Call;
 use crate::segments;
 use crate::state::{OVER, State};
+
+/// One that strayed has so long to tell the launcher, in milliseconds.
+const STRAY_MS: u64 = 500;
 
 /// This process is gone, without a word to anybody.
 pub(crate) fn leave(code: i32) -> ! {
@@ -28,6 +34,37 @@ impl State {
                 leave(1)
             }
         }
+    }
+
+    /// This replica has strayed: it ends without a word to its twins, which go on.  They may have
+    /// seen no more of it than its end.
+    pub(crate) fn stray(&mut self) -> ! {
+        self.tell_notes();
+        self.tell_stray(SetId::new(self.told.set));
+        self.memory.keep_counts(self.counts.words());
+        self.tell_counts();
+        let until_ms = clock::coarse_ms() + STRAY_MS;
+        while !self.launcher.unsent.is_empty()
+            && !self.launcher.ended
+            && clock::coarse_ms() < until_ms
+        {
+            unsafe { libc::poll(&mut self.launcher.poll_for(), 1, 10) };
+            self.launcher.flush();
+        }
+        leave(0)
+    }
+
+    /// Counts a replica that makes other calls, and tells the launcher.
+    pub(crate) fn tell_stray(&mut self, set: SetId) {
+        self.counts.marks += 1;
+        let rank = self.told.rank;
+        let what = match self.told.window {
+            0 | 1 => "makes other calls".to_owned(),
+            window => format!("differs within {window} sends"),
+        };
+        self.say(&format!("note rank {rank}: {set} {what} and is left out"));
+        let call = self.replica.n_calls().saturating_sub(1);
+        self.say(&format!("strayed {} {call}", set.idx()));
     }
 
     /// Stops the program because of a call that is not served.

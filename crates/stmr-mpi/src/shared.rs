@@ -8,6 +8,7 @@
 use crate::abi;
 use crate::calls;
 use crate::collective;
+use crate::ends;
 use crate::memory::PAGE;
 use crate::program_heap;
 use crate::real::{self, Call};
@@ -151,7 +152,7 @@ impl State {
             self.say(&format!(
                 "note rank {rank}: set{set} ends: it shares memory with one that is gone"
             ));
-            self.stray();
+            ends::leave(0);
         }
     }
 }

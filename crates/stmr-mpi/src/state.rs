@@ -240,7 +240,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    fn words(&self) -> [u64; N_COUNTS] {
+    pub(crate) fn words(&self) -> [u64; N_COUNTS] {
         let log_max = self.log_max as u64;
         let Self { sends, compares, bytes, marks, promotions, .. } = *self;
         let Self { link_messages, link_bytes, compare_ms, .. } = *self;
@@ -679,6 +679,15 @@ impl State {
             }
         }
         self.siblings.iter_mut().flatten().for_each(Sibling::flush);
+        let told = self.tell_notes();
+        self.memory.keep_counts(self.counts.words());
+        if told {
+            self.tell_counts();
+        }
+    }
+
+    /// Counts what the core noted, and tells the launcher; whether that was anything.
+    pub(crate) fn tell_notes(&mut self) -> bool {
         let mut told = false;
         while let Some(note) = self.replica.poll_note() {
             told = true;
@@ -694,15 +703,10 @@ impl State {
                         self.tell_mark(set, None);
                     }
                 }
+                // It is about to end, and tells it itself.
+                Note::Strayed(set) if set.idx() == self.told.set => {}
                 Note::Strayed(set) => {
-                    self.counts.marks += 1;
-                    let rank = self.told.rank;
-                    let what = match self.told.window {
-                        0 | 1 => "makes other calls".to_owned(),
-                        window => format!("differs within {window} sends"),
-                    };
-                    self.say(&format!("note rank {rank}: {set} {what} and is left out"));
-                    self.tell_mark(set, None);
+                    self.tell_stray(set);
                     self.see_stray(set);
                 }
                 Note::Promoted(_) => self.counts.promotions += 1,
@@ -711,10 +715,7 @@ impl State {
                 Note::Trusted(_) | Note::Died(_) => {}
             }
         }
-        self.memory.keep_counts(self.counts.words());
-        if told {
-            self.tell_counts();
-        }
+        told
     }
 
     /// Tells the launcher which replica erred at the compare that is over, and at which byte.
@@ -762,11 +763,6 @@ impl State {
             // One that comes no more would keep all of them here.
             self.look_for_late(|it| it.replica.awaited());
         }
-    }
-
-    /// This replica has strayed: it ends without a word, and its twins go on.
-    pub(crate) fn stray(&mut self) -> ! {
-        ends::leave(0)
     }
 
     pub(crate) fn restart(&mut self, why: Double) -> ! {

@@ -618,7 +618,7 @@ impl State {
         if own.is_none() && self.replica.is_alone(&places) {
             let (rank, set) = (self.told.rank, self.told.set);
             self.say(&format!("note rank {rank}: set{set} finds itself elsewhere and ends"));
-            self.stray();
+            ends::leave(0);
         }
         if self.replica.is_split(&places, own.as_ref()) {
             self.restart(Double::NoMajority);
