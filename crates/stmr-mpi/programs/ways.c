@@ -121,6 +121,37 @@ static void several_places(void) {
     WANT(!munmap(all, 6 * 4096) && !close(fd));
 }
 
+/* Where a stream stands that appends, however it came to. */
+static void appended_places(void) {
+    char *path = in_folder("appended", rank);
+    fpos_t place, start;
+    FILE *file = fopen(path, "w");
+    WANT(file && !fgetpos(file, &start) && fputs("0123456789", file) >= 0 && !fclose(file));
+    file = fopen(path, "a");
+    WANT(file && ftell(file) == 10 && fputs("more", file) >= 0 && ftell(file) == 14);
+    WANT(!fgetpos(file, &place) && memcmp(&place, &start, sizeof place) && !fclose(file));
+    WANT((file = fopen(path, "ab")) && ftello(file) == 14 && !fclose(file));
+    WANT((file = fopen(path, "a+")) && ftell(file) == 0 && fgetc(file) == '0' && !fclose(file));
+    int fd = open(path, O_WRONLY);
+    WANT(fd >= 0 && !fdopen(fd, "r") && errno == EINVAL && (file = fdopen(fd, "a")));
+    WANT(ftell(file) == 14 && fcntl(fd, F_GETFL) & O_APPEND && fputs("!", file) >= 0);
+    WANT(!fseek(file, 0, SEEK_SET) && fputs("?", file) >= 0 && !fclose(file));
+    WANT((file = fopen(path, "r+")) && (file = freopen(path, "a", file)) && ftell(file) == 16);
+    WANT(fputs(".", file) >= 0 && !fclose(file));
+}
+
+/* A stream that only read writes to its next file, and one that wrote reads it. */
+static void opened_again(void) {
+    char row[32] = "", *path = in_folder("again", rank), *other = in_folder("other", rank);
+    FILE *file = fopen(path, "w");
+    WANT(file && fputs("one\n", file) >= 0 && (file = freopen(path, "r", file)));
+    WANT(fgets(row, sizeof row, file) && !strcmp(row, "one\n") && fputs("no", file) == EOF && !fclose(file));
+    WANT((file = fopen(path, "r")) && fgetc(file) == 'o' && (file = freopen(other, "wx", file)));
+    WANT(fputs("two\n", file) >= 0 && ftell(file) == 4 && (file = freopen(path, "a", file)));
+    WANT(ftell(file) == 4 && fputs("three\n", file) >= 0 && (file = freopen(other, "r", file)));
+    WANT(fgets(row, sizeof row, file) && !strcmp(row, "two\n") && !fclose(file));
+}
+
 /* Standard output is closed, and a file put in its place. */
 static void printed_to_a_file(void) {
     fflush(stdout);
@@ -153,6 +184,8 @@ int main(int argc, char **argv) {
     locked_sum(rounds);
     parts();
     several_places();
+    appended_places();
+    opened_again();
     printed_to_a_file();
     appended_by_all();
     MPI_Finalize();

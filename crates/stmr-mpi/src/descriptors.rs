@@ -72,19 +72,24 @@ pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
 pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     stack::on_own(|| {
         if real::is_program_asking() {
-            file_locks::forget(to);
-            end_diverting(to);
+            give_up(to);
             if is_known(fd) && (to == libc::STDOUT_FILENO || to == libc::STDERR_FILENO) {
                 return divert(to, fd);
-            }
-            if is_known(to) {
-                let_out_waiting();
-                table().strike(to);
             }
         }
         let done = unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int };
         if is_known(fd) { known_too(fd, done) } else { done }
     })
+}
+
+/// A number is about to be that of something else.
+pub(crate) fn give_up(fd: c_int) {
+    file_locks::forget(fd);
+    end_diverting(fd);
+    if is_known(fd) {
+        let_out_waiting();
+        table().strike(fd);
+    }
 }
 
 /// See fcntl(2).

@@ -190,7 +190,7 @@ pub(crate) fn native_seek(fd: c_int, at: off_t, whence: c_int) -> off_t {
     unsafe { libc::syscall(libc::SYS_lseek, fd, at, whence) as off_t }
 }
 
-fn native_stat(fd: c_int) -> Option<libc::stat> {
+pub(crate) fn native_stat(fd: c_int) -> Option<libc::stat> {
     let mut row: libc::stat = unsafe { std::mem::zeroed() };
     let code = unsafe { libc::syscall(libc::SYS_fstat, fd, &raw mut row) };
     (code == 0).then_some(row)
@@ -668,6 +668,13 @@ impl Table {
 /// From here on, what the C library itself writes to `fd`, which it does not ask for by name, goes
 /// to the file that `to` has open.
 pub(crate) fn divert(fd: c_int, to: c_int) -> c_int {
+    let Some(memory) = memory_for(to) else { return failed(last_error()) };
+    unsafe { libc::syscall(libc::SYS_dup3, memory, fd, 0) as c_int }
+}
+
+/// Memory from which all that is written to it goes to the file that `to` has open.  Who writes to
+/// it stands where `to` does.
+pub(crate) fn memory_for(to: c_int) -> Option<c_int> {
     let far = |fd: c_int| unsafe {
         libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 100) as c_int
     };
@@ -675,17 +682,19 @@ pub(crate) fn divert(fd: c_int, to: c_int) -> c_int {
     let made = unsafe { libc::memfd_create(c"selvedge".as_ptr(), libc::MFD_CLOEXEC) };
     let (memory, kept) = (far(made), far(to));
     native_close(made);
-    let done = unsafe { libc::syscall(libc::SYS_dup3, memory, fd, 0) } as c_int;
-    if memory < 0 || kept < 0 || done < 0 {
-        return failed(last_error());
+    if memory < 0 || kept < 0 {
+        return None;
     }
+    let place = native_seek(to, 0, libc::SEEK_CUR).max(0);
+    unsafe { libc::ftruncate(memory, place) };
+    native_seek(memory, place, libc::SEEK_SET);
     let mut table = table();
     if let Some(&id) = table.of.get(&to) {
         table.enter(kept, id);
-        table.drains.push(Drain { from: memory, to: kept, length: 0 });
+        table.drains.push(Drain { from: memory, to: kept, length: place as u64 });
         WAITING.store(true, Ordering::Relaxed);
     }
-    done
+    Some(memory)
 }
 
 /// Lets out all that was diverted from `fd`, which becomes something else.

@@ -6,7 +6,7 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Mutex;
 
 use libc::{FILE, off_t, size_t, ssize_t};
@@ -167,12 +167,39 @@ pub unsafe extern "C" fn fopen64(path: *const c_char, mode: *const c_char) -> *m
 pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     stack::on_own(|| {
         if is_known(fd) {
+            let flags = flags_of(unsafe { CStr::from_ptr(mode) });
+            if !flags.is_some_and(|it| fits(fd, it)) {
+                failed(libc::EINVAL);
+                return std::ptr::null_mut();
+            }
+            flags.into_iter().for_each(|it| begin_to_append(fd, it));
             return stream_on(fd, mode);
         }
         type Function = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
         let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fdopen")) };
         unsafe { real(fd, mode) }
     })
+}
+
+/// Whether a descriptor was opened for all that a stream with these flags does.
+fn fits(fd: c_int, flags: c_int) -> bool {
+    let has = unsafe { descriptors::fcntl(fd, libc::F_GETFL, 0) } & libc::O_ACCMODE;
+    has == libc::O_RDWR || has == flags & libc::O_ACCMODE
+}
+
+/// Has a stream with these flags write at the end, if it does.  One that only appends stands there
+/// at once, as the C library's does.
+fn begin_to_append(fd: c_int, flags: c_int) {
+    if flags & libc::O_APPEND == 0 {
+        return;
+    }
+    let has = unsafe { descriptors::fcntl(fd, libc::F_GETFL, 0) };
+    if has & libc::O_APPEND == 0 {
+        unsafe { descriptors::fcntl(fd, libc::F_SETFL, (has | libc::O_APPEND) as usize) };
+    }
+    if flags & libc::O_ACCMODE == libc::O_WRONLY {
+        descriptors::lseek(fd, 0, libc::SEEK_END);
+    }
 }
 
 /// Where streams of the C library's own keep what is written since they are on a file; they stay.
@@ -189,6 +216,13 @@ fn fill_whole(stream: *mut FILE, fd: c_int) {
     unsafe { libc::setvbuf(stream, room, how, BLOCK) };
 }
 
+/// The C library's own freopen(3).
+unsafe fn native_freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+    type Function = unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
+    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"freopen")) };
+    unsafe { real(path, mode, stream) }
+}
+
 /// See freopen(3).  What goes to a stream of the C library's own goes to memory first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn freopen(
@@ -198,53 +232,102 @@ pub unsafe extern "C" fn freopen(
 ) -> *mut FILE {
     stack::on_own(|| {
         let flags = flags_of(unsafe { CStr::from_ptr(mode) });
-        let ours = cookie_of(stream);
-        let writes = flags.is_some_and(|it| it & libc::O_ACCMODE != libc::O_RDONLY);
         let (Some(flags), true) = (flags, real::is_program_asking() && !path.is_null()) else {
-            type Function =
-                unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
-            let real = unsafe { std::mem::transmute::<usize, Function>(next(c"freopen")) };
-            return unsafe { real(path, mode, stream) };
+            return unsafe { native_freopen(path, mode, stream) };
         };
         unsafe { libc::fflush(stream) };
-        let open = || {
-            let path = unsafe { CStr::from_ptr(path) };
-            open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 })
-        };
-        match ours {
-            Some(cookie) => {
-                descriptors::close(unsafe { (*cookie).fd });
-                let fd = open();
-                unsafe { (*cookie).fd = fd };
-                if fd < 0 {
-                    return std::ptr::null_mut();
-                }
-            }
-            None => {
-                let fd = open();
-                if fd < 0 {
-                    return std::ptr::null_mut();
-                }
-                let own = unsafe { fileno(stream) };
-                // A stream of the C library's own can be read from, but not written to, as ours
-                // are.
-                let done = if writes && is_known(fd) {
-                    files::divert(own, fd)
-                } else {
-                    descriptors::dup3(fd, own, 0)
-                };
-                descriptors::close(fd);
-                if done < 0 {
-                    return std::ptr::null_mut();
-                }
-                if writes {
-                    fill_whole(stream, own);
-                }
-            }
+        let cookie = cookie_of(stream);
+        if let Some(cookie) = cookie {
+            descriptors::close(unsafe { (*cookie).fd });
         }
-        unsafe { libc::clearerr(stream) };
-        stream
+        let path = unsafe { CStr::from_ptr(path) };
+        let fd = open_for(&Opening { dir: libc::AT_FDCWD, path, flags, mode: 0o666 });
+        if let Some(cookie) = cookie {
+            unsafe { (*cookie).fd = fd };
+        }
+        if fd < 0 {
+            return std::ptr::null_mut();
+        }
+        if is_known(fd) {
+            begin_to_append(fd, flags);
+        }
+        if cookie.is_some() {
+            unsafe { begin_again(stream, flags) };
+            return stream;
+        }
+        let done = unsafe { reopen_native(stream, fd, flags, mode) };
+        descriptors::close(fd);
+        done
     })
+}
+
+/// A stream of ours, which had another file, is one with these flags from here on.
+unsafe fn begin_again(stream: *mut FILE, flags: c_int) {
+    // What the C library keeps of how a stream was opened, in its first word (libio.h).
+    const NO_READS: c_int = 4;
+    const NO_WRITES: c_int = 8;
+    const APPENDS: c_int = 0x1000;
+    unsafe extern "C" {
+        fn __fpurge(stream: *mut FILE);
+    }
+    let access = match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => NO_WRITES,
+        libc::O_WRONLY => NO_READS,
+        _ => 0,
+    };
+    let appends = if flags & libc::O_APPEND == 0 { 0 } else { APPENDS };
+    unsafe {
+        __fpurge(stream);
+        let word = stream.cast::<c_int>();
+        *word = *word & !(NO_READS | NO_WRITES | APPENDS) | access | appends;
+        libc::clearerr(stream);
+    }
+}
+
+/// Has a stream of the C library's own go to what `fd` has open.  It can be read from, but not
+/// written to, as ours are.
+unsafe fn reopen_native(
+    stream: *mut FILE,
+    fd: c_int,
+    flags: c_int,
+    mode: *const c_char,
+) -> *mut FILE {
+    let own = unsafe { fileno(stream) };
+    let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+    descriptors::give_up(own);
+    let done = if writes && is_known(fd) {
+        let Some(memory) = files::memory_for(fd) else { return std::ptr::null_mut() };
+        unsafe { reopen_by_number(stream, memory, mode) }
+    } else if is_regular(fd) {
+        unsafe { reopen_by_number(stream, fd, mode) }
+    } else if 0 <= descriptors::dup3(fd, own, 0) {
+        unsafe { begin_again(stream, flags) };
+        stream
+    } else {
+        return std::ptr::null_mut();
+    };
+    if writes && !done.is_null() {
+        fill_whole(stream, own);
+    }
+    done
+}
+
+fn is_regular(fd: c_int) -> bool {
+    let kind = files::native_stat(fd).map(|it| it.st_mode & libc::S_IFMT);
+    kind == Some(libc::S_IFREG)
+}
+
+/// The C library's own freopen(3) with what is open under another number.
+unsafe fn reopen_by_number(stream: *mut FILE, fd: c_int, mode: *const c_char) -> *mut FILE {
+    // It is there already, whoever was to make it.
+    let mode = unsafe { CStr::from_ptr(mode) }.to_bytes();
+    let until = mode.iter().position(|it| *it == b',').unwrap_or(mode.len());
+    let is_kept = |(at, it): &(usize, &u8)| until <= *at || **it != b'x';
+    let mode: Vec<u8> = mode.iter().enumerate().filter(is_kept).map(|it| *it.1).collect();
+    match (CString::new(format!("/proc/self/fd/{fd}")), CString::new(mode)) {
+        (Ok(path), Ok(mode)) => unsafe { native_freopen(path.as_ptr(), mode.as_ptr(), stream) },
+        _ => std::ptr::null_mut(),
+    }
 }
 
 /// See freopen(3).
