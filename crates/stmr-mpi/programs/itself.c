@@ -28,6 +28,22 @@ static void tell(const void *row, int length) {
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+static void *number(void *to) {
+    *(pid_t *)to = getpid();
+    return NULL;
+}
+
+/* Its threads have its number, and a process that it forks has its own and knows whose child it is. */
+static void numbers(pid_t own) {
+    pid_t found = 0;
+    pthread_t thread;
+    int status;
+    WANT(!pthread_create(&thread, NULL, number, &found) && !pthread_join(thread, NULL) && found == own);
+    pid_t child = fork();
+    if (child == 0) _exit(getpid() != own && getppid() == own ? 3 : 4);
+    WANT(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
+}
+
 static void ask(void) {
     int pid = getpid(), file, word = 5, copy = 0;
     char name[64];
@@ -38,6 +54,7 @@ static void ask(void) {
     struct rusage used;
     struct timespec now[2];
     struct iovec here = {&copy, sizeof copy}, there = {&word, sizeof word};
+    numbers(pid);
     WANT(!kill(pid, 0));
     WANT(!sched_getaffinity(pid, sizeof cores, &cores));
     WANT(!sched_setaffinity(pid, sizeof cores, &cores));

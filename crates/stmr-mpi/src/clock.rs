@@ -22,7 +22,7 @@ use crate::sends::Source;
 use crate::stack;
 use crate::state;
 use crate::steady::{self, Last};
-use crate::told::{Told, told};
+use crate::told::{Told, native_pid, told};
 
 /// The questions for the host's name, the parent's number and cores.
 const HOST: u64 = 151;
@@ -530,8 +530,8 @@ pub extern "C" fn arc4random_uniform(end: c_uint) -> c_uint {
 }
 
 /// See getpid(2): all replicas of a process have one number, so that seeds and names made from it
-/// are equal.  To drivers of accelerators it is the same one: CUDA's holds it against what CUDA's
-/// runtime asks, which is a part of the program.
+/// are equal, and all threads of the program's have it.  To drivers of accelerators it is the same
+/// one: CUDA's holds it against what CUDA's runtime asks, which is a part of the program.
 #[unsafe(no_mangle)]
 pub extern "C" fn getpid() -> pid_t {
     stack::on_own(|| {
@@ -539,14 +539,10 @@ pub extern "C" fn getpid() -> pid_t {
         let is_early = || state::early().is_some() && real::is_loaded();
         if !is_mpi && (state::is_ordered() || is_early()) {
             let _inside = Inside::enter();
-            let pid = state::with(|state| {
-                state.sources.insert(Source::Pid);
-                state.shared_pid()
-            }) as pid_t;
-            own::keep(pid);
-            return pid;
+            state::with(|state| state.sources.insert(Source::Pid));
         }
-        unsafe { libc::syscall(libc::SYS_getpid) as pid_t }
+        let shared = if is_mpi { None } else { own::tell() };
+        shared.unwrap_or_else(|| native_pid() as pid_t)
     })
 }
 
@@ -554,7 +550,10 @@ pub extern "C" fn getpid() -> pid_t {
 #[unsafe(no_mangle)]
 pub extern "C" fn getppid() -> pid_t {
     stack::on_own(|| {
-        let own = || unsafe { libc::syscall(libc::SYS_getppid) as pid_t };
+        let own = || {
+            let parent = unsafe { libc::syscall(libc::SYS_getppid) as pid_t };
+            own::tell_child(parent).unwrap_or(parent)
+        };
         let told = told().filter(|it| it.first == Some(it.pid));
         let ask = || told.map_or_else(own, |it| it.parent as pid_t);
         match real::early_asking() {

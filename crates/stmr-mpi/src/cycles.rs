@@ -330,22 +330,42 @@ pub(crate) fn untrapped<R>(start: impl FnOnce() -> R) -> R {
     without(start)
 }
 
+/// What a thread calls.  It may end within.
+type Begin = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
 /// See pthread_create(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
-    begin: *mut c_void,
+    begin: Begin,
     with: *mut c_void,
 ) -> c_int {
     type Function = unsafe extern "C" fn(
         *mut libc::pthread_t,
         *const libc::pthread_attr_t,
-        *mut c_void,
+        Begin,
         *mut c_void,
     ) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pthread_create")) };
-    stack::on_own(|| without(|| unsafe { real(thread, attributes, begin, with) }))
+    stack::on_own(|| {
+        if !crate::state::is_replica() || !crate::real::is_mpi_asking() {
+            return without(|| unsafe { real(thread, attributes, begin, with) });
+        }
+        let given = Box::into_raw(Box::new((begin, with)));
+        let error = without(|| unsafe { real(thread, attributes, begin_mpis, given.cast()) });
+        if error != 0 {
+            drop(unsafe { Box::from_raw(given) });
+        }
+        error
+    })
+}
+
+/// Begins a thread of MPI's.
+unsafe extern "C-unwind" fn begin_mpis(given: *mut c_void) -> *mut c_void {
+    let (begin, with) = *unsafe { Box::from_raw(given.cast::<(Begin, *mut c_void)>()) };
+    crate::real::be_mpis();
+    unsafe { begin(with) }
 }
 
 /// Does what makes a thread or a process of the C library's own, which would inherit the trap.

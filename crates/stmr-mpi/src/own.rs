@@ -17,15 +17,40 @@ use crate::told::{native_pid, told};
 /// The number that the program was told; 0 until then.
 static SHARED: AtomicI32 = AtomicI32::new(0);
 
-/// The program is told that this is its number.
-pub(crate) fn keep(pid: pid_t) {
-    SHARED.store(pid, Ordering::Relaxed);
+/// The number that all replicas of this process have; 0 until it is known.
+static KNOWN: AtomicI32 = AtomicI32::new(0);
+
+/// This process and its siblings know each other.
+pub(crate) fn know(pid: pid_t) {
+    KNOWN.store(pid, Ordering::Relaxed);
+}
+
+/// The number that the program is told, in whichever of its threads, once it is known.  A process
+/// that it has forked has its own.
+pub(crate) fn tell() -> Option<pid_t> {
+    let known = Some(KNOWN.load(Ordering::Relaxed)).filter(|it| *it != 0)?;
+    if !is_here() {
+        return None;
+    }
+    SHARED.store(known, Ordering::Relaxed);
+    Some(known)
+}
+
+/// The same of its parent, for a process that it has forked.
+pub(crate) fn tell_child(parent: pid_t) -> Option<pid_t> {
+    let known = Some(KNOWN.load(Ordering::Relaxed)).filter(|it| *it != 0)?;
+    let is_replica = told().is_some_and(|it| it.pid == parent as usize);
+    (is_replica && !is_here()).then_some(known)
+}
+
+/// Whether this process is the replica, and none that it has forked.
+fn is_here() -> bool {
+    told().is_some_and(|it| it.pid == native_pid())
 }
 
 /// Whether the program means itself.  A process that it has forked does not.
 pub(crate) fn is_own(pid: pid_t) -> bool {
     let is_said = pid != 0 && pid == SHARED.load(Ordering::Relaxed);
-    let is_here = || told().is_some_and(|it| it.pid == native_pid());
     is_said && stack::on_own(|| is_here() && !real::is_mpi_asking())
 }
 

@@ -32,6 +32,13 @@ impl Call {
 
 thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };
+    /// MPI has started this thread, or this library has.
+    static IS_MPIS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread is MPI's for good.
+pub(crate) fn be_mpis() {
+    IS_MPIS.set(true);
 }
 
 /// Whether this thread is in a call of MPI already: what MPI itself calls is passed on.
@@ -45,9 +52,10 @@ pub(crate) fn next(name: &CStr) -> usize {
     stack::on_own(|| streams::next(name))
 }
 
-/// Whether it is MPI that asks the C library for something: in a call of it, or while it is loaded.
+/// Whether it is MPI that asks the C library for something: in a call of it, in a thread of its own,
+/// or while it is loaded.
 pub(crate) fn is_mpi_asking() -> bool {
-    is_inside() || crate::origin::is_mpi()
+    is_inside() || IS_MPIS.get() || crate::origin::is_mpi()
 }
 
 /// Whether it is not the program: MPI, or the driver of an accelerator.

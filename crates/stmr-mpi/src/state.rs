@@ -29,6 +29,7 @@ use crate::link::{self, Link, Sibling};
 use crate::matched::Matched;
 use crate::memory::{For, Memory};
 use crate::mpi_files::MpiFile;
+use crate::own;
 use crate::p2p::Outgoing;
 use crate::real::{self, Blocking, Call};
 use crate::receives::Buffer;
@@ -344,6 +345,7 @@ impl State {
             files::span_hosts();
         }
         told::take_place();
+        own::know(pids[0] as libc::pid_t);
         THREAD.store(stack::thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
             own: SetId::new(told.set),
@@ -403,11 +405,6 @@ impl State {
         CONNECTED.store(true, Ordering::Relaxed);
         crate::cycles::begin();
         this
-    }
-
-    /// The lowest process number of the cluster, which all of it takes for its own.
-    pub(crate) fn shared_pid(&self) -> u32 {
-        self.pids[0]
     }
 
     pub(crate) fn handles(&self) -> Handles {
