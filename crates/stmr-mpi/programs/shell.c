@@ -60,6 +60,21 @@ static void look(void) {
     told("the first line", pclose(file));
 }
 
+/* A command has what surrounds the program in a plain run, with what the program has said itself. */
+static void surroundings(void) {
+    const char *names = "PYTHONHASHSEED|UCX_LOG_FILE|MPIR_CVAR_POLLS_BEFORE_YIELD";
+    char line[256], row[4096];
+    snprintf(line, sizeof line, "env | grep -E '^(SELVEDGE_[A-Z_]*|LD_PRELOAD|%s)=' | sort", names);
+    for (int turn = 0; turn < 2; turn++) {
+        FILE *file = popen(line, "r");
+        while (fgets(row, sizeof row, file)) printf("has %s", row);
+        told("surroundings", pclose(file));
+        setenv("UCX_LOG_FILE", "own", 1);
+        setenv("SELVEDGE_OWN", "too", 1);
+    }
+    told("is not looked at", system("grep -c -e selvedge /proc/self/maps"));
+}
+
 /* What the system has left is the same in all replicas, whoever else takes it meanwhile. */
 static void send_room(int rank) {
     struct statvfs row[2];
@@ -93,6 +108,7 @@ int main(int n, char **args) {
         if (rank == 0) {
             make();
             look();
+            surroundings();
         }
         send_room(rank);
     }

@@ -15,6 +15,7 @@ use libc::{pid_t, size_t, ssize_t};
 use selvedge_stmr::message::EventKind;
 
 use crate::cycles::{untrapped, without};
+use crate::environment::Environment;
 use crate::files::{failed, last_error, let_out_waiting};
 use crate::real::{self, Inside};
 use crate::stack;
@@ -197,10 +198,6 @@ fn close(fd: c_int) {
     }
 }
 
-unsafe extern "C" {
-    static environ: *const *const c_char;
-}
-
 /// Starts a shell as system(3) does; the error, or 0.
 unsafe fn spawn(pid: &mut pid_t, line: &CStr, to: [c_int; N_STREAMS]) -> c_int {
     type Spawn = unsafe extern "C" fn(
@@ -232,7 +229,9 @@ unsafe fn spawn(pid: &mut pid_t, line: &CStr, to: [c_int; N_STREAMS]) -> c_int {
         let flags = libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
         libc::posix_spawnattr_setflags(&mut attributes, flags as c_short);
         let args = [c"sh".as_ptr(), c"-c".as_ptr(), line.as_ptr(), null()];
-        let error = spawn(pid, c"/bin/sh".as_ptr(), &actions, &attributes, args.as_ptr(), environ);
+        let environment = Environment::plain();
+        let (shell, with) = (c"/bin/sh".as_ptr(), environment.as_ptr());
+        let error = spawn(pid, shell, &actions, &attributes, args.as_ptr(), with);
         libc::posix_spawnattr_destroy(&mut attributes);
         libc::posix_spawn_file_actions_destroy(&mut actions);
         error

@@ -28,7 +28,8 @@
 //! (`cycles`), signals (`signals`), and what it is asked to change in the world: files (`files`)
 //! locks on them (`file_locks`) and their descriptors (`descriptors`), those that are none
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
-//! `prints`), and MPI's (`mpi_files`), how data stand in them (`representation`), what goes wrong
+//! `prints`), commands of the shell (`commands`) and what surrounds them (`environment`), MPI's
+//! files (`mpi_files`), how data stand in them (`representation`), what goes wrong
 //! with them (`file_errors`), a place that processes share (`pointers`); last, memory that other
 //! processes put to and get from (`windows`, in Fortran `fortran`), and when (`epochs`), also where
 //! who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
@@ -140,6 +141,8 @@ mod chance;
 
 mod clock;
 mod commands;
+
+mod environment;
 
 mod cores;
 

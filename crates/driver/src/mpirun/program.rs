@@ -1,6 +1,6 @@
 //! The program and its launcher: what they are, how they are started and ended.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -157,6 +157,8 @@ pub(super) fn launch(
     shared.extend(door.into_iter().flat_map(Door::variables));
     if launcher.is_nobody() {
         shared.push((REPLICA_BY, options.own_program.clone().into()));
+        let names: Vec<&str> = shared.iter().map(|it| it.0).collect();
+        shared.push((ADDED, names.join(" ").into()));
         tell_variables(options, folder, &shared)?;
         return Ok(Vec::new());
     }
@@ -168,7 +170,8 @@ pub(super) fn launch(
             None => folder.path().to_owned(),
         };
         let set = set.map(|it| (JOB_OF_SET, OsString::from(it.idx().to_string())));
-        let told: Vec<_> = shared.iter().cloned().chain(set).collect();
+        let told: Vec<_> =
+            shared.iter().cloned().chain(set).chain([(ADDED, OsString::new())]).collect();
         let names = told.iter().map(|it| it.0).filter(|_| door.is_some());
         let mut command = launcher.command(options, &scratch, n, names);
         command.arg(&options.own_program).arg("mpirun-replica").arg("--");
@@ -177,6 +180,8 @@ pub(super) fn launch(
             _ => command.args(&options.program),
         };
         command.envs(told);
+        let added = added(&command);
+        command.env(ADDED, added);
         spawn(&mut command, launcher, sender)
     };
     if options.sets_are_jobs {
@@ -185,6 +190,24 @@ pub(super) fn launch(
     } else {
         Ok(vec![start(options.ranks * options.replicas, None)?])
     }
+}
+
+/// What is added to the environment of processes, by name: what their program starts by itself finds
+/// what it would without replicas.  A name that others have too stands with its value, for the
+/// program may give it another.
+pub(super) const ADDED: &str = "SELVEDGE_ADDED";
+
+/// What a launcher is told that was not there before.
+fn added(command: &Command) -> OsString {
+    let is_new = |name: &OsStr, value: &OsStr| env::var_os(name).is_none_or(|it| it != value);
+    let row = |(name, value): (&OsStr, Option<&OsStr>)| {
+        let value = value.filter(|it| is_new(name, it))?.to_str()?;
+        let name = name.to_str()?;
+        let is_own = name.starts_with("SELVEDGE_") || value.contains(' ');
+        Some(if is_own { name.to_owned() } else { format!("{name}={value}") })
+    };
+    let rows: Vec<String> = command.get_envs().filter_map(row).collect();
+    rows.join(" ").into()
 }
 
 /// Tells whoever starts the processes what they need in their environment, as a shell reads it.

@@ -18,13 +18,14 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{self, MsgFlags};
 use selvedge_stmr::job::Rank;
-use selvedge_stmr::numbers::{self, Place};
+use selvedge_stmr::numbers::{self, LAUNCHERS, Place};
 use selvedge_stmr::verdict::{REPLICAS_MAX, SetId};
 
 use super::folder::{
     LAUNCHER, LIBRARY, LOCALS, MEMORY, input_name, is_memory, make_pipe, pipe_name,
 };
 use super::hosts::REACH;
+use super::program::ADDED;
 use super::{Channel, MpirunError, agent, fits, io_error, launcher};
 
 /// Where launchers write a process's number.
@@ -107,7 +108,7 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
         ("SELVEDGE_LINK", link.as_raw_fd().to_string().into()),
         ("SELVEDGE_FOLDER", folder.into()),
         ("SELVEDGE_MEMORY", memory),
-        ("LD_PRELOAD", preload),
+        (PRELOAD, preload),
     ];
     let error = Command::new(&program[0])
         .args(&program[1..])
@@ -125,7 +126,7 @@ pub fn become_replica(program: &[OsString]) -> Result<std::convert::Infallible, 
 /// The library, before what else is preloaded.
 fn preload(folder: &Path) -> OsString {
     let mut preload = folder.join(LIBRARY).into_os_string();
-    if let Some(others) = env::var_os("LD_PRELOAD") {
+    if let Some(others) = env::var_os(PRELOAD) {
         preload.push(":");
         preload.push(others);
     }
@@ -165,15 +166,30 @@ fn environment(
 ) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = env::vars_os().collect();
     hide_numbers(&mut all, world, local);
+    let names = told.each_ref().map(|it| it.0);
     all.extend(told.map(|(name, value)| (name.into(), value)));
     // What the program prints goes to a pipe, but in lines where it would to a terminal.
     all.remove(OsStr::new(TERMINAL));
     if io::stdout().is_terminal() {
         all.insert(TERMINAL.into(), "1".into());
     }
+    all.insert(ADDED.into(), added(&all, &names));
     all.insert(FILL.into(), fill(&all));
     all
 }
+
+/// What was added to the environment before, and what this process adds to it, also under `names`.
+fn added(all: &BTreeMap<OsString, OsString>, names: &[&str]) -> OsString {
+    let names = names.iter().filter(|it| **it != PRELOAD);
+    let names = names.chain(&[TERMINAL, FILL, SUPERVISED, ADDED]).map(OsStr::new);
+    let is_kept = |it: &&OsString| it.as_encoded_bytes().starts_with(LAUNCHERS.as_bytes());
+    let kept = all.keys().filter(is_kept).map(OsString::as_os_str);
+    let before = all.get(OsStr::new(ADDED)).map(OsString::as_os_str);
+    before.into_iter().chain(names).chain(kept).collect::<Vec<_>>().join(OsStr::new(" "))
+}
+
+/// What is loaded before the program's libraries; what others have there stays.
+const PRELOAD: &str = "LD_PRELOAD";
 
 /// What the program finds in its environment is its own number, as without replicas; MPI gets what
 /// its launcher said, from beside it, when it begins.
@@ -181,7 +197,7 @@ fn hide_numbers(all: &mut BTreeMap<OsString, OsString>, world: Place, local: Pla
     for (name, own) in numbers::own(world, local) {
         let Some(launchers) = all.get_mut(OsStr::new(name)) else { continue };
         let launchers = std::mem::replace(launchers, own.into());
-        all.insert(format!("{}{name}", numbers::LAUNCHERS).into(), launchers);
+        all.insert(format!("{}{name}", LAUNCHERS).into(), launchers);
     }
 }
 
