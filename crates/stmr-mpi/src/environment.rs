@@ -1,5 +1,5 @@
-//! The environment of what the program starts by the shell: the program's own, without what `selvedge
-//! mpirun` has added to it.
+//! The environment of what the program starts by the shell: the program's own, without what
+//! `selvedge mpirun` has added to it.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char};

@@ -52,8 +52,8 @@ pub(crate) fn next(name: &CStr) -> usize {
     stack::on_own(|| streams::next(name))
 }
 
-/// Whether it is MPI that asks the C library for something: in a call of it, in a thread of its own,
-/// or while it is loaded.
+/// Whether it is MPI that asks the C library for something: in a call of it, in a thread of its
+/// own, or while it is loaded.
 pub(crate) fn is_mpi_asking() -> bool {
     is_inside() || IS_MPIS.get() || crate::origin::is_mpi()
 }

@@ -169,7 +169,9 @@ fn within<R>(mut guard: MutexGuard<'_, Option<State>>, what: impl FnOnce(&mut St
     // What MPI or a wait came to is not the program's, and is another in each replica.
     let error = unsafe { *libc::__errno_location() };
     if guard.is_none() {
-        *guard = Some(stack::on_own(State::connect));
+        let made = stack::on_own(State::connect);
+        own::know(made.pids[0] as libc::pid_t);
+        *guard = Some(made);
     }
     let state = guard.as_mut().expect("it was made above");
     HELD.with(|it| it.set(true));
@@ -345,7 +347,6 @@ impl State {
             files::span_hosts();
         }
         told::take_place();
-        own::know(pids[0] as libc::pid_t);
         THREAD.store(stack::thread_id(), Ordering::Relaxed);
         let options = ReplicaOptions {
             own: SetId::new(told.set),

@@ -192,7 +192,7 @@ pub(super) fn launch(
     }
 }
 
-/// What is added to the environment of processes, by name: what their program starts by itself finds
+/// What is added to the environment of processes, by name: what their program has a shell do finds
 /// what it would without replicas.  A name that others have too stands with its value, for the
 /// program may give it another.
 pub(super) const ADDED: &str = "SELVEDGE_ADDED";
