@@ -119,3 +119,29 @@ fn pythons_first_thread_waits_for_others_as_often_as_that_takes() {
         mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
     }
 }
+
+/// Goal: a library that the program loads late reads the meta's cycle counter too, when it begins
+/// and later, and is found where the program says that its libraries are; one that reads none costs
+/// nothing.  Method: see loads.c.
+#[test]
+fn a_library_that_is_loaded_late_reads_one_counter() {
+    for mpi in Mpi::in_turn("loads") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let library = ["-shared", "-fPIC"];
+        mpi.compile_with("counter", &folder.path().join("libcounter.so"), &library);
+        let quiet = [&library[..], &["-DQUIET"]].concat();
+        mpi.compile_with("counter", &folder.path().join("libquiet.so"), &quiet);
+        let program = folder.path().join("loads");
+        let origin = ["-ldl", "-Wl,-rpath,$ORIGIN,--enable-new-dtags"];
+        mpi.compile_with("loads", &program, &origin);
+        for args in [["0", "0"], ["0", "1"], ["2100", "0"]] {
+            let row = [&[program.to_str().unwrap()], &args[..]].concat();
+            let out = mpi.tripled(&summary, &row).output().unwrap();
+            let said = format!("{args:?}, {}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            assert_eq!(printed(&out), lines(&mpi.plain(&program, &args)), "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+        }
+    }
+}

@@ -5,7 +5,9 @@
 //! Other threads, MPI and the kernel's own code for clocks read the true one: the trap goes off
 //! when MPI falls into it, is off while the program's thread is in an MPI that often does, and is
 //! off for good if the program has made many calls and read no counter.  A program in whose code
-//! there is no such instruction has none ([`may_read`]).
+//! there is no such instruction has none ([`may_read`]), until it loads a library that has one: the
+//! trap is on while one is loaded, for what that does by itself, and up to the program's next call
+//! of this library, which looks whether it stays on (see `loads`).
 //! Programs and threads that the program's thread starts would inherit it.  A program's loader
 //! reads the counter, and a thread that hears of no signal would be ended by the kernel: so it is
 //! off while one is started.  The program's thread hears of the trap whatever signals it blocks.
@@ -15,9 +17,10 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
 
+use crate::loads;
 use crate::origin::{Loaded, Object};
 use crate::real::{self, next};
 use crate::stack;
@@ -60,6 +63,16 @@ thread_local! {
 /// to fall takes as long as to turn it off before each.
 const ENTRIES_PER_FALL: u32 = 2;
 
+thread_local! {
+    /// How the trap was before the program began to load what nobody has looked at yet.
+    static LOADS: Cell<Option<Before>> = const { Cell::new(None) };
+}
+
+#[derive(Clone, Copy)]
+struct Before {
+    was_wanted: bool,
+}
+
 /// What the program wants done at a bad access to memory, as it said it.
 static PROGRAMS: Mutex<Option<libc::sigaction>> = Mutex::new(None);
 
@@ -72,36 +85,98 @@ fn set(traps: bool) -> bool {
 pub(crate) fn begin() {
     if !cfg!(target_arch = "x86_64")
         || std::env::var_os("SELVEDGE_CYCLES").is_some_and(|it| it == "own")
-        || !may_read()
     {
         return;
     }
-    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
-    ours.sa_sigaction = on_fault as *const () as usize;
-    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-    if !native_action(libc::SIGSEGV, Some(&ours), Some(&mut before)) {
+    // It is on once the call is over that is made.
+    let can = set(true) && set(false);
+    OWN.set(can);
+    OFF.set(true);
+    if can && may_read(&|_| true) {
+        want();
+    }
+}
+
+/// The trap is wanted from here on; it goes on where this library is left.
+fn want() {
+    if WANTED.load(Ordering::Relaxed) || !hear_of_it() {
         return;
     }
-    *PROGRAMS.lock().unwrap_or_else(|it| it.into_inner()) = Some(before);
     extern "C" fn before_fork() {
         crate::files::let_out_waiting();
     }
     extern "C" fn in_child() {
         set(false);
         WANTED.store(false, Ordering::Relaxed);
+        OWN.set(false);
     }
-    unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(Some(before_fork), None, Some(in_child));
+    });
     unsafe {
         let mut trap: libc::sigset_t = std::mem::zeroed();
         libc::sigaddset(&raw mut trap, libc::SIGSEGV);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const trap, std::ptr::null_mut());
     }
-    // It is on once the call is over that is made.
-    let can = set(true) && set(false);
-    OWN.with(|it| it.set(can));
+    CALLS.set(0);
+    WANTED.store(true, Ordering::Relaxed);
+}
+
+/// The trap is wanted no longer, and is off; the program has its bad accesses to itself.
+fn want_no_more() {
+    set(false);
     OFF.set(true);
-    WANTED.store(can, Ordering::Relaxed);
+    WANTED.store(false, Ordering::Relaxed);
+    let programs = *PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
+    native_action(libc::SIGSEGV, programs.as_ref(), None);
+}
+
+/// Takes the program's bad accesses, and keeps what the program wants done at them.
+fn hear_of_it() -> bool {
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = on_fault as *const () as usize;
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+    if !native_action(libc::SIGSEGV, Some(&ours), Some(&mut before)) {
+        return false;
+    }
+    if before.sa_sigaction != ours.sa_sigaction {
+        *PROGRAMS.lock().unwrap_or_else(|it| it.into_inner()) = Some(before);
+    }
+    true
+}
+
+/// The program begins to load a library, whose beginning may read the counter.  This thread is in
+/// this library: the trap is on when that is left.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no counter traps there"))]
+pub(crate) fn expect() {
+    // A child that it has made is no replica.
+    if OWN.get() && !READ.load(Ordering::Relaxed) && state::is_ordered() {
+        let was_wanted = WANTED.load(Ordering::Relaxed);
+        loads::see();
+        want();
+        if WANTED.load(Ordering::Relaxed) {
+            LOADS.set(Some(Before { was_wanted }));
+        }
+    }
+}
+
+/// Whether the program has loaded something that nobody has looked at yet.
+pub(crate) fn is_expecting() -> bool {
+    LOADS.get().is_some()
+}
+
+/// Looks whether what the program has loaded reads the counter.  This thread is in this library.
+fn look() {
+    let Some(before) = LOADS.take() else { return };
+    let loaded = loads::since();
+    let is_new = |it: &Object| it.code.iter().any(|it| loaded.contains(&it.start));
+    if !loaded.is_empty() && may_read(&is_new) {
+        CALLS.set(0);
+    } else if !before.was_wanted && !READ.load(Ordering::Relaxed) {
+        want_no_more();
+    }
 }
 
 /// The program makes a call of MPI.  Other entries, as for clocks, say nothing of how far it is:
@@ -109,10 +184,10 @@ pub(crate) fn begin() {
 pub(crate) fn count_call() {
     if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
         CALLS.set(CALLS.get().saturating_add(1));
-        if CALLS.get() == CALLS_MAX && !READ.load(Ordering::Relaxed) {
+        let is_late = CALLS_MAX <= CALLS.get() && !is_expecting();
+        if is_late && !READ.load(Ordering::Relaxed) {
             // To turn it off and on takes microseconds, some more in a virtual machine.
-            WANTED.store(false, Ordering::Relaxed);
-            set(false);
+            want_no_more();
         }
     }
 }
@@ -120,6 +195,12 @@ pub(crate) fn count_call() {
 /// This thread enters MPI or this library, or leaves it.
 pub(crate) fn cross(enters: bool) {
     if WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) {
+        if enters && is_expecting() {
+            look();
+            if !WANTED.load(Ordering::Relaxed) {
+                return;
+            }
+        }
         let entries = ENTRIES.get().wrapping_add(u32::from(enters));
         ENTRIES.set(entries);
         if enters && ENTRIES_PER_FALL * FALLS.get() <= entries {
@@ -137,15 +218,15 @@ pub(crate) fn is_on() -> bool {
     WANTED.load(Ordering::Relaxed) && OWN.with(Cell::get) && !OFF.get()
 }
 
-/// Whether the code of the program and its libraries, as far as they are loaded, holds an
-/// instruction that reads the counter.
+/// Whether the code of the program and its libraries, as far as they are loaded and asked for,
+/// holds an instruction that reads the counter.
 ///
 /// What MPI and the C library read of it is their own.  Where there is much code, bytes that look
 /// like the instruction are not enough: what it gives is put together behind it.
-fn may_read() -> bool {
+fn may_read(asked: &dyn Fn(&Object) -> bool) -> bool {
     const SYSTEM: [&[u8]; 3] = [b"ld-", b"libc.so", b"linux-vdso"];
     let is_system = |file: &[u8]| SYSTEM.iter().any(|it| file.starts_with(it));
-    let is_asked = |it: &Object| !is_system(&it.file) && !it.is_driver();
+    let is_asked = |it: &Object| !is_system(&it.file) && !it.is_driver() && asked(it);
     let programs = Loaded::look().programs.into_iter().filter(is_asked);
     let is_own = |it: &Range<usize>| it.contains(&(reads_in as *const u8 as usize));
     let mut code = programs.flat_map(|it| it.code).filter(|it| !is_own(it));

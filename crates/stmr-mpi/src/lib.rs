@@ -25,7 +25,8 @@
 //! those whose sums hang on an order (`sums`), calls with counts of 64 bits (`large`), questions
 //! about failures (`failures`), looks at clocks that are CPython's own (`python`), what the C
 //! library is asked for that differs between replicas (`clock`, `cores`), the cycle counter
-//! (`cycles`), signals (`signals`), and what it is asked to change in the world: files (`files`)
+//! (`cycles`), which libraries that come later may read (`loads`), signals (`signals`), and what
+//! it is asked to change in the world: files (`files`)
 //! locks on them (`file_locks`) and their descriptors (`descriptors`), those that are none
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
 //! `prints`), commands of the shell (`commands`) and what surrounds them (`environment`), MPI's
@@ -149,6 +150,8 @@ mod cores;
 mod own;
 
 mod cycles;
+
+mod loads;
 
 mod signals;
 

@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::loads;
 use crate::real;
 use crate::stack;
 use crate::state;
@@ -66,6 +67,7 @@ fn own() -> *mut c_void {
 /// This library's function of that name, where the program would get MPI's; 0 where it would not.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "see below"))]
 extern "C" fn ours(library: *mut c_void, name: *const c_char) -> usize {
+    loads::look();
     // What stands first among all, or behind who asks, the order of libraries says.
     if [libc::RTLD_DEFAULT, libc::RTLD_NEXT].contains(&library) || name.is_null() {
         return 0;

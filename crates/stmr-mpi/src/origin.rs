@@ -218,6 +218,11 @@ pub(crate) fn code_around(at: usize) -> Vec<Range<usize>> {
     objects().into_iter().find(is_around).map(|it| it.code).unwrap_or_default()
 }
 
+/// Where the instructions begin of everything that is loaded.
+pub(crate) fn code_begins() -> BTreeSet<usize> {
+    objects().into_iter().flat_map(|it| it.code).map(|it| it.start).collect()
+}
+
 /// Everything that is loaded, in the loader's order.
 fn objects() -> Vec<Object> {
     unsafe extern "C" fn look(
