@@ -50,7 +50,9 @@ fn main() {
             let _ = writeln!(
                 out,
                 "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{symbol}({params}) -> \
-                 usize {{\n    unsafe {{ crate::enter({upper}, &[{values}]) }}\n}}"
+                 usize {{\n    let mut args: [usize; {n_args}] = [{values}];\n    let answer = \
+                 unsafe {{ crate::enter({upper}, &args) }};\n    \
+                 crate::stack::forget_call(&mut args);\n    answer\n}}"
             );
         }
     }

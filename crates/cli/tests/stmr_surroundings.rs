@@ -145,3 +145,18 @@ fn a_library_that_is_loaded_late_reads_one_counter() {
         }
     }
 }
+
+/// Goal: what a program gave to MPI, handles that differ between replicas among it, does not lie on
+/// its stack afterwards, where it may send it without having written it.  Method: see left.c.
+#[test]
+fn calls_of_mpi_leave_nothing_on_the_programs_stack() {
+    for mpi in Mpi::in_turn("left") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("left", folder.path());
+        let out = mpi.tripled(&summary, &[program.to_str().unwrap()]).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert!(printed(&out).lines().all(|it| it.ends_with(": done")), "{}", printed(&out));
+    }
+}

@@ -7,8 +7,9 @@
 //!
 //! In reading order: its own heap (`heap`), the program's (`program_heap`), processes that others
 //! started (`joined`), the program's MPI library and how it is called (`real`), what is loaded for
-//! its sake (`origin`), memory of accelerators (`accelerators`), MPI's handles and statuses
-//! (`abi`), memory that all processes share (`memory`), links to siblings on other hosts
+//! its sake (`origin`), memory of
+//! accelerators (`accelerators`), MPI's handles and statuses (`abi`), memory that all processes
+//! share (`memory`), links to siblings on other hosts
 //! (`network`), those to all siblings and to the launcher (`link`), what the launcher says at the
 //! start (`told`), the one state of a replica (`state`), the stack on which it is used (`stack`),
 //! its spare buffers (`spare`) and how it waits (`wait`), comparing in full (`full`), what is sent
@@ -187,6 +188,8 @@ mod passive;
 
 mod shared;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use real::Call;
 use state::State;
 
@@ -208,6 +211,9 @@ const ASKING: [Call; 4] =
 
 /// Calls of this crate's that are over at once, and that programs make often.
 const SHORT: [Call; 2] = [calls::TYPE_FREE, calls::OP_FREE];
+
+/// Calls that the program has made already.
+static IS_KNOWN: [AtomicBool; calls::N_CALLS] = [const { AtomicBool::new(false) }; calls::N_CALLS];
 
 /// What is done with a call.
 #[derive(Clone, Copy)]
@@ -240,8 +246,12 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     let answer = stack::on_own(|| pass(call, args));
     errors::deliver();
     signals::deliver();
-    if BEGINNINGS.contains(&call) {
-        stack::forget_below();
+    if !IS_KNOWN[call.0].load(Ordering::Relaxed) {
+        IS_KNOWN[call.0].store(true, Ordering::Relaxed);
+        stack::forget_loader();
+        if BEGINNINGS.contains(&call) {
+            stack::forget_below();
+        }
     }
     answer
 }

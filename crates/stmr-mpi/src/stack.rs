@@ -191,6 +191,55 @@ fn clear_registers() {
     }
 }
 
+/// Zeros what a call of MPI leaves on the program's stack: its arguments, and what lies below them
+/// up to where this library's stack was taken, which registers of the program were put on.  Handles
+/// are not alike in all replicas, and stay there even where the program has them in registers.
+#[inline(always)]
+pub(crate) fn forget_call<const N: usize>(args: &mut [usize; N]) {
+    *args = [0; N];
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        // Some 200 bytes are in use.
+        std::arch::asm!(
+            "pxor xmm0, xmm0",
+            "movups [rsp - 16], xmm0",
+            "movups [rsp - 32], xmm0",
+            "movups [rsp - 48], xmm0",
+            "movups [rsp - 64], xmm0",
+            "movups [rsp - 80], xmm0",
+            "movups [rsp - 96], xmm0",
+            "movups [rsp - 112], xmm0",
+            "movups [rsp - 128], xmm0",
+            "movups [rsp - 144], xmm0",
+            "movups [rsp - 160], xmm0",
+            "movups [rsp - 176], xmm0",
+            "movups [rsp - 192], xmm0",
+            "movups [rsp - 208], xmm0",
+            "movups [rsp - 224], xmm0",
+            "movups [rsp - 240], xmm0",
+            "movups [rsp - 256], xmm0",
+            // What is named here has to be written above.
+            in("rcx") args.as_ptr(), lateout("xmm0") _, options(preserves_flags)
+        );
+    }
+}
+
+/// The same where a function is called for the first time: the loader has looked for it then, and
+/// put the registers with its arguments deep on the stack.
+#[inline(always)]
+pub(crate) fn forget_loader() {
+    #[cfg(target_arch = "x86_64")]
+    if is_first() {
+        /// More than a loader takes to find a function, with all that there is of registers.
+        const FOUND_MAX: usize = 4096;
+        let at = psm::stack_pointer() as usize;
+        unsafe {
+            std::arch::asm!("rep stosb", inout("rdi") at - FOUND_MAX => _,
+                inout("rcx") FOUND_MAX => _, in("al") 0_u8, options(nostack));
+        }
+    }
+}
+
 /// Whether this is the stack that the kernel gave the program.  What runs on that of a signal's
 /// handler stays there: the next signal begins at its top again when it is not in use.
 #[inline(always)]
