@@ -160,3 +160,18 @@ fn calls_of_mpi_leave_nothing_on_the_programs_stack() {
         assert!(printed(&out).lines().all(|it| it.ends_with(": done")), "{}", printed(&out));
     }
 }
+
+/// Goal: what a program sends may hold handles of Open MPI, which are addresses.  Method: see
+/// alike.c.
+#[test]
+fn handles_of_open_mpi_are_alike_in_all_replicas() {
+    for mpi in Mpi::all().into_iter().filter(Mpi::is_open_mpi) {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("alike", folder.path());
+        let out = mpi.tripled(&summary, &[program.to_str().unwrap(), "100"]).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}

@@ -9,6 +9,7 @@ use selvedge_stmr::numbers::{self, Place};
 use crate::abi::{self, Handles};
 use crate::attributes;
 use crate::calls;
+use crate::objects;
 use crate::origin;
 use crate::program_heap;
 use crate::real::{self, Call};
@@ -54,6 +55,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     let _ = WORLD.set((abi::cut(handles.world), world, [rank, size]));
     own_numbers(told);
     program_heap::mend_mmap();
+    objects::begin();
     if !program_heap::begin() {
         state.say("note addresses of the program's memory may differ: its heap has no room");
     }

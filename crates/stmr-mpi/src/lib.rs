@@ -7,7 +7,7 @@
 //!
 //! In reading order: its own heap (`heap`), the program's (`program_heap`), processes that others
 //! started (`joined`), the program's MPI library and how it is called (`real`), what is loaded for
-//! its sake (`origin`), memory of
+//! its sake (`origin`), where the objects behind its handles lie (`objects`), memory of
 //! accelerators (`accelerators`), MPI's handles and statuses (`abi`), memory that all processes
 //! share (`memory`), links to siblings on other hosts
 //! (`network`), those to all siblings and to the launcher (`link`), what the launcher says at the
@@ -54,6 +54,8 @@ mod idle;
 mod lookup;
 
 mod origin;
+
+mod objects;
 
 mod accelerators;
 

@@ -25,6 +25,7 @@ use libc::size_t;
 
 use crate::files;
 use crate::memory::PAGE;
+use crate::objects;
 use crate::origin;
 use crate::real;
 use crate::stack;
@@ -213,9 +214,13 @@ pub(crate) fn begin() -> bool {
     is_there
 }
 
+fn is_there() -> bool {
+    IS_THERE.load(Ordering::Relaxed)
+}
+
 /// Whether this thread asks for itself, and not for MPI.
 fn is_program() -> bool {
-    IS_THERE.load(Ordering::Relaxed) && IS_OWN.get() && !real::is_inside()
+    is_there() && IS_OWN.get() && !real::is_inside()
 }
 
 fn no_memory() -> *mut c_void {
@@ -422,7 +427,11 @@ pub(crate) fn zeros(size: usize, align: usize) -> *mut c_void {
 /// See malloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
-    if is_program() { take_or_ask(size, GRAIN) } else { unsafe { __libc_malloc(size) } }
+    if is_program() {
+        return take_or_ask(size, GRAIN);
+    }
+    let object = if is_there() { objects::take(size) } else { null_mut() };
+    if object.is_null() { unsafe { __libc_malloc(size) } } else { object }
 }
 
 /// See malloc(3).
@@ -439,6 +448,8 @@ pub unsafe extern "C" fn calloc(n: size_t, size: size_t) -> *mut c_void {
 pub(crate) unsafe fn release(at: *mut c_void) {
     if is_here(at) {
         quietly(|| give(at));
+    } else if objects::size_of(at).is_some() {
+        objects::give(at);
     } else {
         unsafe { __libc_free(at) };
     }
@@ -455,6 +466,9 @@ pub unsafe extern "C" fn free(at: *mut c_void) {
 pub unsafe extern "C" fn realloc(at: *mut c_void, size: size_t) -> *mut c_void {
     if at.is_null() {
         return unsafe { malloc(size) };
+    }
+    if let Some(old) = objects::size_of(at) {
+        return moved(at, old, size);
     }
     if !is_here(at) {
         if !is_program() || size == 0 {
@@ -558,6 +572,9 @@ pub unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> size_t {
     static OWN: AtomicUsize = AtomicUsize::new(0);
     if is_here(at) {
         return unsafe { header(at).read() }.size;
+    }
+    if let Some(size) = objects::size_of(at) {
+        return size;
     }
     let own = own(&OWN, || beside_allocator(c"malloc_usable_size"));
     let own: unsafe extern "C" fn(*mut c_void) -> size_t = unsafe { std::mem::transmute(own) };

@@ -12,6 +12,7 @@ use crate::ends;
 use crate::idle;
 use crate::lookup;
 use crate::memory::{Bell, For};
+use crate::objects;
 use crate::stack;
 use crate::state;
 use crate::streams;
@@ -296,7 +297,7 @@ pub(crate) fn call_open(call: Call, args: &[usize]) -> usize {
     // does not look at the others.
     let function: Function = unsafe { std::mem::transmute::<usize, Function>(at) };
     let [a, b, c, d, e, f, g, h, i, j, k, l, m] = a;
-    unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l, m) }
+    objects::within(call, || unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l, m) })
 }
 
 /// Calls the library's own function, which returns an error code.
