@@ -88,8 +88,9 @@ impl Hosts {
 
     /// What Open MPI starts its daemons by: a host of its own but for the kernel and the programs.
     /// It has run for another time, has its own processes and its own folder for what is not kept,
-    /// and gets nothing of the launcher's environment, as by ssh.  The agent ends with 0 whatever becomes of its host: of
-    /// one that does not, Open MPI thinks that its daemon never began, and ends the job.
+    /// and gets nothing of the launcher's environment, as by ssh.  The agent ends with 0 whatever
+    /// becomes of its host: of one that does not, Open MPI thinks that its daemon never began, and
+    /// ends the job.
     fn agent(folder: &Path) -> PathBuf {
         let (path, own) = (folder.join("agent"), own_folder(folder));
         let own = own.display();
@@ -97,7 +98,8 @@ impl Hosts {
         let text = format!(
             "#!/bin/sh\nhost=$1; shift\nCOMMAND=\"$*\"; export COMMAND host\n\
              ran=$(cut -d. -f1 /proc/uptime)\n\
-             case $host in *h0) ran=-$((ran / 3));; *h1) ran=-$((ran / 2));; *) ran=4000000;; esac\n\
+             case $host in\n*h0) ran=-$((ran / 3));;\n*h1) ran=-$((ran / 2));;\n\
+             *) ran=4000000;;\nesac\n\
              ip netns exec $host unshare --uts --mount --ipc --pid --fork --mount-proc --time \
              --monotonic $ran --boottime $ran sh -c '\
              hostname $host && mount -t tmpfs tmpfs {own} && \
@@ -335,9 +337,9 @@ fn processes_are_numbered_on_each_host() {
     }
 }
 
-/// Goal: a program's clocks go on by the hour when who answers is on another host, and it waits until
-/// a time of theirs as long as it wants.  Method: the hosts have run for times of their own; see
-/// hours.c.
+/// Goal: a program's clocks go on by the hour when who answers is on another host, and it waits
+/// until a time of theirs as long as it wants.  Method: the hosts have run for times of their own;
+/// see hours.c.
 #[test]
 fn clocks_go_on_from_another_host() {
     let Some(mut bench) = Bench::make(false) else { return };

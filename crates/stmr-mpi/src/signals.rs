@@ -86,7 +86,8 @@ fn take_alarm() -> bool {
     }
     ALARMS_TAKEN.fetch_add(1, Ordering::Relaxed);
     DUE[libc::SIGALRM as usize].fetch_add(1, Ordering::Relaxed);
-    // In a handler it comes when that is over.  raise(3) is this library's, and would count it again.
+    // In a handler it comes when that is over.  raise(3) is this library's own, and would count it
+    // again.
     unsafe {
         let process = libc::syscall(libc::SYS_getpid);
         libc::syscall(libc::SYS_tgkill, process, libc::gettid(), libc::SIGALRM);

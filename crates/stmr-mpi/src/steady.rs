@@ -95,8 +95,8 @@ pub(crate) fn onward(clock: clockid_t, own: timespec) -> timespec {
     last.map_or(own, |it| of_ns(it.or_more(in_ns(own))))
 }
 
-/// What a clock shows: what was told; where nobody looked, the last and a nanosecond more each time,
-/// for a program may wait until it goes on.
+/// What a clock shows: what was told; where nobody looked, the last and a nanosecond more each
+/// time, for a program may wait until it goes on.
 pub(crate) fn shown(clock: clockid_t, told: Option<timespec>) -> Option<timespec> {
     let Some(last) = last(clock) else { return told };
     if let Some(told) = told {
@@ -229,8 +229,8 @@ pub unsafe extern "C" fn timerfd_settime(
     unsafe { native(timer, flags, wanted, before) }
 }
 
-/// `std::future::wait_for` and `wait_until` of C++ ask the kernel themselves: waits while `at` holds
-/// `value`, until a time if there is one; false if it has come.
+/// `std::future::wait_for` and `wait_until` of C++ ask the kernel themselves: waits while `at`
+/// holds `value`, until a time if there is one; false if it has come.
 #[unsafe(export_name = "_ZNSt28__atomic_futex_unsigned_base26_M_futex_wait_until_steadyEPjjb\
                         NSt6chrono8durationIlSt5ratioILl1ELl1EEEE\
                         NS2_IlS3_ILl1ELl1000000000EEEE")]

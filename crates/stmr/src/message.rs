@@ -179,10 +179,7 @@ impl Message {
             }
             Self::Look(look) => {
                 out.push(15);
-                for word in [look.at.call, look.at.event, look.at.look, look.question] {
-                    out.extend(word.to_le_bytes());
-                }
-                out.extend(look.bytes.iter());
+                write_look(look, out);
             }
             Self::Looked(heard) => {
                 out.push(16);
@@ -203,11 +200,7 @@ impl Message {
             Self::Ask => out.push(8),
             Self::Here(place) => {
                 out.push(9);
-                if let Some(it) = place {
-                    out.extend(it.event.to_le_bytes());
-                    out.push(u8::from(it.kind == EventKind::Data));
-                    out.extend(it.shape.0.to_le_bytes());
-                }
+                place.iter().for_each(|it| write_place(it, out));
             }
             Self::Contents { call, bytes } => {
                 out.push(10);
@@ -311,6 +304,19 @@ fn read_body(body: &[u8]) -> Option<Message> {
         16 => Message::Looked(u64::from_le_bytes(rest.try_into().ok()?)),
         _ => return None,
     })
+}
+
+fn write_place(place: &Place, out: &mut Vec<u8>) {
+    out.extend(place.event.to_le_bytes());
+    out.push(u8::from(place.kind == EventKind::Data));
+    out.extend(place.shape.0.to_le_bytes());
+}
+
+fn write_look(look: &Look, out: &mut Vec<u8>) {
+    for word in [look.at.call, look.at.event, look.at.look, look.question] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend(look.bytes.iter());
 }
 
 fn read_look(bytes: &[u8]) -> Option<Look> {
