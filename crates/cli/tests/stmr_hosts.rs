@@ -277,6 +277,20 @@ impl Bench {
         out.read_to_string(&mut text).unwrap();
         (lines(&text), child.wait_with_output().unwrap())
     }
+
+    /// The program prints what is wanted though the host of all that lead is lost after so many
+    /// lines; what was said is returned.
+    fn outlives_the_first_host(&self, args: &[&str], n_lines: u64, wanted: &str) -> String {
+        let (text, ended) = self.run(&[0, 1, 2], args, n_lines, || {
+            self.hosts.lose(0, &self.program);
+        });
+        let said = told(&ended);
+        assert!(ended.status.success(), "{said}");
+        assert_eq!(text, wanted, "{said}");
+        let counts = [("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)];
+        mpi::check_counts(&self.summary(), &counts, &said);
+        said
+    }
 }
 
 #[test]
@@ -346,14 +360,7 @@ fn clocks_go_on_from_another_host() {
     bench.program = bench.mpi.compile("hours", bench.folder.path());
     let args = ["60"];
     let wanted = bench.mpi.plain(&bench.program, &args);
-    let (text, ended) = bench.run(&[0, 1, 2], &args, 20, || {
-        bench.hosts.lose(0, &bench.program);
-    });
-    let said = told(&ended);
-    assert!(ended.status.success(), "{said}");
-    assert_eq!(text, wanted, "{said}");
-    let counts = [("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)];
-    mpi::check_counts(&bench.summary(), &counts, &said);
+    bench.outlives_the_first_host(&args, 20, &wanted);
 }
 
 /// Goal: files are what a plain run leaves, though who wrote them was on a host that is lost.
@@ -366,15 +373,7 @@ fn files_go_on_from_another_host() {
     let words = [bench.program.to_str().unwrap(), "200"];
     let ended = mpi::succeed(bench.mpi.plain_command(&words).current_dir(&plain));
     let wanted = lines(&String::from_utf8_lossy(&ended.stdout));
-    // The meta of all is on the first.
-    let (text, ended) = bench.run(&[0, 1, 2], &words[1..], 1, || {
-        bench.hosts.lose(0, &bench.program);
-    });
-    let said = told(&ended);
-    assert!(ended.status.success(), "{said}");
-    assert_eq!(text, wanted, "{said}");
-    let counts = [("deaths", RANKS as u64), ("marks", 0), ("restarts", 0)];
-    mpi::check_counts(&bench.summary(), &counts, &said);
+    let said = bench.outlives_the_first_host(&words[1..], 1, &wanted);
     // Those that are named by the set are each replica's own.
     let left: BTreeMap<_, _> = mpi::tree(&bench.work())
         .into_iter()
