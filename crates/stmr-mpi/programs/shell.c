@@ -114,6 +114,10 @@ int main(int n, char **args) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
-    if (rank == 0 && n == 1) told("after the end", system("rm dir/log && echo removed"));
+    if (rank == 0 && n == 1) {
+        told("after the end", system("rm dir/log && echo removed"));
+        clearenv();
+        told("without an environment", system("echo \"$HOME.\""));
+    }
     return 0;
 }

@@ -150,6 +150,9 @@ static void opened_again(void) {
     WANT(fputs("two\n", file) >= 0 && ftell(file) == 4 && (file = freopen(path, "a", file)));
     WANT(ftell(file) == 4 && fputs("three\n", file) >= 0 && (file = freopen(other, "r", file)));
     WANT(fgets(row, sizeof row, file) && !strcmp(row, "two\n") && !fclose(file));
+    /* The same file in another way. */
+    WANT((file = fopen(path, "a")) && fputs("four\n", file) >= 0 && (file = freopen(NULL, "r", file)));
+    WANT(fgets(row, sizeof row, file) && !strcmp(row, "one\n") && !fclose(file));
 }
 
 /* Standard output is closed, and a file put in its place. */

@@ -1,6 +1,6 @@
 //! What the C library answers differently to each replica: clocks, times, random bytes, numbers of
 //! processes.  The meta's answer is all replicas' answer.  Clocks may be asked more often in one
-//! than in another; where the meta did not ask, they stand still.
+//! than in another; where the meta did not ask, each goes on by its own.
 //!
 //! Only the thread that calls MPI is served: others have no order that replicas could share.  What
 //! MPI itself asks gets the true answer.
@@ -19,6 +19,7 @@ use crate::own;
 use crate::python;
 use crate::real::{self, Inside};
 use crate::sends::Source;
+use crate::signals;
 use crate::stack;
 use crate::state;
 use crate::steady::{self, Last};
@@ -151,13 +152,21 @@ fn shared_now(clock: clockid_t) -> Option<timespec> {
     }
     (real::is_program_asking() && !python::locks()).then(|| {
         let answer = || steady::onward(clock, steady::of_job(clock, true_clock(clock)));
-        steady::shown(clock, seen_value(which, answer)).unwrap_or_else(answer)
+        let told = seen_value(which, answer);
+        steady::shown(clock, told, true_clock(clock))
     })
 }
 
 /// The time of a clock, the meta's where that is wanted.
 pub(crate) fn now(clock: clockid_t) -> timespec {
     shared_now(clock).unwrap_or_else(|| true_clock(clock))
+}
+
+/// Looks on this library's stack; what is due then comes to the program on its own.
+pub(crate) fn looking<R>(look: impl FnOnce() -> R) -> R {
+    let answer = stack::on_own(look);
+    signals::deliver_at_look();
+    answer
 }
 
 /// See clock_gettime(2).
@@ -172,7 +181,7 @@ pub unsafe extern "C" fn timespec_get(to: *mut timespec, base: c_int) -> c_int {
 /// See above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c_int {
-    stack::on_own(|| {
+    looking(|| {
         let Some(now) = shared_now(clock) else { return unsafe { read_clock(clock, to) } };
         unsafe { *to = now };
         0
@@ -182,7 +191,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, to: *mut timespec) -> c
 /// See gettimeofday(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(to: *mut timeval, _zone: *mut c_void) -> c_int {
-    stack::on_own(|| {
+    looking(|| {
         let now = now(libc::CLOCK_REALTIME);
         if !to.is_null() {
             unsafe { *to = timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1000 } };
@@ -194,7 +203,7 @@ pub unsafe extern "C" fn gettimeofday(to: *mut timeval, _zone: *mut c_void) -> c
 /// See time(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(to: *mut time_t) -> time_t {
-    stack::on_own(|| {
+    looking(|| {
         let now = now(libc::CLOCK_REALTIME).tv_sec;
         if !to.is_null() {
             unsafe { *to = now };
@@ -206,7 +215,7 @@ pub unsafe extern "C" fn time(to: *mut time_t) -> time_t {
 /// See clock(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn clock() -> c_long {
-    stack::on_own(|| {
+    looking(|| {
         let used = now(libc::CLOCK_PROCESS_CPUTIME_ID);
         used.tv_sec * 1_000_000 + used.tv_nsec / 1000
     })
@@ -239,7 +248,7 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
     /// A hundredth of a second, in nanoseconds.
     const TICK_NS: i64 = 10_000_000;
     static LAST: [Last; 4] = [const { Last::none() }; 4];
-    stack::on_own(|| {
+    looking(|| {
         let mut row: libc::tms = unsafe { std::mem::zeroed() };
         let mut ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
         let own = || {
@@ -265,7 +274,7 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
     const USED: usize = size_of::<rusage>() / size_of::<i64>();
     const SECOND_US: i64 = 1_000_000;
     static LAST: [[Last; USED]; 3] = [const { [const { Last::none() }; USED] }; 3];
-    stack::on_own(|| {
+    looking(|| {
         let ask = || {
             let mut row: rusage = unsafe { std::mem::zeroed() };
             let code = unsafe { libc::syscall(libc::SYS_getrusage, who, &raw mut row) };

@@ -25,13 +25,15 @@ use crate::origin::{Loaded, Object};
 use crate::real::{self, next};
 use crate::stack;
 use crate::state;
+use crate::steady;
 
 /// What the counter is as a question (see `clock`).
 #[cfg(target_arch = "x86_64")]
 const COUNTER: u64 = 150;
 
-/// What the counter showed last.
+/// What the counter showed last that was told, and what this processor's own did then.
 static COUNT: AtomicU64 = AtomicU64::new(0);
+static OWN_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the trap is wanted in the program's thread.
 static WANTED: AtomicBool = AtomicBool::new(false);
@@ -325,11 +327,19 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     } else {
         READ.store(true, Ordering::Relaxed);
         // The trap is off while the meta's count is asked for.
-        let seen = crate::clock::seen_value(COUNTER, || unsafe { std::arch::x86_64::_rdtsc() });
-        // Where the meta did not ask, it stands still.
-        let count = seen.unwrap_or_else(|| 1 + COUNT.load(Ordering::Relaxed));
-        COUNT.store(count, Ordering::Relaxed);
-        count
+        let own = || unsafe { std::arch::x86_64::_rdtsc() };
+        let seen = crate::clock::seen_value(COUNTER, own);
+        let own = own();
+        let [count, then] = [&COUNT, &OWN_COUNT].map(|it| it.load(Ordering::Relaxed));
+        match seen {
+            Some(seen) => {
+                steady::tell();
+                COUNT.store(seen, Ordering::Relaxed);
+                OWN_COUNT.store(own, Ordering::Relaxed);
+                seen
+            }
+            None => count.wrapping_add_signed(steady::gone_on(then as i64, own as i64)),
+        }
     };
     machine[libc::REG_RAX as usize] = i64::from(count as u32);
     machine[libc::REG_RDX as usize] = (count >> 32) as i64;

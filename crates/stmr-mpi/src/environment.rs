@@ -25,7 +25,8 @@ impl Environment {
     pub(crate) fn plain() -> Self {
         let added = std::env::var("SELVEDGE_ADDED").unwrap_or_default();
         let added: BTreeSet<&[u8]> = added.split(' ').map(str::as_bytes).collect();
-        let all = |idx| unsafe { *environ.add(idx) };
+        // There is none behind clearenv(3).
+        let all = |idx| unsafe { if environ.is_null() { null() } else { *environ.add(idx) } };
         let all = (0..).map(all).take_while(|it| !it.is_null());
         let (mut rows, mut preload) = (Vec::new(), None);
         for row in all {

@@ -336,6 +336,13 @@ impl State {
     }
 }
 
+/// The same at the end of a program's look at a clock.
+pub(crate) fn deliver_at_look() {
+    if ANY_DUE.load(Ordering::Relaxed) && stack::on_own(real::is_program_asking) {
+        deliver();
+    }
+}
+
 /// At the end of a call: what is due comes to the program.
 #[inline(never)]
 pub(crate) fn deliver() {

@@ -636,15 +636,17 @@ impl State {
     pub(crate) fn look(&mut self, question: u64, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
         self.send_held();
         self.begin_wait();
+        // Who looks and looks does not wait, whatever it is that it looks for.
+        self.wait.answers = false;
         self.look_around();
+        if self.replica.is_meta() && self.replica.is_ahead() {
+            self.fall_back();
+        }
         let seen = loop {
             match self.replica.look(question) {
                 Seen::Do => {
-                    while !self.replica.crowded().is_empty() {
-                        self.send_out();
-                        self.wait_for_siblings(|it| it.replica.crowded());
-                    }
                     self.follow_locks(true);
+                    self.tell_signals();
                     let bytes = Arc::new(answer());
                     self.replica.tell_look(question, bytes.clone());
                     break Some(bytes);
@@ -655,13 +657,18 @@ impl State {
                 }
                 Seen::Past => break None,
                 Seen::Wait if self.is_past_looks() => break None,
-                Seen::Wait => self.wait_for_siblings(Self::late_to_look),
+                Seen::Wait => {
+                    self.wait.answers = true;
+                    self.wait_for_siblings(Self::late_to_look);
+                }
                 Seen::Leave => self.stray(),
                 Seen::Restart(why) => self.restart(why),
             }
         };
+        self.wait.answers = true;
         self.end_wait();
         self.send_out();
+        self.take_signals();
         seen.map(Arc::unwrap_or_clone)
     }
 

@@ -80,8 +80,8 @@ impl Last {
 /// What was told last of each clock that is on every machine.
 static LAST: [Last; 8] = [const { Last::none() }; 8];
 
-/// Looks at clocks that stand still since one was told.
-static STILL: AtomicI64 = AtomicI64::new(0);
+/// What this replica's own showed then.
+static OWN: [Last; 8] = [const { Last::none() }; 8];
 
 fn last(clock: clockid_t) -> Option<&'static Last> {
     usize::try_from(clock).ok().and_then(|it| LAST.get(it))
@@ -95,18 +95,40 @@ pub(crate) fn onward(clock: clockid_t, own: timespec) -> timespec {
     last.map_or(own, |it| of_ns(it.or_more(in_ns(own))))
 }
 
-/// What a clock shows: what was told; where nobody looked, the last and a nanosecond more each
-/// time, for a program may wait until it goes on.
-pub(crate) fn shown(clock: clockid_t, told: Option<timespec>) -> Option<timespec> {
-    let Some(last) = last(clock) else { return told };
-    if let Some(told) = told {
-        last.keep(in_ns(told));
-        STILL.store(0, Ordering::Relaxed);
-        return Some(told);
-    }
-    let since = last.or_more(0);
+/// So many looks in a row that nobody else made show clocks that stand still: all replicas see the
+/// same where who leads erred and left some out.  Who looks on waits for a time to come.
+const STILL_MAX: i64 = 64;
+
+/// How many of those there were since a look was told.
+static STILL: AtomicI64 = AtomicI64::new(0);
+
+/// By how much a clock goes on at a look that nobody else made, where this replica's own has gone
+/// from `then` to `now`.
+pub(crate) fn gone_on(then: i64, now: i64) -> i64 {
     let still = 1 + STILL.fetch_add(1, Ordering::Relaxed);
-    (since != 0).then(|| of_ns(since + still))
+    if still <= STILL_MAX { still } else { (now - then).max(still) }
+}
+
+/// A look was told.
+pub(crate) fn tell() {
+    STILL.store(0, Ordering::Relaxed);
+}
+
+/// What a clock shows: what was told; where nobody looked, the last and how far it has gone on.
+/// This replica's own shows `own`.
+pub(crate) fn shown(clock: clockid_t, told: Option<timespec>, own: timespec) -> timespec {
+    let Some(last) = last(clock) else { return told.unwrap_or(own) };
+    let then = &OWN[clock as usize];
+    if let Some(told) = told {
+        tell();
+        last.keep(in_ns(told));
+        then.keep(in_ns(own));
+        return told;
+    }
+    match last.or_more(0) {
+        0 => own,
+        since => of_ns(since + gone_on(then.or_more(0), in_ns(own))),
+    }
 }
 
 /// Until when this host's clock has to go for a time that the program has read of the job's;

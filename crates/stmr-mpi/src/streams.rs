@@ -223,6 +223,12 @@ unsafe fn native_freopen(path: *const c_char, mode: *const c_char, stream: *mut 
     unsafe { real(path, mode, stream) }
 }
 
+/// The name of an open file, for one who opens it again in another way.
+fn name_of(fd: c_int) -> Option<CString> {
+    let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    CString::new(path.into_os_string().into_encoded_bytes()).ok()
+}
+
 /// See freopen(3).  What goes to a stream of the C library's own goes to memory first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn freopen(
@@ -232,11 +238,13 @@ pub unsafe extern "C" fn freopen(
 ) -> *mut FILE {
     stack::on_own(|| {
         let flags = flags_of(unsafe { CStr::from_ptr(mode) });
+        let cookie = cookie_of(stream);
+        let same = cookie.filter(|_| path.is_null()).and_then(|it| name_of(unsafe { (*it).fd }));
+        let path = same.as_ref().map_or(path, |it| it.as_ptr());
         let (Some(flags), true) = (flags, real::is_program_asking() && !path.is_null()) else {
             return unsafe { native_freopen(path, mode, stream) };
         };
         unsafe { libc::fflush(stream) };
-        let cookie = cookie_of(stream);
         if let Some(cookie) = cookie {
             descriptors::close(unsafe { (*cookie).fd });
         }

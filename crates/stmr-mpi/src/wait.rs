@@ -82,6 +82,8 @@ pub(crate) struct Wait {
     places: Vec<Option<Place>>,
     /// When siblings said last that they wait, in milliseconds.
     waits_ms: Vec<u64>,
+    /// This replica says that it waits if it is asked.
+    pub(crate) answers: bool,
     /// Own processor time at the last compare, and between the one before and it.
     compared_ms: u64,
     compared_at_ms: u64,
@@ -102,6 +104,7 @@ impl Wait {
             place: None,
             places: vec![None; replicas],
             waits_ms: vec![0; replicas],
+            answers: true,
             compared_ms: 0,
             compared_at_ms: 0,
             work_ms: 0,
@@ -425,7 +428,10 @@ impl State {
                 Ok(Some((message, length))) => {
                     at += length;
                     match message {
-                        Message::Ask => Message::Here(self.wait.place).write(&mut link.unsent),
+                        Message::Ask if self.wait.answers => {
+                            Message::Here(self.wait.place).write(&mut link.unsent);
+                        }
+                        Message::Ask => {}
                         Message::Here(place) => {
                             self.wait.late[set_idx] = None;
                             self.wait.places[set_idx] = place;
@@ -558,11 +564,23 @@ impl State {
         place.is_some_and(|it| self.replica.next_event() <= it.event)
     }
 
-    /// Who leads, while all others wait: one that looks more often than the others may wait alone.
+    /// Lets siblings hear of some of the looks that they have not heard of.
+    pub(crate) fn fall_back(&mut self) {
+        self.send_out();
+        unsafe { libc::usleep(MOVE_US) };
+        self.pump();
+    }
+
+    /// Who leads, while all others wait for a look as well: one that looks more often than the
+    /// others may wait alone.
     pub(crate) fn late_to_look(&self) -> Vec<SetId> {
         let settlers = self.replica.settlers();
         let now_ms = clock::coarse_ms();
-        let waits = |it: &SetId| now_ms < self.wait.waits_ms[it.idx()] + 4 * LATE_EVERY_MS;
+        let waits = |it: &SetId| {
+            now_ms < self.wait.waits_ms[it.idx()] + 4 * LATE_EVERY_MS
+                && self.wait.places[it.idx()].is_none()
+                && !self.replica.has_offered(*it)
+        };
         let mut others = self.replica.awaited().into_iter().filter(|it| !settlers.contains(it));
         if others.all(|it| waits(&it)) { settlers } else { Vec::new() }
     }

@@ -316,15 +316,18 @@ fn write_look(look: &Look, out: &mut Vec<u8>) {
     for word in [look.at.call, look.at.event, look.at.look, look.question] {
         out.extend(word.to_le_bytes());
     }
+    out.extend(look.signals.to_le_bytes());
     out.extend(look.bytes.iter());
 }
 
 fn read_look(bytes: &[u8]) -> Option<Look> {
-    let (words, bytes) = bytes.split_first_chunk::<32>()?;
+    let (words, rest) = bytes.split_first_chunk::<32>()?;
+    let (signals, bytes) = rest.split_first_chunk()?;
     let (words, _) = words.as_chunks();
     let [call, event, look, question] = [0, 1, 2, 3].map(|it: usize| u64::from_le_bytes(words[it]));
     let at = LookPlace { call, event, look };
-    Some(Look { at, question, bytes: bytes.to_vec().into() })
+    let signals = u32::from_le_bytes(*signals);
+    Some(Look { at, signals, question, bytes: bytes.to_vec().into() })
 }
 
 fn read_set(number: u8) -> Option<SetId> {
@@ -410,6 +413,7 @@ mod tests {
             Message::Echo { event: 19, digest },
             Message::Look(Look {
                 at: LookPlace { call: 20, event: 21, look: 22 },
+                signals: 23,
                 question: 24,
                 bytes: vec![25; 16].into(),
             }),

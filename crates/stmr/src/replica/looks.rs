@@ -11,7 +11,8 @@
 //! who leads is past this place: this replica makes more ──► Past: the clock stands still
 //! ```
 //!
-//! Where all replicas look alike, all see the same.
+//! Where all replicas look alike, all see the same.  Signals are due at a look as at a compare: a
+//! program may do nothing else than to wait for one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,20 +21,22 @@ use super::{Replica, Step};
 use crate::message::Message;
 use crate::verdict::{Double, SetId};
 
-/// Who leads is no farther ahead of those who listen, in looks.
+/// Who leads takes its time when it is farther ahead of those who listen, in looks.
 const AHEAD_MAX: u64 = 256;
 
 /// After so many looks one says how many it has heard.
 const HEARD_EVERY: u64 = AHEAD_MAX / 2;
 
 /// So many are kept for a sibling that lacks them when who told them is gone.
-const KEPT_MAX: usize = (AHEAD_MAX + HEARD_EVERY) as usize;
+const KEPT_MAX: usize = 1 << 14;
 
 /// What was seen at a look.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Look {
     /// Where it was.
     pub at: LookPlace,
+    /// How many signals are due there in all.
+    pub signals: u32,
     /// What was looked at.
     pub question: u64,
     /// What it showed.
@@ -132,22 +135,34 @@ impl Replica {
     }
 
     /// Says what was seen, after [`Seen::Do`].
+    ///
+    /// # Panics
+    /// If another leads by now: between is nothing that comes in.
     pub fn tell_look(&mut self, question: u64, bytes: Arc<Vec<u8>>) {
-        let look = Look { at: self.looks.next, question, bytes };
+        assert!(self.is_meta(), "only who leads tells what it sees");
+        self.signals = self.signals.max(self.signals_heard);
+        let look = Look { at: self.looks.next, signals: self.signals, question, bytes };
         self.looks.next.look += 1;
         for set in self.siblings() {
             self.tell_of(set, &look);
         }
     }
 
-    /// Who has not heard of many looks that were told: more are told when they have.
+    /// Whether a sibling has not heard of many looks that were told.  It may have gone on to compute
+    /// for long, so that nobody waits for it for good.
     #[must_use]
-    pub fn crowded(&self) -> Vec<SetId> {
+    pub fn is_ahead(&self) -> bool {
         let is_behind = |it: &SetId| {
             let Counts { to, heard_there, .. } = self.cluster[it.idx()].looks;
             heard_there + AHEAD_MAX < to
         };
-        self.siblings().filter(|it| self.is_awaited(*it) && is_behind(it)).collect()
+        self.siblings().any(|it| self.is_awaited(it) && is_behind(&it))
+    }
+
+    /// Whether a sibling has come to the compare that this replica is before.
+    #[must_use]
+    pub fn has_offered(&self, set: SetId) -> bool {
+        self.cluster[set.idx()].offers.at(self.call).is_some()
     }
 
     pub(super) fn hear_look(&mut self, from: SetId, look: Look) {
@@ -255,6 +270,7 @@ impl Replica {
     }
 
     fn keep_look(&mut self, from: SetId, look: Look) {
+        self.signals = self.signals.max(look.signals);
         self.looks.kept.push_back(look);
         if KEPT_MAX < self.looks.kept.len() {
             self.looks.kept.pop_front();
