@@ -8,7 +8,7 @@
 //! ```text
 //! the next that was told here is an answer to the same question ──► Take
 //! others come before it: this replica has made fewer looks ──► they are let go of
-//! who leads is past this place: this replica makes more ──► Past: the clock stands still
+//! who leads is past this place: this replica makes more ──► Past: nothing tells what it would show
 //! ```
 //!
 //! Where all replicas look alike, all see the same.  Signals are due at a look as at a compare: a
