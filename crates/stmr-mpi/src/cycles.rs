@@ -319,28 +319,10 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
         return;
     }
     let error = crate::files::last_error();
-    let count = if is_others {
-        set(false);
-        let count = unsafe { std::arch::x86_64::_rdtsc() };
-        set(true);
-        count
-    } else {
-        READ.store(true, Ordering::Relaxed);
-        // The trap is off while the meta's count is asked for.
-        let own = || unsafe { std::arch::x86_64::_rdtsc() };
-        let seen = crate::clock::seen_value(COUNTER, own);
-        let own = own();
-        let [count, then] = [&COUNT, &OWN_COUNT].map(|it| it.load(Ordering::Relaxed));
-        match seen {
-            Some(seen) => {
-                steady::tell();
-                COUNT.store(seen, Ordering::Relaxed);
-                OWN_COUNT.store(own, Ordering::Relaxed);
-                seen
-            }
-            None => count.wrapping_add_signed(steady::gone_on(then as i64, own as i64)),
-        }
-    };
+    set(false);
+    let own = unsafe { std::arch::x86_64::_rdtsc() };
+    set(true);
+    let count = if is_others { own } else { shown(own) };
     machine[libc::REG_RAX as usize] = i64::from(count as u32);
     machine[libc::REG_RDX as usize] = (count >> 32) as i64;
     if length == 3 {
@@ -349,6 +331,22 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     }
     machine[libc::REG_RIP as usize] += length;
     crate::files::failed(error);
+}
+
+/// What the program sees of the counter, where this processor's own shows `own`.
+#[cfg(target_arch = "x86_64")]
+fn shown(own: u64) -> u64 {
+    READ.store(true, Ordering::Relaxed);
+    // The trap is off while the meta's count is asked for.
+    let seen = crate::clock::seen_value(COUNTER, || unsafe { std::arch::x86_64::_rdtsc() });
+    let Some(seen) = seen else {
+        let [count, then] = [&COUNT, &OWN_COUNT].map(|it| it.load(Ordering::Relaxed));
+        return count.wrapping_add_signed(steady::gone_on(then as i64, own as i64));
+    };
+    steady::tell();
+    COUNT.store(seen, Ordering::Relaxed);
+    OWN_COUNT.store(own, Ordering::Relaxed);
+    seen
 }
 
 /// How long the instruction is there that reads the counter; 0 if it is another.
