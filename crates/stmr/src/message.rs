@@ -159,11 +159,7 @@ impl Message {
                 out.push(1);
                 write_offer(offer, out);
             }
-            Self::Bytes { call, bytes } => {
-                out.push(2);
-                out.extend(call.to_le_bytes());
-                out.extend(bytes);
-            }
+            Self::Bytes { call, bytes } => write_contents(2, *call, bytes, out),
             Self::Event(event) => {
                 out.push(3);
                 write_event(event, out);
@@ -202,11 +198,7 @@ impl Message {
                 out.push(9);
                 place.iter().for_each(|it| write_place(it, out));
             }
-            Self::Contents { call, bytes } => {
-                out.push(10);
-                out.extend(call.to_le_bytes());
-                out.extend(bytes);
-            }
+            Self::Contents { call, bytes } => write_contents(10, *call, bytes, out),
             Self::Matched { receive, shape, source, tag } => {
                 out.push(12);
                 out.extend(receive.to_le_bytes());
@@ -304,6 +296,12 @@ fn read_body(body: &[u8]) -> Option<Message> {
         16 => Message::Looked(u64::from_le_bytes(rest.try_into().ok()?)),
         _ => return None,
     })
+}
+
+fn write_contents(kind: u8, call: u64, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend(call.to_le_bytes());
+    out.extend(bytes);
 }
 
 fn write_place(place: &Place, out: &mut Vec<u8>) {

@@ -174,7 +174,7 @@ impl Replica {
         } else {
             self.looks.told.insert(look.at, (from, look));
         }
-        self.let_go_before(LookPlace { look: 0, ..self.looks.next });
+        self.let_go_before(LookPlace { look: 0, ..next });
     }
 
     pub(super) fn hear_of_looks(&mut self, from: SetId, heard: u64) {
