@@ -166,9 +166,9 @@ impl Replica {
     }
 
     pub(super) fn hear_look(&mut self, from: SetId, look: Look) {
-        let is_known = look.at < self.looks.next || self.looks.told.contains_key(&look.at);
-        let is_of_before =
-            (look.at.call, look.at.event) < (self.looks.next.call, self.looks.next.event);
+        let next = self.looks.next;
+        let is_known = look.at < next || self.looks.told.contains_key(&look.at);
+        let is_of_before = (look.at.call, look.at.event) < (next.call, next.event);
         if is_known && !is_of_before {
             self.count_look(from);
         } else {
