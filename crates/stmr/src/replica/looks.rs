@@ -8,7 +8,7 @@
 //! ```text
 //! the next that was told here is an answer to the same question ──► Take
 //! others come before it: this replica has made fewer looks ──► they are let go of
-//! who leads is past this place: this replica makes more ──► Past: nothing tells what it would show
+//! who leads is past this place: this replica makes more ──► Past: nothing tells what it shows
 //! ```
 //!
 //! Where all replicas look alike, all see the same.  Signals are due at a look as at a compare: a
@@ -148,8 +148,8 @@ impl Replica {
         }
     }
 
-    /// Whether a sibling has not heard of many looks that were told.  It may have gone on to compute
-    /// for long, so that nobody waits for it for good.
+    /// Whether a sibling has not heard of many looks that were told.  It may have gone on to
+    /// compute for long, so that nobody waits for it for good.
     #[must_use]
     pub fn is_ahead(&self) -> bool {
         let is_behind = |it: &SetId| {
