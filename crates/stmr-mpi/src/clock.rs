@@ -249,18 +249,23 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
     const TICK_NS: i64 = 10_000_000;
     static LAST: [Last; 4] = [const { Last::none() }; 4];
     looking(|| {
-        let mut row: libc::tms = unsafe { std::mem::zeroed() };
-        let mut ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
-        let own = || {
+        let ask = || {
             let mut row: libc::tms = unsafe { std::mem::zeroed() };
-            unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
+            let ticks = unsafe { libc::syscall(libc::SYS_times, &raw mut row) };
+            (row, ticks)
+        };
+        let own = || {
+            let (row, _) = ask();
             [row.tms_utime, row.tms_stime, row.tms_cutime, row.tms_cstime]
         };
-        if let Some(told) = used(100, &LAST, own) {
-            [row.tms_utime, row.tms_stime, row.tms_cutime, row.tms_cstime] = told;
-            let now = now(libc::CLOCK_MONOTONIC);
-            ticks = (now.tv_sec * 1_000_000_000 + now.tv_nsec) / TICK_NS;
-        }
+        let (row, ticks) = match used(100, &LAST, own) {
+            Some([tms_utime, tms_stime, tms_cutime, tms_cstime]) => {
+                let now = now(libc::CLOCK_MONOTONIC);
+                let ticks = (now.tv_sec * 1_000_000_000 + now.tv_nsec) / TICK_NS;
+                (libc::tms { tms_utime, tms_stime, tms_cutime, tms_cstime }, ticks)
+            }
+            None => ask(),
+        };
         if !to.is_null() {
             unsafe { *to = row };
         }
@@ -282,7 +287,6 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
         };
         // They are numbered from -1 on.
         let last = usize::try_from(i64::from(who) + 1).ok().and_then(|it| LAST.get(it));
-        let (mut row, code) = ask();
         let own = || {
             // Two times of two words, and counts.
             let mut words: [i64; USED] = value_of(&bytes_of(&ask().0));
@@ -291,12 +295,15 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
             }
             words
         };
-        if let Some(mut words) = last.and_then(|it| used(101 + who as u64, it, own)) {
-            for at in [0, 2] {
-                (words[at], words[at + 1]) = (words[at] / SECOND_US, words[at] % SECOND_US);
+        let (row, code) = match last.and_then(|it| used(101 + who as u64, it, own)) {
+            Some(mut words) => {
+                for at in [0, 2] {
+                    (words[at], words[at + 1]) = (words[at] / SECOND_US, words[at] % SECOND_US);
+                }
+                (value_of(&bytes_of(&words)), 0)
             }
-            row = value_of(&bytes_of(&words));
-        }
+            None => ask(),
+        };
         if code == 0 {
             unsafe { *to = row };
         }
