@@ -64,6 +64,11 @@ impl Replica {
     #[must_use]
     pub fn is_split(&self, places: &[Option<Place>], own: Option<&Place>) -> bool {
         let [one, other] = self.others()[..] else { return false };
+        let has_offered = |it: &SetId| self.has_offered(*it);
+        if self.offered.is_some() && [one, other].iter().all(has_offered) {
+            // Then the compare says what comes of it: some contents may differ.
+            return false;
+        }
         let place = |it: SetId| places[it.idx()];
         let offer = |it: SetId| self.cluster[it.idx()].offers.at(self.call);
         let differs = |it: SetId| {
@@ -174,7 +179,7 @@ mod tests {
     use super::*;
     use crate::digest::{Digest, Shape};
     use crate::message::EventKind;
-    use crate::replica::{Input, ReplicaOptions};
+    use crate::replica::{Input, Passed, ReplicaOptions};
 
     #[test]
     fn who_waits_for_what_was_not_taken_here_is_elsewhere() {
@@ -227,5 +232,26 @@ mod tests {
         assert!(!replicas[0].is_alone(&[None, Some(own), None]), "it is at no compare");
         assert!(replicas[2].is_alone(&[Some(own), Some(own), None]));
         assert!(!replicas[2].is_alone(&[Some(own), None, None]), "one may compute");
+    }
+
+    #[test]
+    fn three_contents_of_one_compare_are_left_to_its_verdict() {
+        let sets: Vec<SetId> = SetId::all(3).collect();
+        let options = ReplicaOptions { own: sets[0], replicas: 3, trust_after: 2 };
+        let mut replica = Replica::new(options);
+        let offer = |set: SetId, shape| {
+            let mut it = Replica::new(ReplicaOptions { own: set, ..options });
+            it.offer(Shape(shape), Digest::of(&[set.idx() as u8]), 1);
+            Message::Offer(*it.cluster[set.idx()].offers.at(0).expect("it was offered above"))
+        };
+        let places = [None; 3];
+        replica.handle(Input::Message(sets[1], offer(sets[1], 1)));
+        replica.handle(Input::Message(sets[2], offer(sets[2], 1)));
+        let own = Place { event: 0, kind: EventKind::Data, shape: Shape(1) };
+        assert!(replica.is_split(&places, Some(&own)), "this one is at an event that no other has");
+        replica.offer(Shape(1), Digest::of(&[0]), 1);
+        assert!(!replica.is_split(&places, None));
+        let verdict = Some(Passed::Restart(Double::NotDeterministic));
+        assert_eq!(replica.passed(), verdict);
     }
 }
