@@ -99,9 +99,8 @@ unsafe fn read_clock(clock: clockid_t, to: *mut timespec) -> c_int {
     unsafe { native(clock, to) }
 }
 
-fn in_ns(clock: clockid_t) -> u64 {
-    let now = true_clock(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+fn true_ns(clock: clockid_t) -> u64 {
+    steady::in_ns(true_clock(clock)) as u64
 }
 
 /// The same in milliseconds, as it was when the kernel's clock last ticked.
@@ -111,12 +110,12 @@ pub(crate) fn coarse_ms() -> u64 {
 
 /// How long this thread has computed, in nanoseconds.
 pub(crate) fn own_ns() -> u64 {
-    in_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+    true_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// This process's own time, which nothing sent may depend on, in milliseconds.
 pub(crate) fn now_ms(clock: clockid_t) -> u64 {
-    in_ns(clock) / 1_000_000
+    true_ns(clock) / 1_000_000
 }
 
 /// What a replica reads of a clock before it can ask the others: the launcher's start, and a
@@ -131,7 +130,7 @@ fn early_clock(told: &Told, clock: clockid_t) -> timespec {
         libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => since,
         _ => told.epoch[1] + since,
     };
-    timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+    steady::of_ns(ns as i64)
 }
 
 /// Clocks that there are on every machine.
@@ -260,8 +259,7 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
         };
         let (row, ticks) = match used(100, &LAST, own) {
             Some([tms_utime, tms_stime, tms_cutime, tms_cstime]) => {
-                let now = now(libc::CLOCK_MONOTONIC);
-                let ticks = (now.tv_sec * 1_000_000_000 + now.tv_nsec) / TICK_NS;
+                let ticks = steady::in_ns(now(libc::CLOCK_MONOTONIC)) / TICK_NS;
                 (libc::tms { tms_utime, tms_stime, tms_cutime, tms_cstime }, ticks)
             }
             None => ask(),

@@ -19,11 +19,12 @@ use crate::told::told;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-fn in_ns(at: timespec) -> i64 {
+/// A time in nanoseconds.
+pub(crate) fn in_ns(at: timespec) -> i64 {
     at.tv_sec.saturating_mul(SECOND_NS).saturating_add(at.tv_nsec)
 }
 
-fn of_ns(ns: i64) -> timespec {
+pub(crate) fn of_ns(ns: i64) -> timespec {
     timespec { tv_sec: ns.div_euclid(SECOND_NS), tv_nsec: ns.rem_euclid(SECOND_NS) }
 }
 
