@@ -1,5 +1,6 @@
 /* Waits for a thread of its own, and for an alarm, by looking at clocks again and again: as often as
- * that takes, which is another number in each replica.  What it comes to after that is the same. */
+ * that takes, which is another number in each replica.  What it comes to after that is the same, also
+ * what clocks show then, and none has gone back. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,22 +40,40 @@ static struct timespec now(clockid_t clock) {
     return at;
 }
 
-/* Looks until the thread has done its work, each way to look by turns. */
-static void look(int round) {
+static double in_s(struct timespec at) { return at.tv_sec + at.tv_nsec / 1e9; }
+
+enum { CLOCKS = 7 };
+
+static double read_clock(int which) {
     struct timeval at;
     struct rusage used;
     struct tms row;
-    const double began = MPI_Wtime();
+    switch (which) {
+    case 0: return in_s(now(CLOCK_MONOTONIC));
+    case 1: gettimeofday(&at, 0); return at.tv_sec + at.tv_usec / 1e6;
+    case 2: getrusage(RUSAGE_SELF, &used); return used.ru_utime.tv_sec + used.ru_utime.tv_usec / 1e6;
+    case 3: return times(&row) / 100.;
+    case 4: return in_s(now(CLOCK_PROCESS_CPUTIME_ID));
+    case 5: return clock() / (double)CLOCKS_PER_SEC;
+    default: return MPI_Wtime();
+    }
+}
+
+/* What a clock shows, which is not before what it showed. */
+static double shown(int which) {
+    static double before[CLOCKS];
+    const double is = read_clock(which);
+    if (is < before[which]) printf("clock %d goes back\n", which), fflush(stdout);
+    return before[which] = is;
+}
+
+/* Looks until the thread has done its work, each way to look by turns. */
+static void look(int round) {
+    const double began = shown(6);
     while (!done) {
-        switch (round % 6) {
-        case 0: now(CLOCK_MONOTONIC); break;
-        case 1: gettimeofday(&at, 0); break;
-        case 2: getrusage(RUSAGE_SELF, &used); break;
-        case 3: times(&row); break;
-        case 4: now(CLOCK_REALTIME), now(CLOCK_MONOTONIC); break;
-        case 5: usleep(500);
-        }
-        if (60 < MPI_Wtime() - began) printf("a minute has gone\n"), exit(3);
+        shown(round % CLOCKS);
+        if (round % 4 == 3) shown((round + 1) % CLOCKS), usleep(500);
+        if (60 < shown(6) - began) printf("a minute has gone\n"), exit(3);
     }
 }
 
@@ -81,6 +100,11 @@ int main(int argc, char **argv) {
         done = 0;
         pthread_create(&thread, 0, work, &how_long);
         round % 3 == 2 ? wait() : look(round);
+        /* Something that all do, or nothing, before what is sent. */
+        if (round % 4 == 1) access("stop", F_OK);
+        double last[CLOCKS], most[CLOCKS];
+        for (int which = 0; which < CLOCKS; which++) last[which] = shown(which);
+        MPI_Allreduce(last, most, CLOCKS, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         /* Who looked more often than others so far does not wait for their looks. */
         const double until = MPI_Wtime() + 0.01;
         while (MPI_Wtime() < until) continue;

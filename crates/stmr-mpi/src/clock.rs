@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
+use selvedge_stmr::replica::Question;
 
 use crate::ends;
 use crate::own;
@@ -20,9 +21,10 @@ use crate::python;
 use crate::real::{self, Inside};
 use crate::sends::Source;
 use crate::signals;
+use crate::sites;
 use crate::stack;
 use crate::state;
-use crate::steady::{self, Last};
+use crate::steady::{self, Shown};
 use crate::told::{Told, native_pid, told};
 
 /// The questions for the host's name, the parent's number and cores.
@@ -48,12 +50,37 @@ pub(crate) fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
     })
 }
 
-/// What the meta sees at a look at a clock; nothing where it made no such look.
-fn seen(which: u64, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
+/// What there is to be seen at a look at a clock.
+pub(crate) enum Sight<T> {
+    /// What the meta sees, or saw.
+    Told(T),
+    /// The meta made no such look, and saw this at its next, if that is known.
+    Missed { next: Option<T> },
+}
+
+impl<T> Sight<T> {
+    pub(crate) fn told(self) -> Option<T> {
+        match self {
+            Self::Told(it) => Some(it),
+            Self::Missed { .. } => None,
+        }
+    }
+
+    pub(crate) fn map<R>(self, change: impl FnOnce(T) -> R) -> Sight<R> {
+        match self {
+            Self::Told(it) => Sight::Told(change(it)),
+            Self::Missed { next } => Sight::Missed { next: next.map(change) },
+        }
+    }
+}
+
+/// The program looks at a clock, from a site that is looked for where none is given.
+fn seen(which: u64, site: Option<u64>, answer: impl Fn() -> Vec<u8>) -> Sight<Vec<u8>> {
     let _inside = Inside::enter();
     state::with(|state| {
         state.sources.insert(Source::Clock);
-        state.look(which, answer)
+        let site = site.unwrap_or_else(|| state.sites.find(which));
+        state.look(Question { clock: which, site }, answer)
     })
 }
 
@@ -66,9 +93,15 @@ fn value_of<T: Copy>(bytes: &[u8]) -> T {
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
 }
 
-/// A plain value that the meta sees.
-pub(crate) fn seen_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> Option<T> {
-    seen(which, || bytes_of(&answer())).map(|it| value_of(&it))
+/// A plain value that there is to be seen.
+pub(crate) fn seen_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> Sight<T> {
+    seen(which, None, || bytes_of(&answer())).map(|it| value_of(&it))
+}
+
+/// The same at an instruction that looks by itself.
+pub(crate) fn seen_at<T: Copy>(at: usize, which: u64, answer: impl Fn() -> T) -> Sight<T> {
+    let site = Some(sites::of_instruction(at));
+    seen(which, site, || bytes_of(&answer())).map(|it| value_of(&it))
 }
 
 /// A plain value that is the meta's.
@@ -151,8 +184,7 @@ fn shared_now(clock: clockid_t) -> Option<timespec> {
     }
     (real::is_program_asking() && !python::locks()).then(|| {
         let answer = || steady::onward(clock, steady::of_job(clock, true_clock(clock)));
-        let told = seen_value(which, answer);
-        steady::shown(clock, told, true_clock(clock))
+        steady::shown(clock, seen_value(which, answer), || true_clock(clock))
     })
 }
 
@@ -223,22 +255,13 @@ pub extern "C" fn clock() -> c_long {
 /// What a process used of its processors: never less than was told of it, in any replica's answer.
 fn used<const N: usize>(
     which: u64,
-    last: &[Last; N],
+    shown: &Shown<N>,
     own: impl Fn() -> [i64; N],
 ) -> Option<[i64; N]> {
     if real::early_asking().is_some() {
         return Some([0; N]);
     }
-    let answer = || {
-        let own = own();
-        std::array::from_fn(|it| last[it].or_more(own[it]))
-    };
-    if !real::is_program_asking() {
-        return None;
-    }
-    let told: [i64; N] = seen_value(which, answer).unwrap_or_else(answer);
-    last.iter().zip(told).for_each(|(last, told)| last.keep(told));
-    Some(told)
+    real::is_program_asking().then(|| shown.show(seen_value(which, || shown.or_more(own())), &own))
 }
 
 /// See times(2): when it counts from is anybody's choice, and here that of CLOCK_MONOTONIC.
@@ -246,7 +269,7 @@ fn used<const N: usize>(
 pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
     /// A hundredth of a second, in nanoseconds.
     const TICK_NS: i64 = 10_000_000;
-    static LAST: [Last; 4] = [const { Last::none() }; 4];
+    static SHOWN: Shown<4> = Shown::none();
     looking(|| {
         let ask = || {
             let mut row: libc::tms = unsafe { std::mem::zeroed() };
@@ -257,7 +280,7 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
             let (row, _) = ask();
             [row.tms_utime, row.tms_stime, row.tms_cutime, row.tms_cstime]
         };
-        let (row, ticks) = match used(100, &LAST, own) {
+        let (row, ticks) = match used(100, &SHOWN, own) {
             Some([tms_utime, tms_stime, tms_cutime, tms_cstime]) => {
                 let ticks = steady::in_ns(now(libc::CLOCK_MONOTONIC)) / TICK_NS;
                 (libc::tms { tms_utime, tms_stime, tms_cutime, tms_cstime }, ticks)
@@ -276,7 +299,7 @@ pub unsafe extern "C" fn times(to: *mut libc::tms) -> c_long {
 pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
     const USED: usize = size_of::<rusage>() / size_of::<i64>();
     const SECOND_US: i64 = 1_000_000;
-    static LAST: [[Last; USED]; 3] = [const { [const { Last::none() }; USED] }; 3];
+    static SHOWN: [Shown<USED>; 3] = [const { Shown::none() }; 3];
     looking(|| {
         let ask = || {
             let mut row: rusage = unsafe { std::mem::zeroed() };
@@ -284,7 +307,7 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
             (row, code as c_int)
         };
         // They are numbered from -1 on.
-        let last = usize::try_from(i64::from(who) + 1).ok().and_then(|it| LAST.get(it));
+        let shown = usize::try_from(i64::from(who) + 1).ok().and_then(|it| SHOWN.get(it));
         let own = || {
             // Two times of two words, and counts.
             let mut words: [i64; USED] = value_of(&bytes_of(&ask().0));
@@ -293,7 +316,7 @@ pub unsafe extern "C" fn getrusage(who: c_int, to: *mut rusage) -> c_int {
             }
             words
         };
-        let (row, code) = match last.and_then(|it| used(101 + who as u64, it, own)) {
+        let (row, code) = match shown.and_then(|it| used(101 + who as u64, it, own)) {
             Some(mut words) => {
                 for at in [0, 2] {
                     (words[at], words[at + 1]) = (words[at] / SECOND_US, words[at] % SECOND_US);
@@ -316,7 +339,11 @@ fn seen_row<T: Copy>(which: u64, write: impl Fn(*mut T)) -> T {
         write(&raw mut row);
         row
     };
-    if real::is_program_asking() { seen_value(which, ask).unwrap_or_else(ask) } else { ask() }
+    if real::is_program_asking() {
+        seen_value(which, ask).told().unwrap_or_else(ask)
+    } else {
+        ask()
+    }
 }
 
 /// See sysinfo(2): how long the host has run, how much memory is free, how busy it is.
@@ -362,7 +389,7 @@ pub unsafe extern "C" fn clock_adjtime(clock: clockid_t, to: *mut libc::timex) -
             (row, code, crate::files::last_error())
         };
         let (mut row, code, error) = if real::is_program_asking() {
-            seen_value(STEERED, ask).unwrap_or_else(ask)
+            seen_value(STEERED, ask).told().unwrap_or_else(ask)
         } else {
             ask()
         };

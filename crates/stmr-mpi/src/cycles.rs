@@ -17,23 +17,23 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once};
 
+use crate::clock;
 use crate::loads;
 use crate::origin::{Loaded, Object};
 use crate::real::{self, next};
 use crate::stack;
 use crate::state;
-use crate::steady;
+use crate::steady::Shown;
 
 /// What the counter is as a question (see `clock`).
 #[cfg(target_arch = "x86_64")]
 const COUNTER: u64 = 150;
 
-/// What the counter showed last that was told, and what this processor's own did then.
-static COUNT: AtomicU64 = AtomicU64::new(0);
-static OWN_COUNT: AtomicU64 = AtomicU64::new(0);
+/// What the program has seen of the counter.
+static SHOWN: Shown<1> = Shown::none();
 
 /// Whether the trap is wanted in the program's thread.
 static WANTED: AtomicBool = AtomicBool::new(false);
@@ -322,7 +322,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     set(false);
     let own = unsafe { std::arch::x86_64::_rdtsc() };
     set(true);
-    let count = if is_others { own } else { shown(own) };
+    let count = if is_others { own } else { shown(at as usize, own) };
     machine[libc::REG_RAX as usize] = i64::from(count as u32);
     machine[libc::REG_RDX as usize] = (count >> 32) as i64;
     if length == 3 {
@@ -333,20 +333,13 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     crate::files::failed(error);
 }
 
-/// What the program sees of the counter, where this processor's own shows `own`.
+/// What the program sees of the counter at an instruction, where this processor's own shows `own`.
 #[cfg(target_arch = "x86_64")]
-fn shown(own: u64) -> u64 {
+fn shown(at: usize, own: u64) -> u64 {
     READ.store(true, Ordering::Relaxed);
     // The trap is off while the meta's count is asked for.
-    let seen = crate::clock::seen_value(COUNTER, || unsafe { std::arch::x86_64::_rdtsc() });
-    let Some(seen) = seen else {
-        let [count, then] = [&COUNT, &OWN_COUNT].map(|it| it.load(Ordering::Relaxed));
-        return count.wrapping_add_signed(steady::gone_on(then as i64, own as i64));
-    };
-    steady::tell();
-    COUNT.store(seen, Ordering::Relaxed);
-    OWN_COUNT.store(own, Ordering::Relaxed);
-    seen
+    let seen = clock::seen_at(at, COUNTER, || unsafe { std::arch::x86_64::_rdtsc() });
+    SHOWN.show(seen.map(|it| [it as i64]), || [own as i64])[0] as u64
 }
 
 /// How long the instruction is there that reads the counter; 0 if it is another.

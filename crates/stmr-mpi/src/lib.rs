@@ -141,6 +141,8 @@ mod failures;
 
 mod python;
 
+mod sites;
+
 mod chance;
 
 mod clock;

@@ -10,8 +10,10 @@
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use selvedge_stmr::digest::Digest;
 
 use crate::state;
 
@@ -98,22 +100,31 @@ fn is_called_by(code: &[Range<usize>]) -> bool {
         return false;
     }
     let mut is_by_them = false;
-    each_frame(FRAMES_MAX, |at| {
+    each_frame(FRAMES_MAX, |Frame { at, .. }| {
         is_by_them = code.iter().any(|it| it.contains(&at));
         !is_by_them
     });
     is_by_them
 }
 
+/// A call that is under way.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame {
+    /// The instruction that it returns to.
+    pub(crate) at: usize,
+    /// Where the stack ends there once it has returned.
+    pub(crate) stack: usize,
+}
+
 /// Looks at the frames behind a call, from its own on, as long as `look` says so and at no more
 /// than `most`.
-pub(crate) fn each_frame(most: usize, mut look: impl FnMut(usize) -> bool) {
+pub(crate) fn each_frame(most: usize, mut look: impl FnMut(Frame) -> bool) {
     let mut frames = 0;
-    let mut look = |at: usize| {
+    let mut look = |it: Frame| {
         frames += 1;
-        look(at) && frames < most
+        look(it) && frames < most
     };
-    let mut look: &mut dyn FnMut(usize) -> bool = &mut look;
+    let mut look: &mut dyn FnMut(Frame) -> bool = &mut look;
     unsafe { _Unwind_Backtrace(look_at_frame, (&raw mut look).cast()) };
 }
 
@@ -124,6 +135,7 @@ unsafe extern "C" {
         with: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIP(frame: *mut c_void) -> usize;
+    fn _Unwind_GetCFA(frame: *mut c_void) -> usize;
     fn _Unwind_FindEnclosingFunction(at: *const c_void) -> usize;
 }
 
@@ -136,9 +148,9 @@ pub(crate) fn function_around(at: usize) -> usize {
 unsafe extern "C" fn look_at_frame(frame: *mut c_void, look: *mut c_void) -> c_int {
     const GO_ON: c_int = 0;
     const STOP: c_int = 5;
-    let look = unsafe { &mut *look.cast::<&mut dyn FnMut(usize) -> bool>() };
-    let at = unsafe { _Unwind_GetIP(frame) };
-    if look(at) { GO_ON } else { STOP }
+    let look = unsafe { &mut *look.cast::<&mut dyn FnMut(Frame) -> bool>() };
+    let it = unsafe { Frame { at: _Unwind_GetIP(frame), stack: _Unwind_GetCFA(frame) } };
+    if look(it) { GO_ON } else { STOP }
 }
 
 /// Everything that is loaded.
@@ -216,6 +228,25 @@ impl Object {
 pub(crate) fn code_around(at: usize) -> Vec<Range<usize>> {
     let is_around = |it: &Object| it.code.iter().any(|it| it.contains(&at));
     objects().into_iter().find(is_around).map(|it| it.code).unwrap_or_default()
+}
+
+/// Whether an instruction of this library's stands there.
+pub(crate) fn is_own(at: usize) -> bool {
+    static OWN: OnceLock<Vec<Range<usize>>> = OnceLock::new();
+    let own = OWN.get_or_init(|| code_around(is_own as *const () as usize));
+    own.iter().any(|it| it.contains(&at))
+}
+
+/// A name of an instruction that it has wherever its library was loaded; 0 if it is of none.
+pub(crate) fn name_of(at: usize) -> u64 {
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    if unsafe { libc::dladdr(at as *const c_void, &raw mut info) } == 0 || info.dli_fname.is_null()
+    {
+        return 0;
+    }
+    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes();
+    let offset = (at - info.dli_fbase as usize).to_le_bytes();
+    Digest::of(&[&offset, name].concat()).0 as u64
 }
 
 /// Where the instructions begin of everything that is loaded.

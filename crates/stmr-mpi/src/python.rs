@@ -12,13 +12,18 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::origin;
+use selvedge_stmr::digest::Digest;
+
+use crate::origin::{self, Frame};
 
 /// So many of its functions may stand behind one look: the last knows what it is for.
 const ASKING: usize = 3;
 
 /// Who looks at a clock is no farther from us, in frames.
 const FRAMES_MAX: usize = 16;
+
+/// So many calls of Python's tell where it is.
+const LINES: usize = 4;
 
 type Check = unsafe extern "C" fn() -> c_int;
 
@@ -55,6 +60,13 @@ std::arch::global_asm!(
     "selvedge_python_objects:",
     ".quad PyUnicode_FromString, PyImport_GetModule, PyObject_GetAttrString",
     ".quad PyCFunction_GetFunction, Py_DecRef, PyErr_Fetch, PyErr_Restore",
+    ".weak PyEval_GetFrame",
+    ".weak PyFrame_GetBack",
+    ".weak PyFrame_GetLineNumber",
+    ".globl selvedge_python_frames",
+    ".hidden selvedge_python_frames",
+    "selvedge_python_frames:",
+    ".quad PyEval_GetFrame, PyFrame_GetBack, PyFrame_GetLineNumber, Py_DecRef",
     ".popsection",
 );
 
@@ -62,9 +74,46 @@ unsafe extern "C" {
     static selvedge_python: [Option<Check>; 6];
     static selvedge_python_loop: Option<Check>;
     static selvedge_python_objects: Objects;
+    static selvedge_python_frames: Frames;
 }
 
 type Object = *mut c_void;
+
+/// What tells where a program of Python is.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Frames {
+    last: Option<unsafe extern "C" fn() -> Object>,
+    back: Option<unsafe extern "C" fn(Object) -> Object>,
+    line: Option<unsafe extern "C" fn(Object) -> c_int>,
+    let_go: Option<unsafe extern "C" fn(Object)>,
+}
+
+impl Frames {
+    /// The lines of the calls that are under way, from the last on; 0 where there are no more.
+    unsafe fn lines(self) -> Option<[c_int; LINES]> {
+        let (back, line, let_go) = (self.back?, self.line?, self.let_go?);
+        let mut lines = [0; LINES];
+        // The first is borrowed.
+        let first = unsafe { (self.last?)() };
+        let mut frame = first;
+        for it in &mut lines {
+            if frame.is_null() {
+                break;
+            }
+            *it = unsafe { line(frame) };
+            let next = unsafe { back(frame) };
+            if frame != first {
+                unsafe { let_go(frame) };
+            }
+            frame = next;
+        }
+        if !frame.is_null() && frame != first {
+            unsafe { let_go(frame) };
+        }
+        Some(lines)
+    }
+}
 
 /// What tells which function of the C language a function of Python's is.
 #[repr(C)]
@@ -123,8 +172,6 @@ struct Python {
     locks: Vec<Range<usize>>,
     /// All its code.
     code: Vec<Range<usize>>,
-    /// This library's code.
-    own: Vec<Range<usize>>,
     /// Where the functions begin that wait for locks, most of which have no names; but for the one
     /// that runs Python, which calls everything.
     waits: Vec<usize>,
@@ -150,7 +197,6 @@ impl Python {
                 .filter(|it| !is_loop(*it))
                 .collect(),
             code,
-            own: origin::code_around(Self::find as *const () as usize),
             sleeps: OnceLock::new(),
         })
     }
@@ -167,8 +213,8 @@ impl Python {
     fn asking(&self) -> Option<[usize; ASKING]> {
         let mut found = [0; ASKING];
         let mut n = 0;
-        origin::each_frame(FRAMES_MAX, |at| {
-            if !is_in(&self.own, at) {
+        origin::each_frame(FRAMES_MAX, |Frame { at, .. }| {
+            if !origin::is_own(at) {
                 found[n] = at;
                 n += 1;
             }
@@ -229,17 +275,38 @@ fn is_in(code: &[Range<usize>], at: usize) -> bool {
     code.iter().any(|it| it.contains(&at))
 }
 
+impl Python {
+    /// Whether Python has begun.  It goes on to ask also while it ends, and says then that it has
+    /// not.
+    fn has_begun(&self) -> bool {
+        static BEGUN: AtomicBool = AtomicBool::new(false);
+        if !BEGUN.load(Ordering::Relaxed) {
+            if unsafe { (self.has_begun)() } == 0 {
+                return false;
+            }
+            BEGUN.store(true, Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+/// Where the program of Python is that this thread runs, if it does.
+pub(crate) fn position() -> Option<u64> {
+    let python = python()?;
+    // Not what has begun and ended.
+    if unsafe { (python.has_begun)() == 0 || (python.runs)() == 0 } {
+        return None;
+    }
+    let lines = unsafe { selvedge_python_frames.lines() }?;
+    Some(Digest::of(&lines.map(c_int::to_le_bytes).concat()).0 as u64)
+}
+
 /// Whether this thread takes a lock of CPython's, waits for its turn to run Python, or asks until
 /// when it is to wait or to sleep.
 pub(crate) fn locks() -> bool {
     let Some(python) = python() else { return false };
-    // It takes locks also while it ends, and says then that it has not begun.
-    static BEGUN: AtomicBool = AtomicBool::new(false);
-    if !BEGUN.load(Ordering::Relaxed) {
-        if unsafe { (python.has_begun)() } == 0 {
-            return false;
-        }
-        BEGUN.store(true, Ordering::Relaxed);
+    if !python.has_begun() {
+        return false;
     }
     let Some(frames) = python.asking() else { return false };
     if unsafe { (python.runs)() } == 0 {

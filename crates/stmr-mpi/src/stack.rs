@@ -116,6 +116,11 @@ pub(crate) fn on_own_for_good(what: impl FnOnce()) {
     unreachable!("a process that has ended goes on")
 }
 
+/// Where the program's stack was left for this library's, in whole lines; 0 if it was not.
+pub(crate) fn left() -> usize {
+    if IS_OWN.get() { FREE.get().program } else { 0 }
+}
+
 /// Whether this library's stack is in use, by this thread.
 pub(crate) fn is_on_own() -> bool {
     IS_OWN.get()

@@ -12,13 +12,13 @@ use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::job::N_COUNTS;
 use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::receives::Receives;
-use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Seen, Step};
+use selvedge_stmr::replica::{Note, Passed, Question, Replica, ReplicaOptions, Seen, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
 use crate::attributes::Attributes;
 use crate::batch::Batch;
-use crate::clock;
+use crate::clock::{self, Sight};
 use crate::codes::Codes;
 use crate::comm::Comm;
 use crate::ends;
@@ -35,6 +35,7 @@ use crate::real::{self, Blocking, Call};
 use crate::receives::Buffer;
 use crate::request::Request;
 use crate::sends::{self, Source};
+use crate::sites::Sites;
 use crate::spare::Spare;
 use crate::stack;
 use crate::told::{self, Told, native_pid, tell_launcher, told};
@@ -308,6 +309,7 @@ pub(crate) struct State {
     pub(crate) spare: Spare,
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: std::collections::BTreeSet<Source>,
+    pub(crate) sites: Sites,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
     /// Those of them that this process opened as the first of its communicator, in all.
     pub(crate) n_mpi_files: u64,
@@ -391,6 +393,7 @@ impl State {
             wait: Wait::new(told.replicas),
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
+            sites: Sites::none(),
             mpi_files: Vec::new(),
             n_mpi_files: 0,
             file_errhandler: None,
@@ -631,32 +634,36 @@ impl State {
         }
     }
 
-    /// What a look at a clock shows, which `answer` tells where this replica leads; nothing if who
-    /// leads has gone on without such a look, so that nothing tells what it would show.
-    pub(crate) fn look(&mut self, question: u64, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
+    /// What a look at a clock shows, which `answer` tells where this replica leads.
+    pub(crate) fn look(
+        &mut self,
+        question: Question,
+        answer: impl Fn() -> Vec<u8>,
+    ) -> Sight<Vec<u8>> {
         self.send_held();
         self.begin_wait();
         // Who looks and looks does not wait, whatever it is that it looks for.
         self.wait.answers = false;
         self.look_around();
-        if self.replica.is_meta() && self.replica.is_ahead() {
+        if self.replica.is_meta() {
             self.fall_back();
         }
+        let next = |this: &Self| this.replica.next_look(question.clock).map(Arc::unwrap_or_clone);
         let seen = loop {
             match self.replica.look(question) {
                 Seen::Do => {
                     self.follow_locks(true);
                     self.tell_signals();
-                    let bytes = Arc::new(answer());
-                    self.replica.tell_look(question, bytes.clone());
-                    break Some(bytes);
+                    let bytes = answer();
+                    self.replica.tell_look(question, bytes.clone().into());
+                    break Sight::Told(bytes);
                 }
                 Seen::Take(bytes) => {
                     self.follow_locks(false);
-                    break Some(bytes);
+                    break Sight::Told(Arc::unwrap_or_clone(bytes));
                 }
-                Seen::Past => break None,
-                Seen::Wait if self.is_past_looks() => break None,
+                Seen::Past => break Sight::Missed { next: next(self) },
+                Seen::Wait if self.is_past_looks() => break Sight::Missed { next: next(self) },
                 Seen::Wait => {
                     self.wait.answers = true;
                     self.wait_for_siblings(Self::late_to_look);
@@ -669,7 +676,7 @@ impl State {
         self.end_wait();
         self.send_out();
         self.take_signals();
-        seen.map(Arc::unwrap_or_clone)
+        seen
     }
 
     /// Sends what the core wants sent, and counts what it noted.

@@ -9,10 +9,11 @@
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
 
+use crate::clock::{self, Sight};
 use crate::real;
 use crate::stack;
 use crate::told::told;
@@ -60,75 +61,100 @@ pub(crate) fn of_job(clock: clockid_t, own: timespec) -> timespec {
     if counts_from_start(clock) { of_ns(in_ns(own) + ahead_ns()) } else { own }
 }
 
-/// What a process was told last of one thing.
-pub(crate) struct Last(AtomicI64);
+/// What a process was shown of numbers that only grow.
+pub(crate) struct Shown<const N: usize> {
+    told: [AtomicI64; N],
+    /// This replica's own, and when that was in milliseconds, at the first look since then that
+    /// who leads did not make; 0 if it has made all.
+    own: [AtomicI64; N],
+    since_ms: AtomicU64,
+}
 
-impl Last {
+/// For so long a clock stands still where who leads does not look at it, in milliseconds.  Who
+/// looks on for longer waits for a time to come, and all replicas do where who leads erred and left
+/// out looks.
+const STILL_MS: u64 = 2_000;
+
+impl<const N: usize> Shown<N> {
     pub(crate) const fn none() -> Self {
-        Self(AtomicI64::new(0))
+        Self {
+            told: [const { AtomicI64::new(0) }; N],
+            own: [const { AtomicI64::new(0) }; N],
+            since_ms: AtomicU64::new(0),
+        }
     }
 
-    /// What this replica would tell next of something that only grows.
-    pub(crate) fn or_more(&self, own: i64) -> i64 {
-        self.0.load(Ordering::Relaxed).max(own)
+    fn told(&self) -> [i64; N] {
+        std::array::from_fn(|it| self.told[it].load(Ordering::Relaxed))
     }
 
-    pub(crate) fn keep(&self, told: i64) {
-        self.0.store(told, Ordering::Relaxed);
+    /// What this replica would tell next where it has `own`.
+    pub(crate) fn or_more(&self, own: [i64; N]) -> [i64; N] {
+        let told = self.told();
+        std::array::from_fn(|it| told[it].max(own[it]))
+    }
+
+    /// What is shown at a look: what was told; or, where who leads has made none, what stands still
+    /// until its next.
+    pub(crate) fn show(&self, seen: Sight<[i64; N]>, own: impl FnOnce() -> [i64; N]) -> [i64; N] {
+        match seen {
+            Sight::Told(told) => {
+                self.since_ms.store(0, Ordering::Relaxed);
+                self.told.iter().zip(told).for_each(|(to, it)| to.store(it, Ordering::Relaxed));
+                told
+            }
+            Sight::Missed { next } => {
+                let (told, shown) = (self.told(), self.gone_on(own()));
+                // What is told next is shown as it is.
+                let next =
+                    next.map_or(shown, |next| std::array::from_fn(|it| next[it].max(told[it])));
+                std::array::from_fn(|it| shown[it].min(next[it]))
+            }
+        }
+    }
+
+    fn gone_on(&self, own: [i64; N]) -> [i64; N] {
+        let (told, now_ms) = (self.told(), clock::coarse_ms());
+        if told == [0; N] {
+            return own;
+        }
+        let since_ms = self.since_ms.load(Ordering::Relaxed);
+        if since_ms == 0 {
+            self.since_ms.store(now_ms.max(1), Ordering::Relaxed);
+            self.own.iter().zip(own).for_each(|(to, it)| to.store(it, Ordering::Relaxed));
+        }
+        if since_ms == 0 || now_ms < since_ms + STILL_MS {
+            return told;
+        }
+        let then = |it: usize| self.own[it].load(Ordering::Relaxed);
+        std::array::from_fn(|it| told[it] + (own[it] - then(it)).max(0))
     }
 }
 
-/// What was told last of each clock that is on every machine.
-static LAST: [Last; 8] = [const { Last::none() }; 8];
+/// What was shown of each clock that is on every machine.
+static CLOCKS: [Shown<1>; 8] = [const { Shown::none() }; 8];
 
-/// What this replica's own showed then.
-static OWN: [Last; 8] = [const { Last::none() }; 8];
-
-fn last(clock: clockid_t) -> Option<&'static Last> {
-    usize::try_from(clock).ok().and_then(|it| LAST.get(it))
+fn known(clock: clockid_t) -> Option<&'static Shown<1>> {
+    usize::try_from(clock).ok().and_then(|it| CLOCKS.get(it))
 }
 
 /// What this replica would tell of a clock where it shows `own`.
 pub(crate) fn onward(clock: clockid_t, own: timespec) -> timespec {
     let is_of_process =
         [libc::CLOCK_PROCESS_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID].contains(&clock);
-    let last = last(clock).filter(|_| is_of_process || counts_from_start(clock));
-    last.map_or(own, |it| of_ns(it.or_more(in_ns(own))))
+    let known = known(clock).filter(|_| is_of_process || counts_from_start(clock));
+    known.map_or(own, |it| of_ns(it.or_more([in_ns(own)])[0]))
 }
 
-/// So many looks in a row that nobody else made show clocks that stand still: all replicas see the
-/// same where who leads erred and left some out.  Who looks on waits for a time to come.
-const STILL_MAX: i64 = 64;
-
-/// How many of those there were since a look was told.
-static STILL: AtomicI64 = AtomicI64::new(0);
-
-/// By how much a clock goes on at a look that nobody else made, where this replica's own has gone
-/// from `then` to `now`.
-pub(crate) fn gone_on(then: i64, now: i64) -> i64 {
-    let still = 1 + STILL.fetch_add(1, Ordering::Relaxed);
-    if still <= STILL_MAX { still } else { (now - then).max(still) }
-}
-
-/// A look was told.
-pub(crate) fn tell() {
-    STILL.store(0, Ordering::Relaxed);
-}
-
-/// What a clock shows: what was told; where nobody looked, the last and how far it has gone on.
-/// This replica's own shows `own`.
-pub(crate) fn shown(clock: clockid_t, told: Option<timespec>, own: timespec) -> timespec {
-    let Some(last) = last(clock) else { return told.unwrap_or(own) };
-    let then = &OWN[clock as usize];
-    if let Some(told) = told {
-        tell();
-        last.keep(in_ns(told));
-        then.keep(in_ns(own));
-        return told;
-    }
-    match last.or_more(0) {
-        0 => own,
-        since => of_ns(since + gone_on(then.or_more(0), in_ns(own))),
+/// What a clock shows at a look, of which this replica has `own`.
+pub(crate) fn shown(
+    clock: clockid_t,
+    seen: Sight<timespec>,
+    own: impl Fn() -> timespec,
+) -> timespec {
+    match known(clock) {
+        None => seen.told().unwrap_or_else(own),
+        Some(known) => of_ns(known.show(seen.map(|it| [in_ns(it)]), || [in_ns(own())])[0]),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use selvedge_stmr::message::{Message, Place};
-use selvedge_stmr::replica::Input;
+use selvedge_stmr::replica::{Ahead, Input};
 use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::{Double, SetId};
 
@@ -41,6 +41,9 @@ const REMOTE_MAX: usize = 64;
 /// How long a process that waits for its siblings does not look at MPI, if others may wait for it
 /// to, in microseconds.
 const MOVE_US: u32 = 1_000;
+
+/// How long who leads sleeps at a look that is far ahead of the others', in microseconds.
+const FAR_US: u32 = 100_000;
 
 /// How long it sleeps if nobody may, in microseconds: deaths are looked for as often.
 const IDLE_US: u32 = 10_000;
@@ -566,8 +569,13 @@ impl State {
 
     /// Lets siblings hear of some of the looks that they have not heard of.
     pub(crate) fn fall_back(&mut self) {
+        let gap_us = match self.replica.ahead() {
+            Ahead::Little => return,
+            Ahead::Much => MOVE_US,
+            Ahead::Far => FAR_US,
+        };
         self.send_out();
-        unsafe { libc::usleep(MOVE_US) };
+        unsafe { libc::usleep(gap_us) };
         self.pump();
     }
 

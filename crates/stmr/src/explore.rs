@@ -15,7 +15,7 @@ use twox_hash::XxHash3_64;
 
 use crate::digest::{Digest, Shape};
 use crate::message::{EventKind, Message, Place};
-use crate::replica::{Input, Passed, Replica, ReplicaOptions, Seen, Step};
+use crate::replica::{Input, Passed, Question, Replica, ReplicaOptions, Seen, Step};
 use crate::verdict::SetId;
 
 const N: usize = 3;
@@ -467,7 +467,7 @@ impl Explorer {
 /// A process looks at a clock, which shows 0 or 1 if nobody has told what it shows.
 fn look(world: &World, set: usize, takes: bool, next: &mut Vec<World>) {
     let mut world = world.clone();
-    let question = u64::from(takes);
+    let question = Question { clock: 0, site: world.processes[set].pc as u64 };
     let (shown, does) = match world.processes[set].replica.look(question) {
         Seen::Wait => {
             drain(&mut world.processes[set]);
@@ -627,6 +627,8 @@ fn looks_that_all_make_show_all_the_same() {
 #[test]
 fn looks_that_each_makes_as_often_as_it_likes_are_no_errors() {
     assert_eq!(check(&[Op::Linger, Op::Choose, Op::Look, Op::Send], 0, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Linger, Op::Look, Op::Send], 0, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Look, Op::Linger, Op::Look, Op::Send], 0, 0, 0).restarted, 0);
     assert_eq!(check(&[Op::Linger, Op::Send], 1, 0, 0).restarted, 0);
     assert_eq!(check(&[Op::Linger, Op::Send], 0, 1, 0).restarted, 0);
     assert_eq!(check(&[Op::Linger, Op::Receive, Op::Send], 0, 0, 1).restarted, 0);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::digest::{Digest, Shape};
-use crate::replica::{Look, LookPlace};
+use crate::replica::{Look, LookPlace, Question};
 use crate::verdict::{Offer, REPLICAS_MAX, SetId};
 
 /// The longest message that is read, in bytes: contents of one send or one receive.
@@ -311,7 +311,8 @@ fn write_place(place: &Place, out: &mut Vec<u8>) {
 }
 
 fn write_look(look: &Look, out: &mut Vec<u8>) {
-    for word in [look.at.call, look.at.event, look.at.look, look.question] {
+    for word in [look.at.call, look.at.event, look.at.look, look.question.clock, look.question.site]
+    {
         out.extend(word.to_le_bytes());
     }
     out.extend(look.signals.to_le_bytes());
@@ -319,10 +320,12 @@ fn write_look(look: &Look, out: &mut Vec<u8>) {
 }
 
 fn read_look(bytes: &[u8]) -> Option<Look> {
-    let (words, rest) = bytes.split_first_chunk::<32>()?;
+    let (words, rest) = bytes.split_first_chunk::<40>()?;
     let (signals, bytes) = rest.split_first_chunk()?;
     let (words, _) = words.as_chunks();
-    let [call, event, look, question] = [0, 1, 2, 3].map(|it: usize| u64::from_le_bytes(words[it]));
+    let [call, event, look, clock, site] =
+        [0, 1, 2, 3, 4].map(|it: usize| u64::from_le_bytes(words[it]));
+    let question = Question { clock, site };
     let at = LookPlace { call, event, look };
     let signals = u32::from_le_bytes(*signals);
     Some(Look { at, signals, question, bytes: bytes.to_vec().into() })
@@ -412,7 +415,7 @@ mod tests {
             Message::Look(Look {
                 at: LookPlace { call: 20, event: 21, look: 22 },
                 signals: 23,
-                question: 24,
+                question: Question { clock: 24, site: 27 },
                 bytes: vec![25; 16].into(),
             }),
             Message::Looked(26),

@@ -30,7 +30,7 @@ use crate::digest::{Digest, Shape};
 use crate::message::{Event, EventKind, Message};
 use crate::verdict::{Double, Offer, Offers, REPLICAS_MAX, SetId, Verdict, judge};
 
-pub use looks::{Look, LookPlace, Seen};
+pub use looks::{Ahead, Look, LookPlace, Question, Seen};
 
 /// What a replica is.
 #[derive(Clone, Copy, Debug)]

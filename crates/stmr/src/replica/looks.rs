@@ -5,14 +5,19 @@
 //! shape.  Who leads tells the others what it sees; they take that in its order, as far as it is of
 //! the same place between events and compares.
 //!
+//! Looks are known by the clock and by the place in the program's code, so that those after a loop
+//! are told from those in it.
+//!
 //! ```text
 //! the next that was told here is an answer to the same question ──► Take
-//! others come before it: this replica has made fewer looks ──► they are let go of
-//! who leads is past this place: this replica makes more ──► Past: nothing tells what it shows
+//! it is of a loop that this replica has left, or was not in ──► it is let go of
+//! this one is of a loop that who leads has left ──► Past: nothing tells what it shows
+//! who leads is past this place ──► Past
 //! ```
 //!
-//! Where all replicas look alike, all see the same.  Signals are due at a look as at a compare: a
-//! program may do nothing else than to wait for one.
+//! Where all replicas look alike, all see the same, and so they do after a loop that each makes as
+//! often as it likes.  Signals are due at a look as at a compare: a program may do nothing else
+//! than to wait for one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,6 +35,32 @@ const HEARD_EVERY: u64 = AHEAD_MAX / 2;
 /// So many are kept for a sibling that lacks them when who told them is gone.
 const KEPT_MAX: usize = 1 << 14;
 
+/// Who leads hardly goes on when it is so far ahead, so that what is kept suffices.
+const FAR_AHEAD: u64 = KEPT_MAX as u64 / 2;
+
+/// So many questions of a place are remembered.
+const ASKED_MAX: usize = 256;
+
+/// What a program looks at, and from where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Question {
+    /// The clock.
+    pub clock: u64,
+    /// The place in the program's code, by any name that is the same in all replicas.
+    pub site: u64,
+}
+
+/// How far who leads is ahead of those who listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ahead {
+    /// Not far.
+    Little,
+    /// So far that it takes its time.
+    Much,
+    /// So far that it all but waits.
+    Far,
+}
+
 /// What was seen at a look.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Look {
@@ -38,7 +69,7 @@ pub struct Look {
     /// How many signals are due there in all.
     pub signals: u32,
     /// What was looked at.
-    pub question: u64,
+    pub question: Question,
     /// What it showed.
     pub bytes: Arc<Vec<u8>>,
 }
@@ -61,7 +92,8 @@ pub enum Seen {
     Do,
     /// This was seen.
     Take(Arc<Vec<u8>>),
-    /// Who leads has gone on without such a look, and nothing tells what it would show.
+    /// Who leads has gone on without such a look, and nothing tells what it would show: not before
+    /// the last that was seen, nor after [`Replica::next_look`].
     Past,
     /// Nothing yet.
     Wait,
@@ -83,8 +115,48 @@ pub(super) struct Looks {
     /// Who led before was known to be past all looks before this when another came to lead: what
     /// it did not look at nobody does.
     closed: LookPlace,
-    /// What this replica looked at last.
-    question: Option<u64>,
+    /// What this replica has looked at here, each once, the last at the end.
+    asked: Vec<Question>,
+    /// How often each question was asked here, by this replica and by who leads.
+    times: BTreeMap<Question, u64>,
+}
+
+impl Looks {
+    fn ask(&mut self, question: Question) {
+        self.count(question);
+        if self.asked.last() == Some(&question) {
+            return;
+        }
+        self.asked.retain(|it| *it != question);
+        if self.asked.len() == ASKED_MAX {
+            self.asked.remove(0);
+        }
+        self.asked.push(question);
+    }
+
+    fn count(&mut self, question: Question) {
+        if self.times.len() < ASKED_MAX || self.times.contains_key(&question) {
+            *self.times.entry(question).or_default() += 1;
+        }
+    }
+
+    /// The looks that were told here and are not taken, but for those after one that is not there:
+    /// of a look that is still to come nobody knows what it is.
+    fn told_here(&self) -> impl Iterator<Item = &Look> {
+        let after = LookPlace { event: self.next.event + 1, look: 0, ..self.next };
+        let told = self.told.range(self.next..after).zip(self.next.look..);
+        told.take_while(|(it, n)| it.0.look == *n).map(|(it, _)| &it.1.1)
+    }
+
+    /// Whether one question is of a loop rather than another: it is asked more often, or was later.
+    fn is_of_loop(&self, one: Question, other: Question) -> bool {
+        let weight = |of: Question| {
+            let told = self.told_here().take(AHEAD_MAX as usize).filter(|it| it.question == of);
+            let times = self.times.get(&of).copied().unwrap_or_default();
+            (times + told.count() as u64, self.asked.iter().rposition(|it| *it == of))
+        };
+        one != other && weight(other) < weight(one)
+    }
 }
 
 /// How many looks were told on the link to a sibling, and by the sibling.
@@ -97,21 +169,28 @@ pub(super) struct Counts {
 
 impl Replica {
     /// Comes to a look; ask again after every input while the answer is [`Seen::Wait`].
-    pub fn look(&mut self, question: u64) -> Seen {
-        match self.accused() {
-            Some(Step::Leave) => return Seen::Leave,
-            Some(Step::Restart(why)) => return Seen::Restart(why),
-            Some(_) => return Seen::Wait,
-            None => {}
+    pub fn look(&mut self, question: Question) -> Seen {
+        let seen = match self.accused() {
+            Some(Step::Leave) => Seen::Leave,
+            Some(Step::Restart(why)) => Seen::Restart(why),
+            Some(_) => Seen::Wait,
+            None => self.find_look(question),
+        };
+        if seen != Seen::Wait {
+            self.looks.ask(question);
         }
-        let after = LookPlace { look: 0, ..self.after_looks() };
-        let told = self.looks.told.range(self.looks.next..after);
-        // Of a look that is still to come nobody knows what it is.
-        let mut in_order = told.zip(self.looks.next.look..).take_while(|(it, n)| it.0.look == *n);
-        let wanted = in_order.find(|((_, it), _)| it.1.question == question);
-        if let Some(at) = wanted.map(|((at, _), _)| *at) {
+        seen
+    }
+
+    fn find_look(&mut self, question: Question) -> Seen {
+        let next = self.next_told().map(|it| it.question);
+        if next.is_some_and(|it| self.looks.is_of_loop(question, it)) {
+            // Who leads has left the loop that this replica is in.
+            return Seen::Past;
+        }
+        let wanted = self.looks.told_here().find(|it| it.question == question).map(|it| it.at);
+        if let Some(at) = wanted {
             self.let_go_before(at);
-            self.looks.question = Some(question);
             return self.let_go().map_or(Seen::Wait, Seen::Take);
         }
         match self.meta {
@@ -120,25 +199,33 @@ impl Replica {
             Some(it) if it == self.own => {
                 // Those that are left here are of who led before, and of something else.
                 while self.let_go().is_some() {}
-                self.looks.question = Some(question);
                 Seen::Do
             }
             Some(it) => {
-                // Who leads may still be where this replica was when it looked at something else.
-                let before = self.looks.question;
-                while self.next_told().is_some_and(|it| Some(it.question) == before) {
+                // Who leads may still be in a loop that this replica has left.
+                while let Some(next) = self.next_told().map(|it| it.question)
+                    && self.looks.asked.contains(&next)
+                    && self.looks.is_of_loop(next, question)
+                {
                     self.let_go();
                 }
-                if self.is_past(it) { Seen::Past } else { Seen::Wait }
+                if self.looks.next < self.left_behind(it) { Seen::Past } else { Seen::Wait }
             }
         }
+    }
+
+    /// What the next look at a clock shows that was told, wherever it is.
+    #[must_use]
+    pub fn next_look(&self, clock: u64) -> Option<Arc<Vec<u8>>> {
+        let mut told = self.looks.told.range(self.looks.next..).take(ASKED_MAX);
+        told.find(|(_, it)| it.1.question.clock == clock).map(|(_, it)| it.1.bytes.clone())
     }
 
     /// Says what was seen, after [`Seen::Do`].
     ///
     /// # Panics
     /// If another leads by now: between is nothing that comes in.
-    pub fn tell_look(&mut self, question: u64, bytes: Arc<Vec<u8>>) {
+    pub fn tell_look(&mut self, question: Question, bytes: Arc<Vec<u8>>) {
         assert!(self.is_meta(), "only who leads tells what it sees");
         self.signals = self.signals.max(self.signals_heard);
         let look = Look { at: self.looks.next, signals: self.signals, question, bytes };
@@ -148,15 +235,20 @@ impl Replica {
         }
     }
 
-    /// Whether a sibling has not heard of many looks that were told.  It may have gone on to
+    /// How many of the looks that were told a sibling has not heard of.  It may have gone on to
     /// compute for long, so that nobody waits for it for good.
     #[must_use]
-    pub fn is_ahead(&self) -> bool {
-        let is_behind = |it: &SetId| {
+    pub fn ahead(&self) -> Ahead {
+        let behind = |it: SetId| {
             let Counts { to, heard_there, .. } = self.cluster[it.idx()].looks;
-            heard_there + AHEAD_MAX < to
+            to - heard_there
         };
-        self.siblings().any(|it| self.is_awaited(it) && is_behind(&it))
+        let awaited = self.siblings().filter(|it| self.is_awaited(*it) && !self.has_offered(*it));
+        match awaited.map(behind).max().unwrap_or_default() {
+            0..=AHEAD_MAX => Ahead::Little,
+            FAR_AHEAD.. => Ahead::Far,
+            _ => Ahead::Much,
+        }
     }
 
     /// Whether a sibling has come to the compare that this replica is before.
@@ -191,6 +283,8 @@ impl Replica {
     /// Goes on after an event or a compare.
     pub(super) fn begin_looks(&mut self) {
         self.looks.next = LookPlace { call: self.call, event: self.event, look: 0 };
+        self.looks.asked.clear();
+        self.looks.times.clear();
     }
 
     /// Tells a sibling all looks that it may lack when who told them is gone.
@@ -225,11 +319,6 @@ impl Replica {
     /// The next look here, if it was told.
     fn next_told(&self) -> Option<&Look> {
         self.looks.told.get(&self.looks.next).map(|it| &it.1)
-    }
-
-    /// Whether who leads is known to be past this place, or to look at something else by now.
-    fn is_past(&self, meta: SetId) -> bool {
-        self.next_told().is_some() || self.looks.next < self.left_behind(meta)
     }
 
     /// Another leads than this one, which may be gone.
@@ -271,6 +360,9 @@ impl Replica {
 
     fn keep_look(&mut self, from: SetId, look: Look) {
         self.signals = self.signals.max(look.signals);
+        if (look.at.call, look.at.event) == (self.call, self.event) {
+            self.looks.count(look.question);
+        }
         self.looks.kept.push_back(look);
         if KEPT_MAX < self.looks.kept.len() {
             self.looks.kept.pop_front();
