@@ -91,8 +91,9 @@ fn unwind(left_at: usize) -> Known {
     let (mut known, mut names) = (Known::default(), [0; CALLS]);
     let (mut n, mut is_kept) = (0, true);
     origin::each_frame(FRAMES_MAX, |Frame { at, stack }| {
-        if origin::is_own(at) {
-            return true;
+        if at == 0 || origin::is_own(at) {
+            // Nobody called who was called first.
+            return at != 0;
         }
         names[n] = origin::name_of(at);
         let slot = stack.wrapping_sub(size_of::<usize>());
