@@ -379,3 +379,72 @@ impl Replica {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::{Digest, Shape};
+    use crate::replica::{Input, ReplicaOptions};
+
+    /// Who leads looks from these sites and comes to a compare, then another replica looks: which
+    /// of them it is told, and `.` where it makes a look that was not.
+    fn check(led: &str, looks: &str, wanted: &str) {
+        let [meta, set] = [0, 1].map(SetId::new);
+        let replica = |own| Replica::new(ReplicaOptions { own, replicas: 3, trust_after: 2 });
+        let (mut leads, mut follows) = (replica(meta), replica(set));
+        let question = |it: u8| Question { clock: 0, site: it.into() };
+        for (idx, it) in (b'0'..).zip(led.bytes()) {
+            assert_eq!(leads.look(question(it)), Seen::Do);
+            leads.tell_look(question(it), vec![idx].into());
+        }
+        leads.offer(Shape(1), Digest::of(b"x"), 1);
+        while let Some((to, message)) = leads.poll() {
+            if to == set {
+                follows.handle(Input::Message(meta, message));
+            }
+        }
+        let seen = looks.bytes().map(|it| match follows.look(question(it)) {
+            Seen::Take(bytes) => char::from(bytes[0]),
+            Seen::Past => '.',
+            other => panic!("{led} {looks}: {other:?}"),
+        });
+        assert_eq!(seen.collect::<String>(), wanted, "{led}, {looks}");
+    }
+
+    #[test]
+    fn a_look_after_a_loop_is_told_from_those_in_it() {
+        check("XXXY", "XXXY", "0123");
+        // It has left the loop earlier, or was not in it.
+        check("XXXY", "XY", "03");
+        check("XXXY", "Y", "3");
+        // It lingers in the loop, or who leads was not in it.
+        check("XXXY", "XXXXXY", "012..3");
+        check("Y", "XXY", "..0");
+        // Another loop after it, and both again.
+        check("XXXZZ", "XXXXZZ", "012.34");
+        check("XXXZZ", "XZZ", "034");
+        check("XXXYXXXY", "XYXXXXXY", "03456..7");
+        // Two looks in a loop, which is left between them.
+        check("ABABAY", "ABABABY", "01234.5");
+        check("ABABABY", "ABAY", "0126");
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_is_not_beyond_what_is_told_next() {
+        let [meta, set] = [0, 1].map(SetId::new);
+        let mut follows = Replica::new(ReplicaOptions { own: set, replicas: 3, trust_after: 2 });
+        let question = |clock, site| Question { clock, site };
+        for (look, question) in (0..).zip([question(0, 1), question(1, 2), question(0, 3)]) {
+            let at = LookPlace { look, ..LookPlace::default() };
+            let bytes = Arc::new(vec![look as u8]);
+            let told = Message::Look(Look { at, signals: 0, question, bytes });
+            follows.handle(Input::Message(meta, told));
+        }
+        let take = |value: u8| Seen::Take(vec![value].into());
+        assert_eq!(follows.look(question(0, 1)), take(0));
+        assert_eq!(follows.look(question(0, 1)), Seen::Past);
+        assert_eq!(follows.next_look(0), Some(vec![2].into()), "the next of the same clock");
+        assert_eq!(follows.next_look(7), None);
+        assert_eq!(follows.look(question(1, 2)), take(1));
+    }
+}
