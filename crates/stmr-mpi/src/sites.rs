@@ -63,12 +63,11 @@ impl Sites {
     }
 
     fn calls(&mut self, clock: u64) -> u64 {
-        // Only of the program's first thread, which is on this library's stack, is it known that
-        // its own is there.
-        let left_at = stack::left();
-        if left_at == 0 {
-            return unwind(left_at).site;
-        }
+        // Another thread than the program's first is on its own stack.
+        let left_at = match stack::left() {
+            0 => psm::stack_pointer() as usize,
+            it => it,
+        };
         if self.rows.is_empty() {
             self.rows = vec![<[Known; COLUMNS]>::default(); ROWS];
         }
