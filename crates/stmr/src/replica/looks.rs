@@ -241,7 +241,7 @@ impl Replica {
     pub fn ahead(&self) -> Ahead {
         let behind = |it: SetId| {
             let Counts { to, heard_there, .. } = self.cluster[it.idx()].looks;
-            to - heard_there
+            to.saturating_sub(heard_there)
         };
         let awaited = self.siblings().filter(|it| self.is_awaited(*it) && !self.has_offered(*it));
         match awaited.map(behind).max().unwrap_or_default() {
