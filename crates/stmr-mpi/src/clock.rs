@@ -50,32 +50,9 @@ pub(crate) fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
     })
 }
 
-/// What there is to be seen at a look at a clock.
-pub(crate) enum Sight<T> {
-    /// What the meta sees, or saw.
-    Told(T),
-    /// The meta made no such look, and saw this at its next, if that is known.
-    Missed { next: Option<T> },
-}
-
-impl<T> Sight<T> {
-    pub(crate) fn told(self) -> Option<T> {
-        match self {
-            Self::Told(it) => Some(it),
-            Self::Missed { .. } => None,
-        }
-    }
-
-    pub(crate) fn map<R>(self, change: impl FnOnce(T) -> R) -> Sight<R> {
-        match self {
-            Self::Told(it) => Sight::Told(change(it)),
-            Self::Missed { next } => Sight::Missed { next: next.map(change) },
-        }
-    }
-}
-
-/// The program looks at a clock, from a site that is looked for where none is given.
-fn seen(which: u64, site: Option<u64>, answer: impl Fn() -> Vec<u8>) -> Sight<Vec<u8>> {
+/// What the meta sees at a look at a clock, from a site that is looked for where none is given;
+/// nothing where it made no such look.
+fn seen(which: u64, site: Option<u64>, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
     let _inside = Inside::enter();
     state::with(|state| {
         state.sources.insert(Source::Clock);
@@ -93,13 +70,13 @@ fn value_of<T: Copy>(bytes: &[u8]) -> T {
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
 }
 
-/// A plain value that there is to be seen.
-pub(crate) fn seen_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> Sight<T> {
+/// A plain value that the meta sees.
+pub(crate) fn seen_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> Option<T> {
     seen(which, None, || bytes_of(&answer())).map(|it| value_of(&it))
 }
 
 /// The same at an instruction that looks by itself.
-pub(crate) fn seen_at<T: Copy>(at: usize, which: u64, answer: impl Fn() -> T) -> Sight<T> {
+pub(crate) fn seen_at<T: Copy>(at: usize, which: u64, answer: impl Fn() -> T) -> Option<T> {
     let site = Some(sites::of_instruction(at));
     seen(which, site, || bytes_of(&answer())).map(|it| value_of(&it))
 }
@@ -339,11 +316,7 @@ fn seen_row<T: Copy>(which: u64, write: impl Fn(*mut T)) -> T {
         write(&raw mut row);
         row
     };
-    if real::is_program_asking() {
-        seen_value(which, ask).told().unwrap_or_else(ask)
-    } else {
-        ask()
-    }
+    if real::is_program_asking() { seen_value(which, ask).unwrap_or_else(ask) } else { ask() }
 }
 
 /// See sysinfo(2): how long the host has run, how much memory is free, how busy it is.
@@ -389,7 +362,7 @@ pub unsafe extern "C" fn clock_adjtime(clock: clockid_t, to: *mut libc::timex) -
             (row, code, crate::files::last_error())
         };
         let (mut row, code, error) = if real::is_program_asking() {
-            seen_value(STEERED, ask).told().unwrap_or_else(ask)
+            seen_value(STEERED, ask).unwrap_or_else(ask)
         } else {
             ask()
         };

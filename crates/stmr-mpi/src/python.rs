@@ -23,7 +23,7 @@ const ASKING: usize = 3;
 const FRAMES_MAX: usize = 16;
 
 /// So many calls of Python's tell where it is.
-const LINES: usize = 4;
+const LINES: usize = 16;
 
 type Check = unsafe extern "C" fn() -> c_int;
 

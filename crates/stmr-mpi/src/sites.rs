@@ -11,10 +11,10 @@ use crate::python;
 use crate::stack;
 
 /// So many calls make a site: who asks, and by whom it was called.
-const CALLS: usize = 8;
+const CALLS: usize = 16;
 
 /// No more frames are looked at, this library's among them.
-const FRAMES_MAX: usize = 32;
+const FRAMES_MAX: usize = 48;
 
 /// What was found is kept in so many rows of so many.
 const ROWS: usize = 64;

@@ -18,7 +18,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 use crate::abi::Handles;
 use crate::attributes::Attributes;
 use crate::batch::Batch;
-use crate::clock::{self, Sight};
+use crate::clock;
 use crate::codes::Codes;
 use crate::comm::Comm;
 use crate::ends;
@@ -634,12 +634,13 @@ impl State {
         }
     }
 
-    /// What a look at a clock shows, which `answer` tells where this replica leads.
+    /// What a look at a clock shows, which `answer` tells where this replica leads; nothing if who
+    /// leads has gone on without such a look, so that nothing tells what it would show.
     pub(crate) fn look(
         &mut self,
         question: Question,
         answer: impl Fn() -> Vec<u8>,
-    ) -> Sight<Vec<u8>> {
+    ) -> Option<Vec<u8>> {
         self.send_held();
         self.begin_wait();
         // Who looks and looks does not wait, whatever it is that it looks for.
@@ -648,22 +649,21 @@ impl State {
         if self.replica.is_meta() {
             self.fall_back();
         }
-        let next = |this: &Self| this.replica.next_look(question.clock).map(Arc::unwrap_or_clone);
         let seen = loop {
-            match self.replica.look(question) {
+            let is_past = self.is_past_looks();
+            match self.replica.look(question, is_past) {
                 Seen::Do => {
                     self.follow_locks(true);
                     self.tell_signals();
                     let bytes = answer();
                     self.replica.tell_look(question, bytes.clone().into());
-                    break Sight::Told(bytes);
+                    break Some(bytes);
                 }
                 Seen::Take(bytes) => {
                     self.follow_locks(false);
-                    break Sight::Told(Arc::unwrap_or_clone(bytes));
+                    break Some(Arc::unwrap_or_clone(bytes));
                 }
-                Seen::Past => break Sight::Missed { next: next(self) },
-                Seen::Wait if self.is_past_looks() => break Sight::Missed { next: next(self) },
+                Seen::Past => break None,
                 Seen::Wait => {
                     self.wait.answers = true;
                     self.wait_for_siblings(Self::late_to_look);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
 
-use crate::clock::{self, Sight};
+use crate::clock;
 use crate::real;
 use crate::stack;
 use crate::told::told;
@@ -68,12 +68,14 @@ pub(crate) struct Shown<const N: usize> {
     /// who leads did not make; 0 if it has made all.
     own: [AtomicI64; N],
     since_ms: AtomicU64,
+    /// What was shown beyond what was told, until that has come as far.
+    beyond: [AtomicI64; N],
 }
 
 /// For so long a clock stands still where who leads does not look at it, in milliseconds.  Who
-/// looks on for longer waits for a time to come, and all replicas do where who leads erred and left
+/// looks on for longer waits for a time to come, as all replicas do where who leads erred and left
 /// out looks.
-const STILL_MS: u64 = 2_000;
+const STILL_MS: u64 = 500;
 
 impl<const N: usize> Shown<N> {
     pub(crate) const fn none() -> Self {
@@ -81,53 +83,65 @@ impl<const N: usize> Shown<N> {
             told: [const { AtomicI64::new(0) }; N],
             own: [const { AtomicI64::new(0) }; N],
             since_ms: AtomicU64::new(0),
+            beyond: [const { AtomicI64::new(0) }; N],
         }
     }
 
-    fn told(&self) -> [i64; N] {
-        std::array::from_fn(|it| self.told[it].load(Ordering::Relaxed))
+    fn all(of: &[AtomicI64; N]) -> [i64; N] {
+        std::array::from_fn(|it| of[it].load(Ordering::Relaxed))
+    }
+
+    fn put(of: &[AtomicI64; N], values: [i64; N]) {
+        of.iter().zip(values).for_each(|(to, it)| to.store(it, Ordering::Relaxed));
     }
 
     /// What this replica would tell next where it has `own`.
     pub(crate) fn or_more(&self, own: [i64; N]) -> [i64; N] {
-        let told = self.told();
-        std::array::from_fn(|it| told[it].max(own[it]))
+        let [told, beyond] = [&self.told, &self.beyond].map(Self::all);
+        std::array::from_fn(|it| told[it].max(beyond[it]).max(own[it]))
     }
 
     /// What is shown at a look: what was told; or, where who leads has made none, what stands still
-    /// until its next.
-    pub(crate) fn show(&self, seen: Sight<[i64; N]>, own: impl FnOnce() -> [i64; N]) -> [i64; N] {
-        match seen {
-            Sight::Told(told) => {
+    /// until its next.  A clock that went on by itself stands still until it is overtaken.
+    pub(crate) fn show(&self, seen: Option<[i64; N]>, own: impl FnOnce() -> [i64; N]) -> [i64; N] {
+        let beyond = Self::all(&self.beyond);
+        let shown = match seen {
+            Some(told) => {
                 self.since_ms.store(0, Ordering::Relaxed);
-                self.told.iter().zip(told).for_each(|(to, it)| to.store(it, Ordering::Relaxed));
+                Self::put(&self.told, told);
+                let is_ahead = |it: usize| if told[it] < beyond[it] { beyond[it] } else { 0 };
+                Self::put(&self.beyond, std::array::from_fn(is_ahead));
                 told
             }
-            Sight::Missed { next } => {
-                let (told, shown) = (self.told(), self.gone_on(own()));
-                // What is told next is shown as it is.
-                let next =
-                    next.map_or(shown, |next| std::array::from_fn(|it| next[it].max(told[it])));
-                std::array::from_fn(|it| shown[it].min(next[it]))
+            None => {
+                let told = Self::all(&self.told);
+                let gone_on = if told == [0; N] { Some(own()) } else { self.gone_on(own()) };
+                if let Some(gone_on) = gone_on {
+                    Self::put(&self.beyond, gone_on);
+                    return gone_on;
+                }
+                told
             }
-        }
+        };
+        std::array::from_fn(|it| shown[it].max(beyond[it]))
     }
 
-    fn gone_on(&self, own: [i64; N]) -> [i64; N] {
-        let (told, now_ms) = (self.told(), clock::coarse_ms());
-        if told == [0; N] {
-            return own;
-        }
+    /// How far it has gone on by itself, if it has stood still for long enough.
+    fn gone_on(&self, own: [i64; N]) -> Option<[i64; N]> {
+        let now_ms = clock::coarse_ms();
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         if since_ms == 0 {
             self.since_ms.store(now_ms.max(1), Ordering::Relaxed);
-            self.own.iter().zip(own).for_each(|(to, it)| to.store(it, Ordering::Relaxed));
+            Self::put(&self.own, own);
         }
         if since_ms == 0 || now_ms < since_ms + STILL_MS {
-            return told;
+            return None;
         }
-        let then = |it: usize| self.own[it].load(Ordering::Relaxed);
-        std::array::from_fn(|it| told[it] + (own[it] - then(it)).max(0))
+        let [told, beyond, then] = [&self.told, &self.beyond, &self.own].map(Self::all);
+        let base = |it: usize| told[it].max(beyond[it]);
+        // From where it is now on, since it was shown last.
+        Self::put(&self.own, own);
+        Some(std::array::from_fn(|it| base(it) + (own[it] - then[it]).max(0)))
     }
 }
 
@@ -149,11 +163,11 @@ pub(crate) fn onward(clock: clockid_t, own: timespec) -> timespec {
 /// What a clock shows at a look, of which this replica has `own`.
 pub(crate) fn shown(
     clock: clockid_t,
-    seen: Sight<timespec>,
+    seen: Option<timespec>,
     own: impl Fn() -> timespec,
 ) -> timespec {
     match known(clock) {
-        None => seen.told().unwrap_or_else(own),
+        None => seen.unwrap_or_else(own),
         Some(known) => of_ns(known.show(seen.map(|it| [in_ns(it)]), || [in_ns(own())])[0]),
     }
 }

@@ -468,7 +468,7 @@ impl Explorer {
 fn look(world: &World, set: usize, takes: bool, next: &mut Vec<World>) {
     let mut world = world.clone();
     let question = Question { clock: 0, site: world.processes[set].pc as u64 };
-    let (shown, does) = match world.processes[set].replica.look(question) {
+    let (shown, does) = match world.processes[set].replica.look(question, false) {
         Seen::Wait => {
             drain(&mut world.processes[set]);
             next.extend((!world.processes[set].unsent.is_empty()).then_some(world));

@@ -19,7 +19,7 @@
 //! often as it likes.  Signals are due at a look as at a compare: a program may do nothing else
 //! than to wait for one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Replica, Step};
@@ -38,8 +38,14 @@ const KEPT_MAX: usize = 1 << 14;
 /// Who leads hardly goes on when it is so far ahead, so that what is kept suffices.
 const FAR_AHEAD: u64 = KEPT_MAX as u64 / 2;
 
-/// So many questions of a place are remembered.
-const ASKED_MAX: usize = 256;
+/// A loop makes so many looks at the most from different sites in each round.
+const PERIOD_MAX: usize = 4;
+
+/// So many sites are remembered that were seen several times in a row.
+const REPEATED_MAX: usize = 256;
+
+/// So many looks that were told and not taken are looked through.
+const SEEN_AHEAD: usize = 256;
 
 /// What a program looks at, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,8 +98,7 @@ pub enum Seen {
     Do,
     /// This was seen.
     Take(Arc<Vec<u8>>),
-    /// Who leads has gone on without such a look, and nothing tells what it would show: not before
-    /// the last that was seen, nor after [`Replica::next_look`].
+    /// Who leads has gone on without such a look, and nothing tells what it would show.
     Past,
     /// Nothing yet.
     Wait,
@@ -115,29 +120,38 @@ pub(super) struct Looks {
     /// Who led before was known to be past all looks before this when another came to lead: what
     /// it did not look at nobody does.
     closed: LookPlace,
-    /// What this replica has looked at here, each once, the last at the end.
-    asked: Vec<Question>,
-    /// How often each question was asked here, by this replica and by who leads.
-    times: BTreeMap<Question, u64>,
+    /// What this replica has looked at here, the last of it at the end.
+    asked: VecDeque<Question>,
+    /// What who leads has looked at here several times in a row, and what it looked at last, as far
+    /// as that was taken or let go of.
+    repeated: BTreeSet<Question>,
+    let_go: Option<Question>,
+}
+
+/// What a look is that the next which was told is not.
+enum Strays {
+    /// One of a loop that this replica is in, and who leads is not.
+    Lingers,
+    /// So many were told before it, of loops that this replica was not in or has left.
+    Skips(usize),
+    /// None that was told.
+    Unknown,
 }
 
 impl Looks {
     fn ask(&mut self, question: Question) {
-        self.count(question);
-        if self.asked.last() == Some(&question) {
-            return;
+        if self.asked.len() == PERIOD_MAX {
+            self.asked.pop_front();
         }
-        self.asked.retain(|it| *it != question);
-        if self.asked.len() == ASKED_MAX {
-            self.asked.remove(0);
-        }
-        self.asked.push(question);
+        self.asked.push_back(question);
     }
 
-    fn count(&mut self, question: Question) {
-        if self.times.len() < ASKED_MAX || self.times.contains_key(&question) {
-            *self.times.entry(question).or_default() += 1;
+    /// Hears or sees what who leads looked at next.
+    fn pass(&mut self, question: Question) {
+        if self.let_go == Some(question) && self.repeated.len() < REPEATED_MAX {
+            self.repeated.insert(question);
         }
+        self.let_go = Some(question);
     }
 
     /// The looks that were told here and are not taken, but for those after one that is not there:
@@ -148,14 +162,43 @@ impl Looks {
         told.take_while(|(it, n)| it.0.look == *n).map(|(it, _)| &it.1.1)
     }
 
-    /// Whether one question is of a loop rather than another: it is asked more often, or was later.
-    fn is_of_loop(&self, one: Question, other: Question) -> bool {
-        let weight = |of: Question| {
-            let told = self.told_here().take(AHEAD_MAX as usize).filter(|it| it.question == of);
-            let times = self.times.get(&of).copied().unwrap_or_default();
-            (times + told.count() as u64, self.asked.iter().rposition(|it| *it == of))
+    /// Whether who leads is known to look from there several times in a row.
+    fn repeats(&self, question: Question) -> bool {
+        let told = self.told_here().take(SEEN_AHEAD).map(|it| it.question);
+        let mut row = self.let_go.into_iter().chain(told).map(|it| it == question);
+        let mut before = false;
+        self.repeated.contains(&question) || row.any(|it| std::mem::replace(&mut before, it) && it)
+    }
+
+    /// What a look is, where another was told before it or none.
+    ///
+    /// A replica that asks the same again lingers in a loop, unless what comes before it is another
+    /// loop, which it was not in.  If anything comes before that it has not asked since, so does one
+    /// that asked the same a few looks ago, and one that would have to skip what it asked just now,
+    /// where that is no loop.  Else it has left a loop, or was in none.
+    fn strays(&self, question: Question) -> Strays {
+        let Some(n_before) = self.told_here().position(|it| it.question == question) else {
+            let lingers = self.told_here().next().is_some() && self.asked.contains(&question);
+            return if lingers { Strays::Lingers } else { Strays::Unknown };
         };
-        one != other && weight(other) < weight(one)
+        let before = || self.told_here().take(n_before).map(|it| it.question);
+        let last = self.asked.back();
+        let lingers = if last == Some(&question) {
+            let is_loop = before().next().is_some_and(|it| self.repeats(it));
+            0 < n_before && (self.repeats(question) || !is_loop)
+        } else {
+            let is_again = |it: Question| Some(&it) == last && !self.repeats(it);
+            before().any(|it| !self.asked.contains(&it))
+                && (self.asked.contains(&question) || before().any(is_again))
+        };
+        if lingers { Strays::Lingers } else { Strays::Skips(n_before) }
+    }
+
+    /// The first look that was told here and is of no loop, nor of one that this replica knows.
+    fn next_alone(&self) -> Option<&Look> {
+        let is_alone =
+            |it: &&Look| !self.asked.contains(&it.question) && !self.repeats(it.question);
+        self.told_here().find(is_alone)
     }
 }
 
@@ -168,13 +211,14 @@ pub(super) struct Counts {
 }
 
 impl Replica {
-    /// Comes to a look; ask again after every input while the answer is [`Seen::Wait`].
-    pub fn look(&mut self, question: Question) -> Seen {
+    /// Comes to a look; ask again after every input while the answer is [`Seen::Wait`].  `is_past` says
+    /// that who leads is beyond all looks here, by what the core does not hear of.
+    pub fn look(&mut self, question: Question, is_past: bool) -> Seen {
         let seen = match self.accused() {
             Some(Step::Leave) => Seen::Leave,
             Some(Step::Restart(why)) => Seen::Restart(why),
             Some(_) => Seen::Wait,
-            None => self.find_look(question),
+            None => self.find_look(question, is_past),
         };
         if seen != Seen::Wait {
             self.looks.ask(question);
@@ -182,20 +226,20 @@ impl Replica {
         seen
     }
 
-    fn find_look(&mut self, question: Question) -> Seen {
-        let next = self.next_told().map(|it| it.question);
-        if next.is_some_and(|it| self.looks.is_of_loop(question, it)) {
-            // Who leads has left the loop that this replica is in.
-            return Seen::Past;
-        }
-        let wanted = self.looks.told_here().find(|it| it.question == question).map(|it| it.at);
-        if let Some(at) = wanted {
-            self.let_go_before(at);
-            return self.let_go().map_or(Seen::Wait, Seen::Take);
+    fn find_look(&mut self, question: Question, is_past: bool) -> Seen {
+        match self.looks.strays(question) {
+            Strays::Lingers => return Seen::Past,
+            Strays::Skips(n_before) => {
+                for _ in 0..n_before {
+                    self.let_go();
+                }
+                return self.let_go().map_or(Seen::Wait, Seen::Take);
+            }
+            Strays::Unknown => {}
         }
         match self.meta {
             None => Seen::Restart(Double::NoWholeSet),
-            Some(_) if self.looks.next < self.looks.closed => Seen::Past,
+            Some(_) if self.looks.next < self.looks.closed => self.miss(question),
             Some(it) if it == self.own => {
                 // Those that are left here are of who led before, and of something else.
                 while self.let_go().is_some() {}
@@ -205,20 +249,21 @@ impl Replica {
                 // Who leads may still be in a loop that this replica has left.
                 while let Some(next) = self.next_told().map(|it| it.question)
                     && self.looks.asked.contains(&next)
-                    && self.looks.is_of_loop(next, question)
+                    && self.looks.repeats(next)
                 {
                     self.let_go();
                 }
-                if self.looks.next < self.left_behind(it) { Seen::Past } else { Seen::Wait }
+                let is_past = is_past || self.looks.next < self.left_behind(it);
+                if is_past { self.miss(question) } else { Seen::Wait }
             }
         }
     }
 
-    /// What the next look at a clock shows that was told, wherever it is.
-    #[must_use]
-    pub fn next_look(&self, clock: u64) -> Option<Arc<Vec<u8>>> {
-        let mut told = self.looks.told.range(self.looks.next..).take(ASKED_MAX);
-        told.find(|(_, it)| it.1.question.clock == clock).map(|(_, it)| it.1.bytes.clone())
+    /// Who leads has left this place and made no such look, or made it from another site: compilers
+    /// have one of the same look for who was in a loop before it, and one for who was not.
+    fn miss(&self, question: Question) -> Seen {
+        let like = self.looks.next_alone().filter(|it| it.question.clock == question.clock);
+        like.map_or(Seen::Past, |it| Seen::Take(it.bytes.clone()))
     }
 
     /// Says what was seen, after [`Seen::Do`].
@@ -228,6 +273,7 @@ impl Replica {
     pub fn tell_look(&mut self, question: Question, bytes: Arc<Vec<u8>>) {
         assert!(self.is_meta(), "only who leads tells what it sees");
         self.signals = self.signals.max(self.signals_heard);
+        self.looks.pass(question);
         let look = Look { at: self.looks.next, signals: self.signals, question, bytes };
         self.looks.next.look += 1;
         for set in self.siblings() {
@@ -284,7 +330,8 @@ impl Replica {
     pub(super) fn begin_looks(&mut self) {
         self.looks.next = LookPlace { call: self.call, event: self.event, look: 0 };
         self.looks.asked.clear();
-        self.looks.times.clear();
+        self.looks.repeated.clear();
+        self.looks.let_go = None;
     }
 
     /// Tells a sibling all looks that it may lack when who told them is gone.
@@ -361,7 +408,7 @@ impl Replica {
     fn keep_look(&mut self, from: SetId, look: Look) {
         self.signals = self.signals.max(look.signals);
         if (look.at.call, look.at.event) == (self.call, self.event) {
-            self.looks.count(look.question);
+            self.looks.pass(look.question);
         }
         self.looks.kept.push_back(look);
         if KEPT_MAX < self.looks.kept.len() {
@@ -394,7 +441,7 @@ mod tests {
         let (mut leads, mut follows) = (replica(meta), replica(set));
         let question = |it: u8| Question { clock: 0, site: it.into() };
         for (idx, it) in (b'0'..).zip(led.bytes()) {
-            assert_eq!(leads.look(question(it)), Seen::Do);
+            assert_eq!(leads.look(question(it), false), Seen::Do);
             leads.tell_look(question(it), vec![idx].into());
         }
         leads.offer(Shape(1), Digest::of(b"x"), 1);
@@ -403,7 +450,7 @@ mod tests {
                 follows.handle(Input::Message(meta, message));
             }
         }
-        let seen = looks.bytes().map(|it| match follows.look(question(it)) {
+        let seen = looks.bytes().map(|it| match follows.look(question(it), false) {
             Seen::Take(bytes) => char::from(bytes[0]),
             Seen::Past => '.',
             other => panic!("{led} {looks}: {other:?}"),
@@ -419,7 +466,10 @@ mod tests {
         check("XXXY", "Y", "3");
         // It lingers in the loop, or who leads was not in it.
         check("XXXY", "XXXXXY", "012..3");
-        check("Y", "XXY", "..0");
+        check("Y", "XXY", "0.0");
+        check("YZ", "XXYZ", "0.01");
+        // The look after the loop has another site for who was not in it.
+        check("XXXYZ", "yZ", "34");
         // Another loop after it, and both again.
         check("XXXZZ", "XXXXZZ", "012.34");
         check("XXXZZ", "XZZ", "034");
@@ -427,24 +477,10 @@ mod tests {
         // Two looks in a loop, which is left between them.
         check("ABABAY", "ABABABY", "01234.5");
         check("ABABABY", "ABAY", "0126");
-    }
-
-    #[test]
-    fn a_clock_that_stands_still_is_not_beyond_what_is_told_next() {
-        let [meta, set] = [0, 1].map(SetId::new);
-        let mut follows = Replica::new(ReplicaOptions { own: set, replicas: 3, trust_after: 2 });
-        let question = |clock, site| Question { clock, site };
-        for (look, question) in (0..).zip([question(0, 1), question(1, 2), question(0, 3)]) {
-            let at = LookPlace { look, ..LookPlace::default() };
-            let bytes = Arc::new(vec![look as u8]);
-            let told = Message::Look(Look { at, signals: 0, question, bytes });
-            follows.handle(Input::Message(meta, told));
-        }
-        let take = |value: u8| Seen::Take(vec![value].into());
-        assert_eq!(follows.look(question(0, 1)), take(0));
-        assert_eq!(follows.look(question(0, 1)), Seen::Past);
-        assert_eq!(follows.next_look(0), Some(vec![2].into()), "the next of the same clock");
-        assert_eq!(follows.next_look(7), None);
-        assert_eq!(follows.look(question(1, 2)), take(1));
+        // Waits one after the other, each timed, of which each takes its own number of looks.
+        check("TXXYTXXXY", "TXYTXXXXXY", "0134567..8");
+        check("TYTXY", "TXYTY", "0.124");
+        check("TXYTXXYTY", "TXXYTYTXY", "01.2367.8");
+        check("TXXXTXT", "TTXXT", "045.6");
     }
 }
