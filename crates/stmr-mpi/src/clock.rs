@@ -61,6 +61,14 @@ fn seen(which: u64, site: Option<u64>, answer: impl Fn() -> Vec<u8>) -> Option<V
     })
 }
 
+/// The program has begun a thread.
+pub(crate) fn begin_thread() {
+    if real::is_program_asking() {
+        let _inside = Inside::enter();
+        state::with(|state| state.replica.begin_thread());
+    }
+}
+
 fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }.to_vec()
 }

@@ -311,8 +311,8 @@ fn write_place(place: &Place, out: &mut Vec<u8>) {
 }
 
 fn write_look(look: &Look, out: &mut Vec<u8>) {
-    for word in [look.at.call, look.at.event, look.at.look, look.question.clock, look.question.site]
-    {
+    let (LookPlace { call, event, thread, look: number }, question) = (look.at, look.question);
+    for word in [call, event, thread, number, question.clock, question.site] {
         out.extend(word.to_le_bytes());
     }
     out.extend(look.signals.to_le_bytes());
@@ -320,13 +320,13 @@ fn write_look(look: &Look, out: &mut Vec<u8>) {
 }
 
 fn read_look(bytes: &[u8]) -> Option<Look> {
-    let (words, rest) = bytes.split_first_chunk::<40>()?;
+    let (words, rest) = bytes.split_first_chunk::<48>()?;
     let (signals, bytes) = rest.split_first_chunk()?;
     let (words, _) = words.as_chunks();
-    let [call, event, look, clock, site] =
-        [0, 1, 2, 3, 4].map(|it: usize| u64::from_le_bytes(words[it]));
+    let [call, event, thread, look, clock, site] =
+        [0, 1, 2, 3, 4, 5].map(|it: usize| u64::from_le_bytes(words[it]));
+    let at = LookPlace { call, event, thread, look };
     let question = Question { clock, site };
-    let at = LookPlace { call, event, look };
     let signals = u32::from_le_bytes(*signals);
     Some(Look { at, signals, question, bytes: bytes.to_vec().into() })
 }
@@ -413,7 +413,7 @@ mod tests {
             Message::Released { receive: 15, calls: 16 },
             Message::Echo { event: 19, digest },
             Message::Look(Look {
-                at: LookPlace { call: 20, event: 21, look: 22 },
+                at: LookPlace { call: 20, event: 21, thread: 28, look: 22 },
                 signals: 23,
                 question: Question { clock: 24, site: 27 },
                 bytes: vec![25; 16].into(),

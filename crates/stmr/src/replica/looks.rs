@@ -87,7 +87,9 @@ pub struct LookPlace {
     pub call: u64,
     /// Events before it.
     pub event: u64,
-    /// Looks after the last of those.
+    /// Threads that the program has begun after the last of those.
+    pub thread: u64,
+    /// Looks after the last of all these.
     pub look: u64,
 }
 
@@ -139,6 +141,13 @@ enum Strays {
 }
 
 impl Looks {
+    fn begin(&mut self, next: LookPlace) {
+        self.next = next;
+        self.asked.clear();
+        self.repeated.clear();
+        self.let_go = None;
+    }
+
     fn ask(&mut self, question: Question) {
         if self.asked.len() == PERIOD_MAX {
             self.asked.pop_front();
@@ -157,7 +166,7 @@ impl Looks {
     /// The looks that were told here and are not taken, but for those after one that is not there:
     /// of a look that is still to come nobody knows what it is.
     fn told_here(&self) -> impl Iterator<Item = &Look> {
-        let after = LookPlace { event: self.next.event + 1, look: 0, ..self.next };
+        let after = LookPlace { thread: self.next.thread + 1, look: 0, ..self.next };
         let told = self.told.range(self.next..after).zip(self.next.look..);
         told.take_while(|(it, n)| it.0.look == *n).map(|(it, _)| &it.1.1)
     }
@@ -173,23 +182,19 @@ impl Looks {
     /// What a look is, where another was told before it or none.
     ///
     /// A replica that asks the same again lingers in a loop, unless what comes before it is another
-    /// loop, which it was not in.  If anything comes before that it has not asked since, so does one
-    /// that asked the same a few looks ago, and one that would have to skip what it asked just now,
-    /// where that is no loop.  Else it has left a loop, or was in none.
+    /// loop, which it was not in.  So does one that asked the same a few looks ago, if anything
+    /// comes before that it has not asked since.  Else it has left a loop, or was in none.
     fn strays(&self, question: Question) -> Strays {
         let Some(n_before) = self.told_here().position(|it| it.question == question) else {
             let lingers = self.told_here().next().is_some() && self.asked.contains(&question);
             return if lingers { Strays::Lingers } else { Strays::Unknown };
         };
         let before = || self.told_here().take(n_before).map(|it| it.question);
-        let last = self.asked.back();
-        let lingers = if last == Some(&question) {
+        let lingers = if self.asked.back() == Some(&question) {
             let is_loop = before().next().is_some_and(|it| self.repeats(it));
             0 < n_before && (self.repeats(question) || !is_loop)
         } else {
-            let is_again = |it: Question| Some(&it) == last && !self.repeats(it);
-            before().any(|it| !self.asked.contains(&it))
-                && (self.asked.contains(&question) || before().any(is_again))
+            self.asked.contains(&question) && before().any(|it| !self.asked.contains(&it))
         };
         if lingers { Strays::Lingers } else { Strays::Skips(n_before) }
     }
@@ -328,10 +333,17 @@ impl Replica {
 
     /// Goes on after an event or a compare.
     pub(super) fn begin_looks(&mut self) {
-        self.looks.next = LookPlace { call: self.call, event: self.event, look: 0 };
-        self.looks.asked.clear();
-        self.looks.repeated.clear();
-        self.looks.let_go = None;
+        let (call, event) = (self.call, self.event);
+        self.looks.begin(LookPlace { call, event, ..LookPlace::default() });
+    }
+
+    /// Goes on after the program has begun a thread, for which it may wait: what it looks at then
+    /// is not what it looked at before, however often it did.
+    pub fn begin_thread(&mut self) {
+        let thread = self.looks.next.thread + 1;
+        let next = LookPlace { thread, look: 0, ..self.looks.next };
+        self.let_go_before(next);
+        self.looks.begin(next);
     }
 
     /// Tells a sibling all looks that it may lack when who told them is gone.
@@ -360,7 +372,7 @@ impl Replica {
 
     /// The place after all looks that may follow here.
     fn after_looks(&self) -> LookPlace {
-        LookPlace { call: self.call, event: self.event + 1, look: 0 }
+        LookPlace { call: self.call, event: self.event + 1, ..LookPlace::default() }
     }
 
     /// The next look here, if it was told.
@@ -376,7 +388,7 @@ impl Replica {
     /// Before which place no more looks of a sibling's follow, by what it has told.
     fn left_behind(&self, set: SetId) -> LookPlace {
         let it = &self.cluster[set.idx()];
-        let after = |call, event| LookPlace { call, event: event + 1, look: 0 };
+        let after = |call, event| LookPlace { call, event: event + 1, ..LookPlace::default() };
         let offered = it.offers.all().iter().map(|it| after(it.call, it.event));
         let settled = it.events.keys().map(|it| after(self.call, *it));
         let looked = self.looks.told.iter().rev().find(|(_, it)| it.0 == set);
@@ -407,7 +419,8 @@ impl Replica {
 
     fn keep_look(&mut self, from: SetId, look: Look) {
         self.signals = self.signals.max(look.signals);
-        if (look.at.call, look.at.event) == (self.call, self.event) {
+        let next = self.looks.next;
+        if (LookPlace { look: next.look, ..look.at }) == next {
             self.looks.pass(look.question);
         }
         self.looks.kept.push_back(look);
@@ -441,6 +454,10 @@ mod tests {
         let (mut leads, mut follows) = (replica(meta), replica(set));
         let question = |it: u8| Question { clock: 0, site: it.into() };
         for (idx, it) in (b'0'..).zip(led.bytes()) {
+            if it == b'|' {
+                leads.begin_thread();
+                continue;
+            }
             assert_eq!(leads.look(question(it), false), Seen::Do);
             leads.tell_look(question(it), vec![idx].into());
         }
@@ -450,10 +467,16 @@ mod tests {
                 follows.handle(Input::Message(meta, message));
             }
         }
-        let seen = looks.bytes().map(|it| match follows.look(question(it), false) {
-            Seen::Take(bytes) => char::from(bytes[0]),
-            Seen::Past => '.',
-            other => panic!("{led} {looks}: {other:?}"),
+        let seen = looks.bytes().map(|it| {
+            if it == b'|' {
+                follows.begin_thread();
+                return '|';
+            }
+            match follows.look(question(it), false) {
+                Seen::Take(bytes) => char::from(bytes[0]),
+                Seen::Past => '.',
+                other => panic!("{led} {looks}: {other:?}"),
+            }
         });
         assert_eq!(seen.collect::<String>(), wanted, "{led}, {looks}");
     }
@@ -477,9 +500,11 @@ mod tests {
         // Two looks in a loop, which is left between them.
         check("ABABAY", "ABABABY", "01234.5");
         check("ABABABY", "ABAY", "0126");
+        check("ABCABCABY", "ABY", "018");
+        // Each waits for a thread that was begun before.
+        check("XXY|Y|XY", "XY|XXXY|Y", "02|4..4|7");
         // Waits one after the other, each timed, of which each takes its own number of looks.
         check("TXXYTXXXY", "TXYTXXXXXY", "0134567..8");
-        check("TYTXY", "TXYTY", "0.124");
         check("TXYTXXYTY", "TXXYTYTXY", "01.2367.8");
         check("TXXXTXT", "TTXXT", "045.6");
     }
