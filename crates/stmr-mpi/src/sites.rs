@@ -11,17 +11,17 @@ use crate::python;
 use crate::stack;
 
 /// So many calls make a site: who asks, and by whom it was called.
-const CALLS: usize = 16;
+const CALLS: usize = 32;
 
 /// No more frames are looked at, this library's among them.
-const FRAMES_MAX: usize = 48;
+const FRAMES_MAX: usize = 64;
 
 /// What was found is kept in so many rows of so many.
 const ROWS: usize = 64;
 const COLUMNS: usize = 4;
 
 /// Words of the stack are read again no farther from where it was left, in bytes.
-const REACH: usize = 8 << 10;
+const REACH: usize = 64 << 10;
 
 /// Sites that were found.
 pub(crate) struct Sites {

@@ -64,10 +64,11 @@ pub(crate) fn of_job(clock: clockid_t, own: timespec) -> timespec {
 /// What a process was shown of numbers that only grow.
 pub(crate) struct Shown<const N: usize> {
     told: [AtomicI64; N],
-    /// This replica's own, and when that was in milliseconds, at the first look since then that
-    /// who leads did not make; 0 if it has made all.
-    own: [AtomicI64; N],
+    /// When this replica first made a look since then that who leads did not make, in milliseconds;
+    /// 0 if it has made all.
     since_ms: AtomicU64,
+    /// This replica's own at the last of those.
+    own: [AtomicI64; N],
     /// What was shown beyond what was told, until that has come as far.
     beyond: [AtomicI64; N],
 }
@@ -129,19 +130,16 @@ impl<const N: usize> Shown<N> {
     /// How far it has gone on by itself, if it has stood still for long enough.
     fn gone_on(&self, own: [i64; N]) -> Option<[i64; N]> {
         let now_ms = clock::coarse_ms();
-        let since_ms = self.since_ms.load(Ordering::Relaxed);
-        if since_ms == 0 {
-            self.since_ms.store(now_ms.max(1), Ordering::Relaxed);
-            Self::put(&self.own, own);
-        }
-        if since_ms == 0 || now_ms < since_ms + STILL_MS {
-            return None;
-        }
+        let since_ms = match self.since_ms.load(Ordering::Relaxed) {
+            0 => now_ms.max(1),
+            it => it,
+        };
+        self.since_ms.store(since_ms, Ordering::Relaxed);
         let [told, beyond, then] = [&self.told, &self.beyond, &self.own].map(Self::all);
-        let base = |it: usize| told[it].max(beyond[it]);
-        // From where it is now on, since it was shown last.
         Self::put(&self.own, own);
-        Some(std::array::from_fn(|it| base(it) + (own[it] - then[it]).max(0)))
+        let base = |it: usize| told[it].max(beyond[it]);
+        let since = |it: usize| (own[it] - then[it]).max(0);
+        (since_ms + STILL_MS <= now_ms).then(|| std::array::from_fn(|it| base(it) + since(it)))
     }
 }
 
