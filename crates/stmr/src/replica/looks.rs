@@ -183,10 +183,13 @@ impl Looks {
     ///
     /// A replica that asks the same again lingers in a loop, unless what comes before it is another
     /// loop, which it was not in.  So does one that asked the same a few looks ago, if anything
-    /// comes before that it has not asked since.  Else it has left a loop, or was in none.
+    /// comes before that it has not asked of late; or if it was not told again, and what comes
+    /// first was asked longer ago.  Else it has left a loop, or was in none.
     fn strays(&self, question: Question) -> Strays {
         let Some(n_before) = self.told_here().position(|it| it.question == question) else {
-            let lingers = self.told_here().next().is_some() && self.asked.contains(&question);
+            let asked_at = |of: Question| self.asked.iter().rposition(|it| *it == of);
+            let next = self.told_here().next().map(|it| asked_at(it.question));
+            let lingers = next.is_some_and(|it| it < asked_at(question));
             return if lingers { Strays::Lingers } else { Strays::Unknown };
         };
         let before = || self.told_here().take(n_before).map(|it| it.question);
@@ -216,8 +219,8 @@ pub(super) struct Counts {
 }
 
 impl Replica {
-    /// Comes to a look; ask again after every input while the answer is [`Seen::Wait`].  `is_past` says
-    /// that who leads is beyond all looks here, by what the core does not hear of.
+    /// Comes to a look; ask again after every input while the answer is [`Seen::Wait`].  `is_past`
+    /// says that who leads is beyond all looks here, by what the core does not hear of.
     pub fn look(&mut self, question: Question, is_past: bool) -> Seen {
         let seen = match self.accused() {
             Some(Step::Leave) => Seen::Leave,
