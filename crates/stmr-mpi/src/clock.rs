@@ -21,7 +21,6 @@ use crate::python;
 use crate::real::{self, Inside};
 use crate::sends::Source;
 use crate::signals;
-use crate::sites;
 use crate::stack;
 use crate::state;
 use crate::steady::{self, Shown};
@@ -50,13 +49,16 @@ pub(crate) fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
     })
 }
 
-/// What the meta sees at a look at a clock, from a site that is looked for where none is given;
-/// nothing where it made no such look.
-fn seen(which: u64, site: Option<u64>, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
+/// What the meta sees at a look at a clock, by an instruction or else by the calls that are under
+/// way; nothing where it made no such look.
+fn seen(which: u64, at: Option<usize>, answer: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
     let _inside = Inside::enter();
     state::with(|state| {
         state.sources.insert(Source::Clock);
-        let site = site.unwrap_or_else(|| state.sites.find(which));
+        let site = match at {
+            Some(at) => state.sites.name(at),
+            None => state.sites.find(which),
+        };
         state.look(Question { clock: which, site }, answer)
     })
 }
@@ -85,8 +87,7 @@ pub(crate) fn seen_value<T: Copy>(which: u64, answer: impl Fn() -> T) -> Option<
 
 /// The same at an instruction that looks by itself.
 pub(crate) fn seen_at<T: Copy>(at: usize, which: u64, answer: impl Fn() -> T) -> Option<T> {
-    let site = Some(sites::of_instruction(at));
-    seen(which, site, || bytes_of(&answer())).map(|it| value_of(&it))
+    seen(which, Some(at), || bytes_of(&answer())).map(|it| value_of(&it))
 }
 
 /// A plain value that is the meta's.

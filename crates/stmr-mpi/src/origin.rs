@@ -13,8 +13,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use selvedge_stmr::digest::Digest;
-
 use crate::state;
 
 /// Who asks something at load is at the most so many frames above us.
@@ -237,16 +235,10 @@ pub(crate) fn is_own(at: usize) -> bool {
     own.iter().any(|it| it.contains(&at))
 }
 
-/// A name of an instruction that it has wherever its library was loaded; 0 if it is of none.
-pub(crate) fn name_of(at: usize) -> u64 {
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    if unsafe { libc::dladdr(at as *const c_void, &raw mut info) } == 0 || info.dli_fname.is_null()
-    {
-        return 0;
-    }
-    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes();
-    let offset = (at - info.dli_fbase as usize).to_le_bytes();
-    Digest::of(&[&offset, name].concat()).0 as u64
+/// Where the code of everything is that is loaded, and what its files are called.
+pub(crate) fn named_code() -> Vec<(Range<usize>, Vec<u8>)> {
+    let named = |it: Object| it.code.into_iter().map(move |code| (code, it.file.clone()));
+    objects().into_iter().flat_map(named).collect()
 }
 
 /// Where the instructions begin of everything that is loaded.

@@ -4,6 +4,8 @@
 //! the same few functions.  To unwind them takes microseconds, so what was found is kept with the
 //! words of the stack that say so: while those are the same, so are the calls.
 
+use std::ops::Range;
+
 use selvedge_stmr::digest::Digest;
 
 use crate::origin::{self, Frame};
@@ -16,16 +18,48 @@ const CALLS: usize = 32;
 /// No more frames are looked at, this library's among them.
 const FRAMES_MAX: usize = 64;
 
-/// What was found is kept in so many rows of so many.
+/// What was found is kept in so many rows, of so many at the most.
 const ROWS: usize = 64;
-const COLUMNS: usize = 4;
+const COLUMNS_MAX: usize = 64;
 
 /// Words of the stack are read again no farther from where it was left, in bytes.
 const REACH: usize = 64 << 10;
 
 /// Sites that were found.
 pub(crate) struct Sites {
-    rows: Vec<[Known; COLUMNS]>,
+    rows: Vec<Vec<Known>>,
+    names: Names,
+}
+
+/// Names of instructions, which they have wherever their library was loaded.
+struct Names {
+    /// How many objects had been loaded, ever, when it was asked what there is.
+    n_loaded: u64,
+    /// Where code is, and a name of its file.
+    code: Vec<(Range<usize>, u64)>,
+}
+
+impl Names {
+    /// Asks again if something was loaded since.
+    fn look(&mut self) {
+        let n_loaded = origin::n_loaded();
+        if self.n_loaded != n_loaded {
+            let name = |it: Vec<u8>| Digest::of(&it).0 as u64;
+            let named = origin::named_code().into_iter().map(|(code, file)| (code, name(file)));
+            *self = Self { n_loaded, code: named.collect() };
+        }
+    }
+
+    /// 0 if the instruction is of nothing that was loaded.
+    fn of(&self, at: usize) -> u64 {
+        let found = self.code.iter().find(|(code, _)| code.contains(&at));
+        let named = |(code, file): &(Range<usize>, u64)| named([(at - code.start) as u64, *file]);
+        found.map_or(0, named)
+    }
+}
+
+fn named<const N: usize>(parts: [u64; N]) -> u64 {
+    Digest::of(parts.map(u64::to_le_bytes).as_flattened()).0 as u64
 }
 
 #[derive(Clone, Copy, Default)]
@@ -49,17 +83,19 @@ impl Known {
 
 impl Sites {
     pub(crate) fn none() -> Self {
-        Self { rows: Vec::new() }
+        Self { rows: Vec::new(), names: Names { n_loaded: 0, code: Vec::new() } }
     }
 
-    /// From where a clock is looked at.  Nothing that is asked of it changes what it is, but for
-    /// the calls.
+    /// The site of an instruction that looks by itself.
+    pub(crate) fn name(&mut self, at: usize) -> u64 {
+        self.names.look();
+        self.names.of(at)
+    }
+
+    /// From where a clock is looked at.
     pub(crate) fn find(&mut self, clock: u64) -> u64 {
         let calls = self.calls(clock);
-        match python::position() {
-            Some(lines) => Digest::of(&[calls, lines].map(u64::to_le_bytes).concat()).0 as u64,
-            None => calls,
-        }
+        python::position().map_or(calls, |lines| named([calls, lines]))
     }
 
     fn calls(&mut self, clock: u64) -> u64 {
@@ -69,45 +105,41 @@ impl Sites {
             it => it,
         };
         if self.rows.is_empty() {
-            self.rows = vec![<[Known; COLUMNS]>::default(); ROWS];
+            self.rows.resize_with(ROWS, Vec::new);
         }
-        let row = &mut self.rows[(left_at / 64 + clock as usize) % ROWS];
-        if let Some(known) = row.iter().find(|it| it.is_here(left_at, clock)) {
+        let row_idx = (left_at / 64 + clock as usize) % ROWS;
+        if let Some(known) = self.rows[row_idx].iter().find(|it| it.is_here(left_at, clock)) {
             return known.site;
         }
-        let found = unwind(left_at);
+        let found = self.unwind(left_at);
         if 0 < found.n_returns {
-            row.rotate_right(1);
-            row[0] = Known { left_at, clock, ..found };
+            let row = &mut self.rows[row_idx];
+            row.truncate(COLUMNS_MAX - 1);
+            row.insert(0, Known { clock, ..found });
         }
         found.site
     }
-}
 
-/// What calls are under way; their words on the stack, if it is known where it was left and all
-/// have one there.
-fn unwind(left_at: usize) -> Known {
-    let (mut known, mut names) = (Known::default(), [0; CALLS]);
-    let (mut n, mut is_kept) = (0, true);
-    origin::each_frame(FRAMES_MAX, |Frame { at, stack }| {
-        if at == 0 || origin::is_own(at) {
-            // Nobody called who was called first.
-            return at != 0;
-        }
-        names[n] = origin::name_of(at);
-        let slot = stack.wrapping_sub(size_of::<usize>());
-        is_kept &=
-            (left_at..left_at + REACH).contains(&slot) && unsafe { *(slot as *const usize) } == at;
-        known.returns[n] = (slot, at);
-        n += 1;
-        n < CALLS
-    });
-    known.n_returns = if is_kept { n } else { 0 };
-    known.site = Digest::of(&names.map(u64::to_le_bytes).concat()).0 as u64;
-    known
-}
-
-/// The site of an instruction.
-pub(crate) fn of_instruction(at: usize) -> u64 {
-    origin::name_of(at)
+    /// What calls are under way; their words on the stack, if all have one there.
+    fn unwind(&mut self, left_at: usize) -> Known {
+        let (mut known, mut names) = (Known { left_at, ..Known::default() }, [0; CALLS]);
+        let (mut n, mut is_kept) = (0, true);
+        self.names.look();
+        origin::each_frame(FRAMES_MAX, |Frame { at, stack }| {
+            if at == 0 || origin::is_own(at) {
+                // Nobody called who was called first.
+                return at != 0;
+            }
+            names[n] = self.names.of(at);
+            let slot = stack.wrapping_sub(size_of::<usize>());
+            is_kept &= (left_at..left_at + REACH).contains(&slot)
+                && unsafe { *(slot as *const usize) } == at;
+            known.returns[n] = (slot, at);
+            n += 1;
+            n < CALLS
+        });
+        known.n_returns = if is_kept { n } else { 0 };
+        known.site = named(names);
+        known
+    }
 }
