@@ -26,12 +26,14 @@ const COLUMNS_MAX: usize = 64;
 const REACH: usize = 64 << 10;
 
 /// Sites that were found.
+#[derive(Default)]
 pub(crate) struct Sites {
     rows: Vec<Vec<Known>>,
     names: Names,
 }
 
 /// Names of instructions, which they have wherever their library was loaded.
+#[derive(Default)]
 struct Names {
     /// How many objects had been loaded, ever, when it was asked what there is.
     n_loaded: u64,
@@ -82,10 +84,6 @@ impl Known {
 }
 
 impl Sites {
-    pub(crate) fn none() -> Self {
-        Self { rows: Vec::new(), names: Names { n_loaded: 0, code: Vec::new() } }
-    }
-
     /// The site of an instruction that looks by itself.
     pub(crate) fn name(&mut self, at: usize) -> u64 {
         self.names.look();

@@ -350,11 +350,8 @@ impl State {
         }
         told::take_place();
         THREAD.store(stack::thread_id(), Ordering::Relaxed);
-        let options = ReplicaOptions {
-            own: SetId::new(told.set),
-            replicas: told.replicas,
-            trust_after: TRUST_AFTER,
-        };
+        let own = SetId::new(told.set);
+        let options = ReplicaOptions { own, replicas: told.replicas, trust_after: TRUST_AFTER };
         let this = Self {
             told,
             replica: Replica::new(options),
@@ -393,7 +390,7 @@ impl State {
             wait: Wait::new(told.replicas),
             spare: Spare::default(),
             sources: std::collections::BTreeSet::new(),
-            sites: Sites::none(),
+            sites: Sites::default(),
             mpi_files: Vec::new(),
             n_mpi_files: 0,
             file_errhandler: None,
