@@ -57,7 +57,7 @@ fn seen(which: u64, at: Option<usize>, answer: impl Fn() -> Vec<u8>) -> Option<V
         state.sources.insert(Source::Clock);
         let site = match at {
             Some(at) => state.sites.name(at),
-            None => state.sites.find(which),
+            None => state.sites.find(),
         };
         state.look(Question { clock: which, site }, answer)
     })

@@ -10,7 +10,7 @@ use selvedge_stmr::digest::Digest;
 
 use crate::origin::{self, Frame};
 use crate::python;
-use crate::stack;
+use crate::stack::{self, Entry};
 
 /// So many calls make a site: who asks, and by whom it was called.
 const CALLS: usize = 32;
@@ -66,20 +66,18 @@ fn named<const N: usize>(parts: [u64; N]) -> u64 {
 
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// Where the program's stack was left.
-    left_at: usize,
-    clock: u64,
-    /// Where the addresses stand to which these calls return, and what they are.
+    entry: Entry,
+    /// Where the addresses stand to which these calls return, and what they are.  The first is where
+    /// that of the function is by which the program has come here.
     returns: [(usize, usize); CALLS],
     n_returns: usize,
     site: u64,
 }
 
 impl Known {
-    fn is_here(&self, left_at: usize, clock: u64) -> bool {
+    fn is_here(&self, entry: Entry) -> bool {
         let holds = |it: &(usize, usize)| unsafe { *(it.0 as *const usize) } == it.1;
-        (self.left_at, self.clock) == (left_at, clock)
-            && self.returns[..self.n_returns].iter().all(holds)
+        self.entry == entry && self.returns[..self.n_returns].iter().all(holds)
     }
 }
 
@@ -91,37 +89,35 @@ impl Sites {
     }
 
     /// From where a clock is looked at.
-    pub(crate) fn find(&mut self, clock: u64) -> u64 {
-        let calls = self.calls(clock);
+    pub(crate) fn find(&mut self) -> u64 {
+        let calls = self.calls();
         python::position().map_or(calls, |lines| named([calls, lines]))
     }
 
-    fn calls(&mut self, clock: u64) -> u64 {
-        // Another thread than the program's first is on its own stack.
-        let left_at = match stack::left() {
-            0 => psm::stack_pointer() as usize,
-            it => it,
-        };
+    fn calls(&mut self) -> u64 {
+        // Only the program's first thread has left a stack of its own.
+        let Some(entry) = stack::entry() else { return self.unwind(Entry::default()).site };
         if self.rows.is_empty() {
             self.rows.resize_with(ROWS, Vec::new);
         }
-        let row_idx = (left_at / 64 + clock as usize) % ROWS;
-        if let Some(known) = self.rows[row_idx].iter().find(|it| it.is_here(left_at, clock)) {
+        let row_idx = entry.stack() / 16 % ROWS;
+        if let Some(known) = self.rows[row_idx].iter().find(|it| it.is_here(entry)) {
             return known.site;
         }
-        let found = self.unwind(left_at);
+        let found = self.unwind(entry);
         if 0 < found.n_returns {
             let row = &mut self.rows[row_idx];
             row.truncate(COLUMNS_MAX - 1);
-            row.insert(0, Known { clock, ..found });
+            row.insert(0, found);
         }
         found.site
     }
 
     /// What calls are under way; their words on the stack, if all have one there.
-    fn unwind(&mut self, left_at: usize) -> Known {
-        let (mut known, mut names) = (Known { left_at, ..Known::default() }, [0; CALLS]);
+    fn unwind(&mut self, entry: Entry) -> Known {
+        let (mut known, mut names) = (Known { entry, ..Known::default() }, [0; CALLS]);
         let (mut n, mut is_kept) = (0, true);
+        let reach = entry.stack()..entry.stack() + REACH;
         self.names.look();
         origin::each_frame(FRAMES_MAX, |Frame { at, stack }| {
             if at == 0 || origin::is_own(at) {
@@ -130,8 +126,7 @@ impl Sites {
             }
             names[n] = self.names.of(at);
             let slot = stack.wrapping_sub(size_of::<usize>());
-            is_kept &= (left_at..left_at + REACH).contains(&slot)
-                && unsafe { *(slot as *const usize) } == at;
+            is_kept &= reach.contains(&slot) && unsafe { *(slot as *const usize) } == at;
             known.returns[n] = (slot, at);
             n += 1;
             n < CALLS

@@ -33,7 +33,7 @@ const BEYOND: usize = 512;
 
 thread_local! {
     /// Up to where each stack is free, if the other one is in use.
-    static FREE: Cell<Free> = const { Cell::new(Free { program: 0, own: 0 }) };
+    static FREE: Cell<Free> = const { Cell::new(Free { program: 0, own: 0, entry: Entry { stack: 0, by: 0 } }) };
     static IS_OWN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -41,6 +41,23 @@ thread_local! {
 struct Free {
     program: usize,
     own: usize,
+    entry: Entry,
+}
+
+/// How the program has come to this library's stack: what calls lie between is known by both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Where its own ended then.
+    stack: usize,
+    /// What it does there, by a word of its own for each of this library's functions.
+    by: usize,
+}
+
+impl Entry {
+    /// Where the program's stack ended.
+    pub(crate) fn stack(self) -> usize {
+        self.stack
+    }
 }
 
 /// The lowest address of this library's stack, above the page that nobody may touch.
@@ -92,7 +109,9 @@ pub(crate) fn on_own<R>(what: impl FnOnce() -> R) -> R {
     let bottom = bottom();
     let before = FREE.get();
     let own = if before.own == 0 { bottom + SIZE - PAGE } else { before.own };
-    FREE.set(Free { program: left_at(), own });
+    let by = std::any::type_name_of_val(&what).as_ptr() as usize;
+    let entry = Entry { stack: psm::stack_pointer() as usize, by };
+    FREE.set(Free { program: left_at(), own, entry });
     IS_OWN.set(true);
     let answer = unsafe { psm::on_stack(bottom as *mut u8, own - bottom, what) };
     IS_OWN.set(false);
@@ -116,9 +135,9 @@ pub(crate) fn on_own_for_good(what: impl FnOnce()) {
     unreachable!("a process that has ended goes on")
 }
 
-/// Where the program's stack was left for this library's, in whole lines; 0 if it was not.
-pub(crate) fn left() -> usize {
-    if IS_OWN.get() { FREE.get().program } else { 0 }
+/// How this thread has come to this library's stack, if it is there.
+pub(crate) fn entry() -> Option<Entry> {
+    IS_OWN.get().then(|| FREE.get().entry)
 }
 
 /// Whether this library's stack is in use, by this thread.

@@ -76,7 +76,7 @@ pub(crate) struct Shown<const N: usize> {
 /// For so long a clock stands still where who leads does not look at it, in milliseconds.  Who
 /// looks on for longer waits for a time to come, as all replicas do where who leads erred and left
 /// out looks.
-const STILL_MS: u64 = 500;
+const STILL_MS: u64 = 2_000;
 
 impl<const N: usize> Shown<N> {
     pub(crate) const fn none() -> Self {
