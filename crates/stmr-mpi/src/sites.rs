@@ -67,8 +67,8 @@ fn named<const N: usize>(parts: [u64; N]) -> u64 {
 #[derive(Clone, Copy, Default)]
 struct Known {
     entry: Entry,
-    /// Where the addresses stand to which these calls return, and what they are.  The first is where
-    /// that of the function is by which the program has come here.
+    /// Where the addresses stand to which these calls return, and what they are.  The first is
+    /// where that of the function is by which the program has come here.
     returns: [(usize, usize); CALLS],
     n_returns: usize,
     site: u64,

@@ -33,7 +33,7 @@ const BEYOND: usize = 512;
 
 thread_local! {
     /// Up to where each stack is free, if the other one is in use.
-    static FREE: Cell<Free> = const { Cell::new(Free { program: 0, own: 0, entry: Entry { stack: 0, by: 0 } }) };
+    static FREE: Cell<Free> = const { Cell::new(Free::NONE) };
     static IS_OWN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -42,6 +42,10 @@ struct Free {
     program: usize,
     own: usize,
     entry: Entry,
+}
+
+impl Free {
+    const NONE: Self = Self { program: 0, own: 0, entry: Entry { stack: 0, by: 0 } };
 }
 
 /// How the program has come to this library's stack: what calls lie between is known by both.
