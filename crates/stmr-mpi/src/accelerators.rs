@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 use crate::calls::BUFFERS;
 use crate::errors::LOWEST;
-use crate::origin;
+use crate::origin::{self, OfLoaded};
 use crate::program_heap;
 use crate::real::{self, Call};
 use crate::stack;
@@ -38,8 +38,8 @@ const LIBRARIES: [(&CStr, &CStr); 4] = [
 /// To both: what kind of memory it is.
 const KIND_OF_MEMORY: c_int = 2;
 
-/// Which of the libraries this process has, and how many objects it had when that was looked at.
-static KNOWN: Mutex<(u64, Vec<Ask>)> = Mutex::new((0, Vec::new()));
+/// Those of the libraries that this process has.
+static KNOWN: Mutex<OfLoaded<Vec<Ask>>> = Mutex::new(OfLoaded::new(Vec::new()));
 
 /// Stops the program if it gives the call memory of an accelerator.
 pub(crate) fn check(state: &mut State, call: Call, args: &[usize]) {
@@ -56,15 +56,12 @@ pub(crate) fn check(state: &mut State, call: Call, args: &[usize]) {
         return;
     }
     let mut known = KNOWN.lock().unwrap_or_else(|it| it.into_inner());
-    let n_loaded = origin::n_loaded();
-    if known.0 != n_loaded {
-        *known = (n_loaded, LIBRARIES.iter().filter_map(|it| ask_of(it.0, it.1)).collect());
-    }
-    if known.1.is_empty() {
+    let asks = known.look(|| LIBRARIES.iter().filter_map(|it| ask_of(it.0, it.1)).collect());
+    if asks.is_empty() {
         return;
     }
     for at in given.filter(|it| !is_readable(*it)) {
-        if known.1.iter().any(|ask| is_known(*ask, at)) {
+        if asks.iter().any(|ask| is_known(*ask, at)) {
             drop(known);
             state.refuse_as(call, "of an accelerator's memory (give it the host's)")
         }

@@ -66,13 +66,8 @@ thread_local! {
 const ENTRIES_PER_FALL: u32 = 2;
 
 thread_local! {
-    /// How the trap was before the program began to load what nobody has looked at yet.
-    static LOADS: Cell<Option<Before>> = const { Cell::new(None) };
-}
-
-#[derive(Clone, Copy)]
-struct Before {
-    was_wanted: bool,
+    /// Whether the trap was wanted before the program began to load what nobody has looked at yet.
+    static LOADS: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// What the program wants done at a bad access to memory, as it said it.
@@ -159,7 +154,7 @@ pub(crate) fn expect() {
         loads::see();
         want();
         if WANTED.load(Ordering::Relaxed) {
-            LOADS.set(Some(Before { was_wanted }));
+            LOADS.set(Some(was_wanted));
         }
     }
 }
@@ -171,12 +166,12 @@ pub(crate) fn is_expecting() -> bool {
 
 /// Looks whether what the program has loaded reads the counter.  This thread is in this library.
 fn look() {
-    let Some(before) = LOADS.take() else { return };
+    let Some(was_wanted) = LOADS.take() else { return };
     let loaded = loads::since();
     let is_new = |it: &Object| it.code.iter().any(|it| loaded.contains(&it.start));
     if !loaded.is_empty() && may_read(&is_new) {
         CALLS.set(0);
-    } else if !before.was_wanted && !READ.load(Ordering::Relaxed) {
+    } else if !was_wanted && !READ.load(Ordering::Relaxed) {
         want_no_more();
     }
 }

@@ -14,42 +14,30 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 use crate::cycles;
-use crate::origin;
+use crate::origin::{self, OfLoaded};
 use crate::real::{self, Inside};
 use crate::stack;
 
-/// Where the instructions begin of what is there.
-struct Seen {
-    /// How many objects had been loaded, ever, when it was looked for.
-    n_loaded: u64,
-    code: BTreeSet<usize>,
-}
-
 thread_local! {
-    /// What was there when the program last began to load something.  The thread that calls MPI has
-    /// it alone.
-    static SEEN: RefCell<Seen> = const {
-        RefCell::new(Seen { n_loaded: 0, code: BTreeSet::new() })
+    /// Where the instructions began of what was there when the program last began to load
+    /// something.  The thread that calls MPI has it alone.
+    static SEEN: RefCell<OfLoaded<BTreeSet<usize>>> = const {
+        RefCell::new(OfLoaded::new(BTreeSet::new()))
     };
 }
 
 /// Remembers what is there, also what MPI has loaded by itself.
 pub(crate) fn see() {
-    let n_loaded = origin::n_loaded();
-    SEEN.with_borrow_mut(|seen| {
-        if seen.n_loaded != n_loaded {
-            *seen = Seen { n_loaded, code: origin::code_begins() };
-        }
-    });
+    SEEN.with_borrow_mut(|seen| _ = seen.look(origin::code_begins));
 }
 
 /// Where the instructions begin of what was loaded since.
 pub(crate) fn since() -> BTreeSet<usize> {
     SEEN.with_borrow(|seen| {
-        if seen.n_loaded == origin::n_loaded() {
+        if seen.is_so_still() {
             return BTreeSet::new();
         }
-        origin::code_begins().difference(&seen.code).copied().collect()
+        origin::code_begins().difference(seen.last()).copied().collect()
     })
 }
 

@@ -35,28 +35,42 @@ const DRIVERS: [&[u8]; 7] = [
 /// The program has called `MPI_Init`; what MPI asks from then on, it asks within its calls.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// What was loaded, and when that was asked for.
-static MPIS: Mutex<Known> = Mutex::new(Known { n_loaded: 0, code: Vec::new() });
+/// Where MPI's code is.
+static MPIS: Mutex<OfLoaded<Vec<Range<usize>>>> = Mutex::new(OfLoaded::new(Vec::new()));
 
-/// The same of drivers; the program's thread alone has it.
-static OF_DRIVERS: Mutex<Known> = Mutex::new(Known { n_loaded: 0, code: Vec::new() });
+/// Where that of drivers is; the program's thread alone has it.
+static OF_DRIVERS: Mutex<OfLoaded<Vec<Range<usize>>>> = Mutex::new(OfLoaded::new(Vec::new()));
 
-/// Where the code of some libraries is.
-struct Known {
-    /// How many objects had been loaded, ever, when it was looked for.
+/// What was found out about everything that was loaded.
+#[derive(Default)]
+pub(crate) struct OfLoaded<T> {
+    /// How many objects had been loaded, ever, when it was.
     n_loaded: u64,
-    code: Vec<Range<usize>>,
+    found: T,
 }
 
-impl Known {
-    /// Looks for it again if something was loaded since.
-    fn look(&mut self, look: impl FnOnce() -> Vec<Object>) -> &[Range<usize>] {
-        let n_loaded = n_loaded();
-        if self.n_loaded != n_loaded {
-            let code = look().into_iter().flat_map(|it| it.code).collect();
-            *self = Self { n_loaded, code };
+impl<T> OfLoaded<T> {
+    /// Nothing was looked for yet.
+    pub(crate) const fn new(nothing: T) -> Self {
+        Self { n_loaded: 0, found: nothing }
+    }
+
+    /// Finds it out again if something was loaded since.
+    pub(crate) fn look(&mut self, find: impl FnOnce() -> T) -> &T {
+        if !self.is_so_still() {
+            *self = Self { n_loaded: n_loaded(), found: find() };
         }
-        &self.code
+        &self.found
+    }
+
+    /// Whether nothing was loaded since.
+    pub(crate) fn is_so_still(&self) -> bool {
+        self.n_loaded == n_loaded()
+    }
+
+    /// As it was when it was last looked for.
+    pub(crate) fn last(&self) -> &T {
+        &self.found
     }
 }
 
@@ -72,7 +86,7 @@ pub(crate) fn is_mpi() -> bool {
     }
     // Who cannot be answered is the program.
     let Ok(mut known) = MPIS.try_lock() else { return false };
-    is_called_by(known.look(|| Loaded::look().mpis))
+    is_called_by(known.look(|| code_of(Loaded::look().mpis)))
 }
 
 /// Whether it is an accelerator's driver that calls us; asked in the program's thread.
@@ -88,8 +102,12 @@ pub(crate) fn is_of_driver(at: usize) -> bool {
     known.look(drivers).iter().any(|it| it.contains(&at))
 }
 
-fn drivers() -> Vec<Object> {
-    objects().into_iter().filter(Object::is_driver).collect()
+fn drivers() -> Vec<Range<usize>> {
+    code_of(objects().into_iter().filter(Object::is_driver))
+}
+
+fn code_of(objects: impl IntoIterator<Item = Object>) -> Vec<Range<usize>> {
+    objects.into_iter().flat_map(|it| it.code).collect()
 }
 
 /// Whether some of this code stands behind the call that is made.
@@ -185,7 +203,7 @@ impl Loaded {
 }
 
 /// How many objects this process has loaded so far.
-pub(crate) fn n_loaded() -> u64 {
+fn n_loaded() -> u64 {
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
         _size: usize,
@@ -243,7 +261,7 @@ pub(crate) fn named_code() -> Vec<(Range<usize>, Vec<u8>)> {
 
 /// Where the instructions begin of everything that is loaded.
 pub(crate) fn code_begins() -> BTreeSet<usize> {
-    objects().into_iter().flat_map(|it| it.code).map(|it| it.start).collect()
+    code_of(objects()).into_iter().map(|it| it.start).collect()
 }
 
 /// Everything that is loaded, in the loader's order.

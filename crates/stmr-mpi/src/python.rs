@@ -163,7 +163,7 @@ impl Objects {
 
 /// What of the interpreter is in this process.
 struct Python {
-    /// Whether it has begun: a program may be linked with it and not want it.
+    /// Whether it has begun and not ended: a program may be linked with it and not want it.
     has_begun: Check,
     /// Whether this thread is the one that runs Python.
     runs: Check,
@@ -199,6 +199,19 @@ impl Python {
             code,
             sleeps: OnceLock::new(),
         })
+    }
+
+    /// Whether Python has begun.  It goes on to ask also while it ends, and says then that it has
+    /// not.
+    fn was_begun(&self) -> bool {
+        static BEGUN: AtomicBool = AtomicBool::new(false);
+        if !BEGUN.load(Ordering::Relaxed) {
+            if unsafe { (self.has_begun)() } == 0 {
+                return false;
+            }
+            BEGUN.store(true, Ordering::Relaxed);
+        }
+        true
     }
 
     /// Whether what returns there takes a lock, or asks until when it is to wait or to sleep.
@@ -275,21 +288,6 @@ fn is_in(code: &[Range<usize>], at: usize) -> bool {
     code.iter().any(|it| it.contains(&at))
 }
 
-impl Python {
-    /// Whether Python has begun.  It goes on to ask also while it ends, and says then that it has
-    /// not.
-    fn has_begun(&self) -> bool {
-        static BEGUN: AtomicBool = AtomicBool::new(false);
-        if !BEGUN.load(Ordering::Relaxed) {
-            if unsafe { (self.has_begun)() } == 0 {
-                return false;
-            }
-            BEGUN.store(true, Ordering::Relaxed);
-        }
-        true
-    }
-}
-
 /// Where the program of Python is that this thread runs, if it does.
 pub(crate) fn position() -> Option<u64> {
     let python = python()?;
@@ -305,7 +303,7 @@ pub(crate) fn position() -> Option<u64> {
 /// when it is to wait or to sleep.
 pub(crate) fn locks() -> bool {
     let Some(python) = python() else { return false };
-    if !python.has_begun() {
+    if !python.was_begun() {
         return false;
     }
     let Some(frames) = python.asking() else { return false };

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use selvedge_stmr::digest::Digest;
 
-use crate::origin::{self, Frame};
+use crate::origin::{self, Frame, OfLoaded};
 use crate::python;
 use crate::stack::{self, Entry};
 
@@ -29,35 +29,22 @@ const REACH: usize = 64 << 10;
 #[derive(Default)]
 pub(crate) struct Sites {
     rows: Vec<Vec<Known>>,
-    names: Names,
+    code: OfLoaded<Named>,
 }
 
-/// Names of instructions, which they have wherever their library was loaded.
-#[derive(Default)]
-struct Names {
-    /// How many objects had been loaded, ever, when it was asked what there is.
-    n_loaded: u64,
-    /// Where code is, and a name of its file.
-    code: Vec<(Range<usize>, u64)>,
+/// Where code is, and a name of its file.
+type Named = Vec<(Range<usize>, u64)>;
+
+fn look_for_code() -> Named {
+    let name = |it: Vec<u8>| Digest::of(&it).0 as u64;
+    origin::named_code().into_iter().map(|(code, file)| (code, name(file))).collect()
 }
 
-impl Names {
-    /// Asks again if something was loaded since.
-    fn look(&mut self) {
-        let n_loaded = origin::n_loaded();
-        if self.n_loaded != n_loaded {
-            let name = |it: Vec<u8>| Digest::of(&it).0 as u64;
-            let named = origin::named_code().into_iter().map(|(code, file)| (code, name(file)));
-            *self = Self { n_loaded, code: named.collect() };
-        }
-    }
-
-    /// 0 if the instruction is of nothing that was loaded.
-    fn of(&self, at: usize) -> u64 {
-        let found = self.code.iter().find(|(code, _)| code.contains(&at));
-        let named = |(code, file): &(Range<usize>, u64)| named([(at - code.start) as u64, *file]);
-        found.map_or(0, named)
-    }
+/// The name of an instruction, which it has wherever its library was loaded; 0 if it is of nothing
+/// that was loaded.
+fn name(code: &Named, at: usize) -> u64 {
+    let found = code.iter().find(|(code, _)| code.contains(&at));
+    found.map_or(0, |(code, file)| named([(at - code.start) as u64, *file]))
 }
 
 fn named<const N: usize>(parts: [u64; N]) -> u64 {
@@ -84,8 +71,7 @@ impl Known {
 impl Sites {
     /// The site of an instruction that looks by itself.
     pub(crate) fn name(&mut self, at: usize) -> u64 {
-        self.names.look();
-        self.names.of(at)
+        name(self.code.look(look_for_code), at)
     }
 
     /// From where a clock is looked at.
@@ -118,13 +104,13 @@ impl Sites {
         let (mut known, mut names) = (Known { entry, ..Known::default() }, [0; CALLS]);
         let (mut n, mut is_kept) = (0, true);
         let reach = entry.stack()..entry.stack() + REACH;
-        self.names.look();
+        let code = self.code.look(look_for_code);
         origin::each_frame(FRAMES_MAX, |Frame { at, stack }| {
             if at == 0 || origin::is_own(at) {
                 // Nobody called who was called first.
                 return at != 0;
             }
-            names[n] = self.names.of(at);
+            names[n] = name(code, at);
             let slot = stack.wrapping_sub(size_of::<usize>());
             is_kept &= reach.contains(&slot) && unsafe { *(slot as *const usize) } == at;
             known.returns[n] = (slot, at);
