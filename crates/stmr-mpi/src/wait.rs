@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use selvedge_stmr::message::{Message, Place};
+use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::replica::{Ahead, Input};
 use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::{Double, SetId};
@@ -51,16 +51,20 @@ const IDLE_US: u32 = 10_000;
 /// A sibling that computes for so long while the others wait for it, and for twice the time that
 /// they took to come here from where all were last, is taken for lost; in milliseconds of processor
 /// time.
-const LATE_CPU_MS: u64 = 10_000;
+pub(crate) const LATE_CPU_MS: u64 = 10_000;
 
 /// So is one that sleeps for so long, and does not say that it waits too, in milliseconds.
-const LATE_SLEEP_MS: u64 = 30_000;
+pub(crate) const LATE_SLEEP_MS: u64 = 30_000;
 
 /// Who has not looked for so long was stopped itself, or computed, in milliseconds.
 const LATE_GAP_MS: u64 = 5_000;
 
 /// One that strayed has so long to learn that it did and to end, in milliseconds.
 const STRAY_MS: u64 = 500;
+
+/// Replicas that all wait for each other, and for nothing else, for so long will do so for ever, in
+/// milliseconds.
+const STUCK_MS: u64 = 10_000;
 
 /// How often is looked, in milliseconds.
 const LATE_EVERY_MS: u64 = 250;
@@ -85,6 +89,8 @@ pub(crate) struct Wait {
     places: Vec<Option<Place>>,
     /// When siblings said last that they wait, in milliseconds.
     waits_ms: Vec<u64>,
+    /// How this replica and its siblings last waited for each other.
+    standstill: Option<Standstill>,
     /// This replica says that it waits if it is asked.
     pub(crate) answers: bool,
     /// Own processor time at the last compare, and between the one before and it.
@@ -107,6 +113,7 @@ impl Wait {
             place: None,
             places: vec![None; replicas],
             waits_ms: vec![0; replicas],
+            standstill: None,
             answers: true,
             compared_ms: 0,
             compared_at_ms: 0,
@@ -604,8 +611,14 @@ impl State {
             // This process did not run itself; maybe all were stopped.  Or one that prints sleeps
             // until somebody reads that.
             self.wait.late.fill(None);
+            self.wait.standstill = None;
         }
         self.wait.late_ms = now_ms;
+        if self.is_stuck(now_ms) {
+            let rank = self.told.rank;
+            self.say(&format!("note rank {rank}: its replicas all wait for each other"));
+            self.restart(Double::NoMajority);
+        }
         self.end_who_strayed();
         // Who waits as well, in its library, answers, and says for what.
         for link in self.siblings.iter_mut().flatten() {
@@ -633,6 +646,42 @@ impl State {
                 self.kill_sibling(set.idx());
             }
         }
+    }
+
+    /// Whether this replica and its siblings have all waited for each other for long, and nothing
+    /// has moved: each has gone another way.
+    fn is_stuck(&mut self, now_ms: u64) -> bool {
+        let replica = &self.replica;
+        // Beside MPI whatever a replica waits for may still come.
+        let is_beside_mpi = |set: SetId, place: Option<Place>| {
+            place.is_some_and(|it| match it.kind {
+                EventKind::Decision => replica.meta() == Some(set),
+                EventKind::Data => {
+                    set == replica.own() && !replica.has_left() || replica.is_in_mpi(set)
+                }
+            })
+        };
+        let others = replica.others();
+        let wait = &self.wait;
+        let is_waiting = |it: &SetId| {
+            now_ms < wait.waits_ms[it.idx()] + 4 * LATE_EVERY_MS
+                && !is_beside_mpi(*it, wait.places[it.idx()])
+        };
+        let is_still = !others.is_empty()
+            && !self.has_said_bye
+            && !is_beside_mpi(replica.own(), wait.place)
+            && others.iter().all(is_waiting);
+        let found = Standstill {
+            places: wait.places.iter().copied().chain([wait.place]).collect(),
+            at: (replica.n_calls(), replica.next_event()),
+            since_ms: now_ms,
+        };
+        let before = self.wait.standstill.take().filter(|_| is_still);
+        let is_same = |it: &Standstill| (&it.places, it.at) == (&found.places, found.at);
+        let now = before.filter(is_same).unwrap_or(found);
+        let is_long = is_still && now.since_ms + STUCK_MS < now_ms;
+        self.wait.standstill = Some(now).filter(|_| is_still);
+        is_long
     }
 
     /// Ends a sibling that waits for something that the others do not wait for, nor have got: it
@@ -669,6 +718,13 @@ impl State {
             }
         }
     }
+}
+
+/// For what siblings and, last, this replica wait; how far this one has come; and since when.
+struct Standstill {
+    places: Vec<Option<Place>>,
+    at: (u64, u64),
+    since_ms: u64,
 }
 
 /// When a sibling was found to be late, and how much it had computed then.
