@@ -28,6 +28,25 @@ fn looks_at_clocks_may_be_more_in_one_replica_than_in_another() {
     }
 }
 
+/// Goal: a program asks whether messages have come, and what else it may, until its own threads are
+/// done, as often as that takes.  Method: threads take longer in one replica than in another, and
+/// what is found at last by asking alone is found by all at once; see pokes.c.
+#[test]
+fn a_program_may_ask_more_often_in_one_replica_than_in_another() {
+    for mpi in Mpi::in_turn("pokes") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("pokes", folder.path());
+        let row = [program.to_str().unwrap(), "26"];
+        let wanted = mpi.plain(&program, &row[1..]);
+        let ended = mpi.tripled(&summary, &row).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&ended));
+        assert!(ended.status.success(), "{said}");
+        assert_eq!(lines(&String::from_utf8_lossy(&ended.stdout)), wanted, "{said}");
+        mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}
+
 /// Goal: a program whose three replicas all go other ways ends with that as the reason, whoever of
 /// them waits for whom.  Method: they take other numbers of what all are to share; see split.c.
 #[test]

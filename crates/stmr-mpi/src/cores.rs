@@ -67,7 +67,7 @@ unsafe fn affinity(thread: pid_t, is_own: bool, size: size_t, to: *mut cpu_set_t
     let (error, mask) = row.split_first_chunk().expect("it begins with the error");
     let error = c_int::from_ne_bytes(*error);
     if error == 0 {
-        unsafe { std::ptr::copy_nonoverlapping(mask.as_ptr(), to.cast(), mask.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(mask.as_ptr(), to.cast(), mask.len().min(size)) };
     }
     error
 }

@@ -15,6 +15,9 @@ const TEXT_MAX: usize = 1 << 20;
 const OWN: [&[u8]; 8] =
     [b"maps", b"smaps", b"mem", b"pagemap", b"auxv", b"exe", b"comm", b"environ"];
 
+/// Short texts that say how things stand: a program may look at one again and again while it waits.
+const LOOKED_AT: [&[u8]; 6] = [b"stat", b"statm", b"status", b"loadavg", b"meminfo", b"uptime"];
+
 /// Whether it is random bytes.
 pub(crate) fn is_dice(path: &CStr) -> bool {
     matches!(path.to_bytes(), b"/dev/urandom" | b"/dev/random")
@@ -34,31 +37,38 @@ pub(crate) fn is_kernels(path: &CStr) -> bool {
     path.starts_with(b"/proc/") || path.starts_with(b"/sys/")
 }
 
+fn file_name(path: &CStr) -> &[u8] {
+    path.to_bytes().rsplit(|it| *it == b'/').next().unwrap_or_default()
+}
+
 /// Whether it is a text of the kernel's that all replicas are to read alike.
 pub(crate) fn is_shared_text(path: &CStr, flags: c_int) -> bool {
-    let file = path.to_bytes().rsplit(|it| *it == b'/').next().unwrap_or_default();
     is_kernels(path)
         && flags & (libc::O_ACCMODE | libc::O_DIRECTORY | libc::O_PATH) == libc::O_RDONLY
-        && !OWN.contains(&file)
+        && !OWN.contains(&file_name(path))
 }
 
 /// Opens what the meta reads there, as a file in memory.
 pub(crate) fn open_text(state: &mut State, opening: &Opening<'_>) -> Result<c_int, c_int> {
     let &Opening { dir, path, flags, mode } = opening;
-    state.mix(&[files::FILES, 6]);
     // An error, whether it is a text, and the text.
-    let (answer, _) = state.event(EventKind::Decision, |_| {
-        Some(match files::native_open(dir, path, flags, mode) {
-            Err(error) => files::bytes_of(&[error as u64, 1]),
-            Ok(fd) => {
-                let text = read_all(fd);
-                files::native_close(fd);
-                let mut row = files::bytes_of(&[0, u64::from(text.is_some())]);
-                row.extend(text.unwrap_or_default());
-                row
-            }
-        })
-    });
+    let look = || match files::native_open(dir, path, flags, mode) {
+        Err(error) => files::bytes_of(&[error as u64, 1]),
+        Ok(fd) => {
+            let text = read_all(fd);
+            files::native_close(fd);
+            let mut row = files::bytes_of(&[0, u64::from(text.is_some())]);
+            row.extend(text.unwrap_or_default());
+            row
+        }
+    };
+    let what = [files::FILES, 6];
+    let answer = if LOOKED_AT.contains(&file_name(path)) {
+        state.look_or_recall(files::question(&what, path), look)
+    } else {
+        state.mix(&what);
+        state.event(EventKind::Decision, |_| Some(look())).0
+    };
     let words = files::words(&answer[..16]);
     match (words[0], words[1]) {
         (0, 0) => files::native_open(dir, path, flags, mode),

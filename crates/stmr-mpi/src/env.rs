@@ -3,12 +3,12 @@
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
-use selvedge_stmr::message::EventKind;
 use selvedge_stmr::numbers::{self, Place};
 
 use crate::abi::{self, Handles};
 use crate::attributes;
 use crate::calls;
+use crate::clock;
 use crate::objects;
 use crate::origin;
 use crate::program_heap;
@@ -233,10 +233,10 @@ pub(crate) fn free_mem(_state: &mut State, call: Call, args: &[usize]) -> usize 
 
 /// The meta's host: a program that names its hosts sees one program.
 pub(crate) fn get_processor_name(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let (name, _) = state.event(EventKind::Decision, |_| {
+    let name = state.look_or_recall(clock::PROCESSOR, || {
         let (mut name, mut length) = ([0_u8; 256], 0_i32);
         real::call(call, &[name.as_mut_ptr() as usize, &raw mut length as usize]);
-        Some(name[..length as usize].to_vec())
+        name[..length as usize].to_vec()
     });
     unsafe {
         let to = args[0] as *mut u8;
@@ -249,6 +249,6 @@ pub(crate) fn get_processor_name(state: &mut State, call: Call, args: &[usize]) 
 
 /// The meta's clock, in seconds.
 pub(crate) fn wtime() -> f64 {
-    let now = crate::clock::now(libc::CLOCK_MONOTONIC);
+    let now = clock::now(libc::CLOCK_MONOTONIC);
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }

@@ -11,6 +11,7 @@
 //!
 //! Only the thread that calls MPI is served, as with clocks: others have no order.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int};
 use std::os::unix::fs::MetadataExt as _;
@@ -316,15 +317,14 @@ impl State {
         if self.own_names.contains(path) {
             return native_open(dir, path, flags, mode);
         }
-        self.mix(&[FILES, 1]);
-        let mut own = None;
-        let (answer, _) = self.event(EventKind::Decision, |_| {
+        let own = Cell::new(None);
+        let answer = self.look_or_recall(question(&[FILES, 1, flags as u64], path), || {
             let opened = native_open(dir, path, flags, mode);
-            own = Some(opened);
-            Some(bytes_of(&[opened.err().unwrap_or(0) as u64]))
+            own.set(Some(opened));
+            bytes_of(&[opened.err().unwrap_or(0) as u64])
         });
         let error = words(&answer)[0] as c_int;
-        own.unwrap_or_else(|| match error {
+        own.get().unwrap_or_else(|| match error {
             0 => native_open(dir, path, flags, mode),
             error => Err(error),
         })
@@ -732,6 +732,11 @@ impl State {
         });
         words(&answer)[0] as c_int
     }
+}
+
+/// What is asked about a name.
+pub(crate) fn question(words: &[u64], path: &CStr) -> u64 {
+    Digest::of_rows(&[&bytes_of(words), path.to_bytes()]).0 as u64
 }
 
 /// How long a file is that one descriptor is of.

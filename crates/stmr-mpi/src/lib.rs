@@ -51,6 +51,7 @@ mod real;
 
 mod idle;
 
+mod looks;
 mod lookup;
 
 mod origin;
@@ -213,6 +214,25 @@ const STAGE: [Call; 2] = [calls::INITIALIZED, calls::FINALIZED];
 const ASKING: [Call; 4] =
     [calls::INITIALIZED, calls::FINALIZED, calls::COMM_RANK, calls::COMM_SIZE];
 
+/// Calls that ask whether something has come, or wait for it, and that only ask.  One replica may
+/// ask more often than another, and wait for what another has found: only what came is part of the
+/// program's way.
+const ASIDE: [Call; 13] = [
+    calls::WAIT,
+    calls::WAITALL,
+    calls::WAITANY,
+    calls::WAITSOME,
+    calls::TEST,
+    calls::TESTALL,
+    calls::TESTANY,
+    calls::TESTSOME,
+    calls::REQUEST_GET_STATUS,
+    calls::PARRIVED,
+    calls::IPROBE,
+    calls::IMPROBE,
+    calls::GET_PROCESSOR_NAME,
+];
+
 /// Calls of this crate's that are over at once, and that programs make often.
 const SHORT: [Call; 2] = [calls::TYPE_FREE, calls::OP_FREE];
 
@@ -299,8 +319,8 @@ fn pass(call: Call, args: &[usize]) -> usize {
                 passive::leave_before(state, plain_of(call));
             }
         }
-        if !asks {
-            state.shape = state.shape.after(&[call.0 as u64]);
+        if !asks && !ASIDE.contains(&call) {
+            state.mix(&[call.0 as u64]);
         }
         state.doing = call.name();
         state.begin_codes(call, row);

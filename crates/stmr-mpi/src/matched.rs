@@ -7,7 +7,6 @@ use crate::abi::{self, Own, Status};
 use crate::calls;
 use crate::epochs;
 use crate::errors;
-use crate::memory::For;
 use crate::p2p::look;
 use crate::pack::{self, Part};
 use crate::partitioned;
@@ -28,23 +27,19 @@ pub(crate) fn improbe(state: &mut State, call: Call, args: &[usize]) -> usize {
     probe(state, call, &[args[0], args[1], args[2], args[4], args[5]], Some(args[3]))
 }
 
-fn probe(state: &mut State, _call: Call, args: &[usize], flag: Option<usize>) -> usize {
+fn probe(state: &mut State, call: Call, args: &[usize], flag: Option<usize>) -> usize {
     state.sources.insert(Source::Wildcard);
     let wanted = args.to_vec();
     epochs::serve_until(state, |state| flag.is_some() || look(state, &wanted).is_some());
-    let (row, did) = state.event(EventKind::Decision, |state| {
-        let found = look(state, &wanted).map(|it| it.to_bytes().to_vec());
-        if flag.is_some() { Some(found.unwrap_or_default()) } else { found }
-    });
+    let found = |state: &mut State| look(state, &wanted).map(|it| it.to_bytes().to_vec());
+    let row = match flag {
+        Some(_) => state.inquire(&[call.0, args[0], args[1]].map(|it| it as u64), found),
+        None => Some(state.event(EventKind::Decision, found).0),
+    };
     if let Some(flag) = flag {
-        unsafe { *(flag as *mut i32) = i32::from(!row.is_empty()) };
+        unsafe { *(flag as *mut i32) = i32::from(row.is_some()) };
     }
-    if row.is_empty() {
-        if did {
-            state.spin(For::Message);
-        }
-        return abi::SUCCESS as usize;
-    }
+    let Some(row) = row else { return abi::SUCCESS as usize };
     let status = Status::from_bytes(&row);
     partitioned::refuse_met(state, status.tag);
     let whole = Part { at: 0, count: status.count as usize, datatype: state.handles().byte };

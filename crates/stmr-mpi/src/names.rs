@@ -16,7 +16,7 @@ use selvedge_stmr::writes::{self, Again, Change};
 use crate::devices;
 use crate::files::{
     CHANGE, FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun,
-    is_known, last_error, let_out_waiting, open_for, words,
+    is_known, last_error, let_out_waiting, open_for, question, words,
 };
 use crate::own;
 use crate::real;
@@ -132,15 +132,22 @@ pub(crate) fn ask<T: Copy>(
         if name.is_some_and(|it| state.own_names.contains(it)) {
             return if answer(to) == 0 { OWN } else { last_error() };
         }
-        state.mix(&[&[FILES, 8], row].concat());
-        let (told, _) = state.event(EventKind::Decision, |_| {
+        let of = [&[FILES, 8], row].concat();
+        let look = || {
             let mut value: T = unsafe { std::mem::zeroed() };
             let error = if answer(&raw mut value) == 0 { 0 } else { last_error() };
             let at = (&raw const value).cast::<u8>();
             let mut row = bytes_of(&[error as u64]);
             row.extend(unsafe { std::slice::from_raw_parts(at, size_of::<T>()) });
-            Some(row)
-        });
+            row
+        };
+        let told = match name {
+            Some(name) => state.look_or_recall(question(&of, name), look),
+            None => {
+                state.mix(&of);
+                state.event(EventKind::Decision, |_| Some(look())).0
+            }
+        };
         if told.len() == 8 + size_of::<T>() {
             given.set(Some(unsafe { told[8..].as_ptr().cast::<T>().read_unaligned() }));
         }

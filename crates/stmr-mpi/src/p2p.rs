@@ -382,19 +382,14 @@ pub(crate) fn probe(state: &mut State, _call: Call, args: &[usize]) -> usize {
     0
 }
 
-pub(crate) fn iprobe(state: &mut State, _call: Call, args: &[usize]) -> usize {
+pub(crate) fn iprobe(state: &mut State, call: Call, args: &[usize]) -> usize {
     state.sources.insert(Source::Completion);
     let args = args.to_vec();
     epochs::serve_once(state);
-    let (row, did) = state.event(EventKind::Decision, |state| {
-        Some(look(state, &args).map(|it| it.to_bytes().to_vec()).unwrap_or_default())
-    });
-    unsafe { *(args[3] as *mut i32) = i32::from(!row.is_empty()) };
-    if row.is_empty() {
-        if did {
-            state.spin(For::Message);
-        }
-    } else {
+    let wanted = [call.0, args[0], args[1]].map(|it| it as u64);
+    let row = state.inquire(&wanted, |state| look(state, &args).map(|it| it.to_bytes().to_vec()));
+    unsafe { *(args[3] as *mut i32) = i32::from(row.is_some()) };
+    if let Some(row) = row {
         let status = Status::from_bytes(&row);
         partitioned::refuse_met(state, status.tag);
         unsafe { status.write(args[4], false) };

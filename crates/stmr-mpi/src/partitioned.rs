@@ -6,8 +6,6 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use selvedge_stmr::message::EventKind;
-
 use crate::abi;
 use crate::calls;
 use crate::p2p::{self, Envelope, Mode};
@@ -165,7 +163,6 @@ impl State {
         if !self.is_active(handle) {
             return true;
         }
-        self.mix(&[EventKind::Decision as u64]);
         !self.ready(&[handle], true, Enough::First).is_empty()
     }
 }

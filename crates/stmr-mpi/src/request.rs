@@ -1,13 +1,10 @@
 //! Requests, which are this library's own, and what of them is complete, which the meta says.
 
-use selvedge_stmr::message::EventKind;
-
 use crate::abi::{self, Family, Own, Status};
 use crate::calls;
 use crate::collective::{self, Running};
 use crate::epochs;
 use crate::generalized::{Generalized, Making};
-use crate::memory::For;
 use crate::p2p::{self, Envelope, Mode};
 use crate::pack::Part;
 use crate::partitioned::{self, Partitioned};
@@ -118,7 +115,7 @@ const REQUESTS_MAX: usize = 1 << 20;
 impl State {
     /// Keeps a request and writes its handle to where the program wants it.
     pub(crate) fn keep_request(&mut self, request: Request, at: usize) {
-        let idx = self.requests_free.pop().unwrap_or(self.requests.len());
+        let idx = self.requests_free.pop_first().unwrap_or(self.requests.len());
         if idx == self.requests.len() {
             self.requests.push(None);
             self.show_to_fortran(idx);
@@ -270,7 +267,7 @@ impl State {
             }
             request => {
                 let status = self.complete_request(request);
-                self.requests_free.push(slot);
+                self.requests_free.insert(slot);
                 unsafe { abi::put_handle(row, idx, self.handles().request_null) };
                 status
             }
@@ -425,13 +422,17 @@ impl State {
             (least <= ready.len()).then_some(ready)
         };
         epochs::serve_until(self, |state| once || look(state).is_some());
-        let (row, did) = self.event(EventKind::Decision, |state| {
-            let ready = look(state).or_else(|| once.then(Vec::new))?;
+        let found = |state: &mut Self| {
+            let ready = look(state)?;
             Some(ready.iter().flat_map(|it| (*it as u32).to_le_bytes()).collect())
-        });
-        if did && row.is_empty() {
-            self.spin(For::Message);
-        }
+        };
+        let wanted: Vec<u64> =
+            handles.iter().chain([&(enough as usize)]).map(|it| *it as u64).collect();
+        let row = if once {
+            self.inquire(&wanted, found).unwrap_or_default()
+        } else {
+            self.event_of(self.shape.after(&wanted), found).0
+        };
         row.chunks_exact(4)
             .map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]) as usize)
             .collect()
@@ -700,7 +701,7 @@ pub(crate) fn request_free(state: &mut State, call: Call, args: &[usize]) -> usi
         }
         _ => state.refuse_as(call, "of a receive or collective that is under way"),
     }
-    state.requests_free.push(slot);
+    state.requests_free.insert(slot);
     unsafe { abi::put_handle(args[0], 0, state.handles().request_null) };
     0
 }

@@ -1,7 +1,7 @@
 //! The one state of a replica, and how it waits.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::job::N_COUNTS;
 use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::receives::Receives;
-use selvedge_stmr::replica::{Note, Passed, Question, Replica, ReplicaOptions, Seen, Step};
+use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
@@ -26,6 +26,7 @@ use crate::errors::Due;
 use crate::files;
 use crate::full::Contents;
 use crate::link::{self, Link, Sibling};
+use crate::looks::InVain;
 use crate::matched::Matched;
 use crate::memory::{For, Memory};
 use crate::mpi_files::MpiFile;
@@ -269,6 +270,9 @@ pub(crate) struct State {
     pub(crate) marked: Vec<SetId>,
     /// All calls so far, so that a replica that takes another way is seen.
     pub(crate) shape: Shape,
+    pub(crate) in_vain: Option<InVain>,
+    /// What the meta answered last to what hardly changes, by the question.
+    pub(crate) answers: BTreeMap<u64, Vec<u8>>,
     /// Events since the last compare.
     n_uncompared: u32,
     pub(crate) handles: Option<Handles>,
@@ -285,7 +289,8 @@ pub(crate) struct State {
     pub(crate) due: Vec<Due>,
     pub(crate) requests: Vec<Option<Request>>,
     /// The places of requests that are over, for the next ones.
-    pub(crate) requests_free: Vec<usize>,
+    /// The lowest is used first: replicas may complete the same ones in another order.
+    pub(crate) requests_free: BTreeSet<usize>,
     /// What the program has freed and requests still need, and the call that frees it.
     pub(crate) held: Vec<(Call, usize)>,
     /// Counts and displacements that were narrowed for the call that is made.
@@ -308,7 +313,7 @@ pub(crate) struct State {
     pub(crate) wait: Wait,
     pub(crate) spare: Spare,
     /// What came in since the last compare that two runs of a program may differ in.
-    pub(crate) sources: std::collections::BTreeSet<Source>,
+    pub(crate) sources: BTreeSet<Source>,
     pub(crate) sites: Sites,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
     /// Those of them that this process opened as the first of its communicator, in all.
@@ -322,7 +327,7 @@ pub(crate) struct State {
     pub(crate) signals: Vec<i32>,
     pub(crate) n_signals_due: usize,
     /// Names of files that are another in each replica.
-    pub(crate) own_names: std::collections::BTreeSet<std::ffi::CString>,
+    pub(crate) own_names: BTreeSet<std::ffi::CString>,
     pub(crate) log: Option<std::fs::File>,
     /// Sends that were not compared yet.
     n_in_window: u64,
@@ -364,6 +369,8 @@ impl State {
             contents: Contents::default(),
             marked: Vec::new(),
             shape: Shape::default(),
+            in_vain: None,
+            answers: BTreeMap::new(),
             n_uncompared: 0,
             handles: None,
             world: 0,
@@ -374,7 +381,7 @@ impl State {
             codes: Codes::default(),
             due: Vec::new(),
             requests: Vec::new(),
-            requests_free: Vec::new(),
+            requests_free: BTreeSet::new(),
             held: Vec::new(),
             arrays: Vec::new(),
             fortran_offset: None,
@@ -389,7 +396,7 @@ impl State {
             has_said_bye: false,
             wait: Wait::new(told.replicas),
             spare: Spare::default(),
-            sources: std::collections::BTreeSet::new(),
+            sources: BTreeSet::new(),
             sites: Sites::default(),
             mpi_files: Vec::new(),
             n_mpi_files: 0,
@@ -398,7 +405,7 @@ impl State {
             windows: Windows::default(),
             signals: Vec::new(),
             n_signals_due: 0,
-            own_names: std::collections::BTreeSet::new(),
+            own_names: BTreeSet::new(),
             log: sends::open(told),
             n_in_window: 0,
             doing: "MPI_Init",
@@ -629,51 +636,6 @@ impl State {
                 Step::Restart(why) => self.restart(why),
             }
         }
-    }
-
-    /// What a look at a clock shows, which `answer` tells where this replica leads; nothing if who
-    /// leads has gone on without such a look, so that nothing tells what it would show.
-    pub(crate) fn look(
-        &mut self,
-        question: Question,
-        answer: impl Fn() -> Vec<u8>,
-    ) -> Option<Vec<u8>> {
-        self.send_held();
-        self.begin_wait();
-        // Who looks and looks does not wait, whatever it is that it looks for.
-        self.wait.answers = false;
-        self.look_around();
-        if self.replica.is_meta() {
-            self.fall_back();
-        }
-        let seen = loop {
-            let is_past = self.is_past_looks();
-            match self.replica.look(question, is_past) {
-                Seen::Do => {
-                    self.follow_locks(true);
-                    self.tell_signals();
-                    let bytes = answer();
-                    self.replica.tell_look(question, bytes.clone().into());
-                    break Some(bytes);
-                }
-                Seen::Take(bytes) => {
-                    self.follow_locks(false);
-                    break Some(Arc::unwrap_or_clone(bytes));
-                }
-                Seen::Past => break None,
-                Seen::Wait => {
-                    self.wait.answers = true;
-                    self.wait_for_siblings(Self::late_to_look);
-                }
-                Seen::Leave => self.stray(),
-                Seen::Restart(why) => self.restart(why),
-            }
-        };
-        self.wait.answers = true;
-        self.end_wait();
-        self.send_out();
-        self.take_signals();
-        seen
     }
 
     /// Sends what the core wants sent, and counts what it noted.

@@ -33,11 +33,16 @@ enum Op {
     Look,
     /// Looks at a clock as often as it likes, and forgets what it shows.
     Linger,
+    /// Asks whether something is there until it is, or some times, and takes each answer.
+    Ask,
 }
 
 /// The most looks that a process lingers for.  With two, and with longer programs, the same holds,
 /// in some millions of states.
 const LINGERS_MAX: u32 = 1;
+
+/// A process asks so often whether something is there.
+const ASKS_MAX: u32 = 2;
 
 /// What one sees of a clock that stands still.
 const STILL: u8 = 50;
@@ -51,6 +56,8 @@ struct Process {
     offered: bool,
     /// Looks that it forgot.
     lingered: u32,
+    /// How often it has asked for the same.
+    asked: u32,
     /// What it offered; what leaves is this copy, so that a later flip of the value is no matter.
     copy: Vec<u8>,
     faulty: bool,
@@ -94,6 +101,7 @@ impl World {
             value: vec![],
             offered: false,
             lingered: 0,
+            asked: 0,
             copy: vec![],
             faulty: false,
             ended: false,
@@ -140,7 +148,7 @@ impl World {
             it.replica.hash_state(&mut hasher);
             (it.pc, &it.value, &it.copy, it.offered, it.faulty, it.ended, it.closed, it.alive)
                 .hash(&mut hasher);
-            it.lingered.hash(&mut hasher);
+            (it.lingered, it.asked).hash(&mut hasher);
             it.unsent.hash(&mut hasher);
         }
         self.links.hash(&mut hasher);
@@ -201,7 +209,7 @@ impl Explorer {
     /// For what a process waits, if it is at something that comes in.
     fn place(&self, it: &Process) -> Option<Place> {
         let kind = match self.program.get(it.pc)? {
-            Op::Send | Op::Look | Op::Linger => return None,
+            Op::Send | Op::Look | Op::Linger | Op::Ask => return None,
             Op::Choose => EventKind::Decision,
             Op::Receive => EventKind::Data,
         };
@@ -282,6 +290,7 @@ impl Explorer {
             Some(Op::Choose) => self.take(world, set, EventKind::Decision, &[0, 1], next),
             Some(Op::Receive) => self.take(world, set, EventKind::Data, &[7], next),
             Some(Op::Look) => look(world, set, true, next),
+            Some(Op::Ask) => ask(world, set, next),
             Some(Op::Linger) => {
                 let mut gone_on = world.clone();
                 gone_on.processes[set].pc += 1;
@@ -466,45 +475,69 @@ impl Explorer {
 
 /// A process looks at a clock, which shows 0 or 1 if nobody has told what it shows.
 fn look(world: &World, set: usize, takes: bool, next: &mut Vec<World>) {
+    let values: &[u8] = if takes { &[0, 1] } else { &[0] };
+    for (mut world, value) in seen(world, set, values, next) {
+        let it = &mut world.processes[set];
+        if takes {
+            it.value.push(value);
+            it.pc += 1;
+        } else {
+            it.lingered += 1;
+        }
+        next.push(world);
+    }
+}
+
+/// A process asks whether something is there, which is 1, and goes on if it is.
+fn ask(world: &World, set: usize, next: &mut Vec<World>) {
+    for (mut world, value) in seen(world, set, &[0, 1], next) {
+        let it = &mut world.processes[set];
+        it.value.push(value);
+        it.asked += 1;
+        if value == 1 || it.asked == ASKS_MAX {
+            it.asked = 0;
+            it.pc += 1;
+        }
+        next.push(world);
+    }
+}
+
+/// What a process may see from where it is, if it sees something: one of `values` if it looks
+/// itself.
+fn seen(world: &World, set: usize, values: &[u8], next: &mut Vec<World>) -> Vec<(World, u8)> {
     let mut world = world.clone();
     let question = Question { clock: 0, site: world.processes[set].pc as u64 };
     let (shown, does) = match world.processes[set].replica.look(question, false) {
         Seen::Wait => {
             drain(&mut world.processes[set]);
             next.extend((!world.processes[set].unsent.is_empty()).then_some(world));
-            return;
+            return Vec::new();
         }
         Seen::Leave => {
             assert!(world.processes[set].faulty, "who did not err is not sent away");
             world.end(set);
             next.push(world);
-            return;
+            return Vec::new();
         }
         Seen::Restart(_) => {
             world.restarted = true;
             next.push(world);
-            return;
+            return Vec::new();
         }
-        Seen::Do if takes => (vec![0, 1], true),
-        Seen::Do => (vec![0], true),
+        Seen::Do => (values.to_vec(), true),
         Seen::Take(bytes) => (bytes.to_vec(), false),
         Seen::Past => (vec![STILL], false),
     };
-    for value in &shown {
+    let tell = |value: u8| {
         let mut world = world.clone();
         let it = &mut world.processes[set];
         if does {
-            it.replica.tell_look(question, vec![*value].into());
-        }
-        if takes {
-            it.value.push(*value);
-            it.pc += 1;
-        } else {
-            it.lingered += 1;
+            it.replica.tell_look(question, vec![value].into());
         }
         drain(it);
-        next.push(world);
-    }
+        (world, value)
+    };
+    shown.into_iter().map(tell).collect()
 }
 
 /// Puts all that waits to be sent on its link: where nobody can die any more, its order beside
@@ -632,6 +665,16 @@ fn looks_that_each_makes_as_often_as_it_likes_are_no_errors() {
     assert_eq!(check(&[Op::Linger, Op::Send], 1, 0, 0).restarted, 0);
     assert_eq!(check(&[Op::Linger, Op::Send], 0, 1, 0).restarted, 0);
     assert_eq!(check(&[Op::Linger, Op::Receive, Op::Send], 0, 0, 1).restarted, 0);
+}
+
+/// All find the same when they have asked as often, whoever dies or errs.
+#[test]
+fn what_all_ask_for_is_found_by_all_at_once() {
+    assert_eq!(check(&[Op::Ask, Op::Look, Op::Send], 0, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Ask, Op::Choose, Op::Send], 0, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Ask, Op::Send], 1, 0, 0).restarted, 0);
+    assert_eq!(check(&[Op::Ask, Op::Send], 0, 1, 0).restarted, 0);
+    assert_eq!(check(&[Op::Ask, Op::Receive, Op::Send], 0, 0, 1).restarted, 0);
 }
 
 #[test]

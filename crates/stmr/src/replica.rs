@@ -416,6 +416,7 @@ impl Replica {
         self.log.clear();
         self.log_bytes = 0;
         self.forget_looks();
+        self.begin_looks();
         let call = self.call;
         for it in &mut self.cluster {
             it.offers.forget_before(call - 1);
@@ -769,6 +770,7 @@ impl Replica {
         self.log.clear();
         self.log_bytes = 0;
         self.forget_looks();
+        self.begin_looks();
         if strayed.contains(&self.own) {
             return Some(Passed::Leave);
         }

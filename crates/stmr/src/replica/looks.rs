@@ -1,4 +1,5 @@
-//! Looks at clocks, which a program may make more often in one replica than in another.
+//! Looks at clocks, which a program may make more often in one replica than in another; and so it
+//! may ask whether something has come.
 //!
 //! A program that waits for a thread or a child of its own looks at a clock again and again, as
 //! often as that takes.  So looks are no events: they have no numbers, and are of no replica's
@@ -50,7 +51,7 @@ const SEEN_AHEAD: usize = 256;
 /// What a program looks at, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Question {
-    /// The clock.
+    /// The clock, or what else is asked for.
     pub clock: u64,
     /// The place in the program's code, by any name that is the same in all replicas.
     pub site: u64,

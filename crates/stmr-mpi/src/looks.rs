@@ -1,0 +1,160 @@
+//! What a program may do more often in one replica than in another: look at a clock, and ask whether
+//! something has come while nothing has.  See [`selvedge_stmr::replica::Replica::look`].
+
+use std::sync::Arc;
+
+use selvedge_stmr::digest::Shape;
+use selvedge_stmr::message::EventKind;
+use selvedge_stmr::replica::{Question, Seen};
+
+use crate::clock;
+use crate::memory::For;
+use crate::state::State;
+use crate::wait::{LATE_CPU_MS, LATE_SLEEP_MS};
+
+/// A replica that asks in vain for so long for what who leads has gone on without, in milliseconds
+/// of processor time or of any, wants to know who of both has erred.  Its siblings take it for lost
+/// after twice that.
+const VAIN_CPU_MS: u64 = LATE_CPU_MS / 2;
+const VAIN_SLEEP_MS: u64 = LATE_SLEEP_MS / 2;
+
+/// So many answers are kept of what is asked for.
+const ANSWERS_MAX: usize = 256;
+
+/// What who leads has gone on without, and since when this replica asks for it.
+#[derive(Clone, Copy)]
+pub(crate) struct InVain {
+    what: Shape,
+    at_ms: u64,
+    cpu_ms: u64,
+}
+
+impl State {
+    /// What a look at a clock shows, which `answer` tells where this replica leads; nothing if who
+    /// leads has gone on without such a look, so that nothing tells what it would show.
+    pub(crate) fn look(
+        &mut self,
+        question: Question,
+        answer: impl Fn() -> Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        self.see(question, |_| answer())
+    }
+
+    /// The meta's answer to what hardly changes: where it did not ask, what it last was, or else
+    /// what it is here.
+    pub(crate) fn look_or_recall(&mut self, clock: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
+        let question = Question { clock, site: self.sites.find() };
+        if let Some(seen) = self.look(question, &answer) {
+            if ANSWERS_MAX <= self.answers.len() {
+                self.answers.clear();
+            }
+            self.answers.insert(clock, seen.clone());
+            return seen;
+        }
+        self.answers.get(&clock).cloned().unwrap_or_else(answer)
+    }
+
+    fn see(
+        &mut self,
+        question: Question,
+        mut answer: impl FnMut(&mut Self) -> Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        self.send_held();
+        self.begin_wait();
+        // Who looks and looks does not wait, whatever it is that it looks for.
+        self.wait.answers = false;
+        self.look_around();
+        if self.replica.is_meta() {
+            self.fall_back();
+        }
+        let seen = loop {
+            let is_past = self.is_past_looks();
+            match self.replica.look(question, is_past) {
+                Seen::Do => {
+                    self.follow_locks(true);
+                    self.tell_signals();
+                    let bytes = answer(self);
+                    if !self.replica.is_meta() {
+                        // Its set was found to be broken.
+                        continue;
+                    }
+                    self.replica.tell_look(question, bytes.clone().into());
+                    break Some(bytes);
+                }
+                Seen::Take(bytes) => {
+                    self.follow_locks(false);
+                    break Some(Arc::unwrap_or_clone(bytes));
+                }
+                Seen::Past => break None,
+                Seen::Wait => {
+                    self.wait.answers = true;
+                    self.wait_for_siblings(Self::late_to_look);
+                }
+                Seen::Leave => self.stray(),
+                Seen::Restart(why) => self.restart(why),
+            }
+        };
+        self.wait.answers = true;
+        self.end_wait();
+        self.send_out();
+        self.take_signals();
+        seen
+    }
+
+    /// What has come of what the program asks for, which `found` tells where this replica leads;
+    /// nothing if nothing has.  `wanted` tells it from what else the program asks for, and is no
+    /// part of its way: one replica may ask more often than another, and find what came later.
+    pub(crate) fn inquire(
+        &mut self,
+        wanted: &[u64],
+        found: impl Fn(&mut Self) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let what = self.shape.after(wanted);
+        let question = Question { clock: what.0, site: self.sites.find() };
+        let mut does = false;
+        let seen = self.see(question, |state| {
+            does = true;
+            found(state).unwrap_or_default()
+        });
+        match seen {
+            Some(_) => self.in_vain = None,
+            None if self.has_long_asked_in_vain(what) => {
+                // Who leads has erred, or this replica: as with any event, that is found out.
+                self.in_vain = None;
+                let (row, _) = self.event_of(what, |state| Some(found(state).unwrap_or_default()));
+                return Some(row).filter(|it| !it.is_empty());
+            }
+            None => {}
+        }
+        let is_told = seen.is_some() && !does;
+        let row = seen.filter(|it| !it.is_empty());
+        if row.is_none() && !is_told {
+            self.spin(For::Message);
+        }
+        row
+    }
+
+    /// An event that is the meta's to settle, of what is no part of the program's way.
+    pub(crate) fn event_of(
+        &mut self,
+        what: Shape,
+        attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
+    ) -> (Vec<u8>, bool) {
+        let way = std::mem::replace(&mut self.shape, what);
+        let settled = self.event(EventKind::Decision, attempt);
+        self.shape = way;
+        settled
+    }
+
+    /// Whether who leads has long gone on without what this replica asks for.
+    fn has_long_asked_in_vain(&mut self, what: Shape) -> bool {
+        let at_ms = clock::coarse_ms();
+        let cpu_ms = || clock::now_ms(libc::CLOCK_PROCESS_CPUTIME_ID);
+        let Some(since) = self.in_vain.filter(|it| it.what == what) else {
+            self.in_vain = Some(InVain { what, at_ms, cpu_ms: cpu_ms() });
+            return false;
+        };
+        let has_computed = || since.cpu_ms + VAIN_CPU_MS < cpu_ms();
+        since.at_ms + VAIN_CPU_MS < at_ms && (since.at_ms + VAIN_SLEEP_MS < at_ms || has_computed())
+    }
+}
