@@ -68,7 +68,7 @@ pub(crate) struct Mpirun {
     #[arg(long, value_name = "N", default_value_t = 3)]
     restarts_max: u32,
     /// Run the program twice without replicas; say which sends differ and why that may be.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json_summary")]
     check_determinism: bool,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
@@ -260,8 +260,16 @@ fn options(args: &Mpirun) -> Outcome<MpirunOptions> {
 
 /// The program's exit code.
 fn run_replicated(args: &Mpirun, options: &MpirunOptions, globals: &Globals) -> Outcome<i32> {
-    let summary =
-        mpirun::run(options).within(|| "cannot run the program in replicas".to_owned())?;
+    let ran = mpirun::run(options).within(|| "cannot run the program in replicas".to_owned());
+    let summary = match ran {
+        Ok(it) => it,
+        Err(failure) => {
+            let (ranks, replicas) = (options.ranks, options.replicas);
+            let nothing = Summary { ranks, replicas, result: failure.text(), ..Summary::default() };
+            write_summary(args, &Row::of(&nothing))?;
+            return Err(failure);
+        }
+    };
     let row = Row::of(&summary);
     if globals.json {
         // Standard output is the program's.
@@ -269,10 +277,7 @@ fn run_replicated(args: &Mpirun, options: &MpirunOptions, globals: &Globals) -> 
     } else {
         tell(&summary);
     }
-    if let Some(path) = &args.json_summary {
-        let text = serde_json::to_string_pretty(&row).within(|| "cannot write JSON".to_owned())?;
-        fs::write(path, text + "\n").within(|| format!("cannot write {}", path.display()))?;
-    }
+    write_summary(args, &row)?;
     let failed = summary.code != 0 && !summary.has_own_end;
     match (failed, globals.json) {
         (false, _) => Ok(summary.code),
@@ -280,6 +285,12 @@ fn run_replicated(args: &Mpirun, options: &MpirunOptions, globals: &Globals) -> 
         (true, true) => Ok(FAILED),
         (true, false) => Err(Failure::new(&summary.result)),
     }
+}
+
+fn write_summary(args: &Mpirun, row: &Row<'_>) -> Outcome<()> {
+    let Some(path) = &args.json_summary else { return Ok(()) };
+    let text = serde_json::to_string_pretty(row).within(|| "cannot write JSON".to_owned())?;
+    fs::write(path, text + "\n").within(|| format!("cannot write {}", path.display()))
 }
 
 /// Prints what was noticed and the sums.

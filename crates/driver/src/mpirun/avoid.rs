@@ -16,7 +16,7 @@ use selvedge_stmr::verdict::SetId;
 use tempfile::NamedTempFile;
 
 use super::hosts::HostId;
-use super::launcher::Family;
+use super::launcher::{Family, OVERSUBSCRIBES};
 use super::{Attempt, MpirunOptions};
 
 /// What a host is called.
@@ -128,6 +128,14 @@ fn named(args: &[OsString], family: Family) -> Vec<Named<'_>> {
     found
 }
 
+/// Whether these arguments say how many processes a host takes.
+pub(super) fn name_slots(args: &[OsString], family: Family) -> bool {
+    named(args, family).iter().any(|it| match it.is_file {
+        true => fs::read_to_string(it.value).is_ok_and(|it| it.contains("slots")),
+        false => it.value.split(',').any(|it| it.contains(':')),
+    })
+}
+
 impl Elsewhere {
     /// These arguments without those hosts.
     fn of(args: &[OsString], family: Family, erred: &BTreeSet<Name>) -> Result<Self, Why> {
@@ -147,6 +155,11 @@ impl Elsewhere {
             this.args.push(format!("--exclude={}", names.join(",")).into());
         } else if named.is_empty() {
             return Err(Why::NotNamed);
+        }
+        let is_said = args.iter().any(|it| OVERSUBSCRIBES.iter().any(|word| it == word));
+        if family == Family::OpenMpi && !is_said {
+            // As many as before are to find room on fewer hosts.
+            this.args.push("--oversubscribe".into());
         }
         Ok(this)
     }
@@ -286,7 +299,13 @@ mod tests {
 
     #[test]
     fn hosts_are_taken_out_of_what_a_launcher_is_told() {
-        let open = |given, names: &[&str]| check(Family::OpenMpi, given, names);
+        let more = check(Family::OpenMpi, "--host a:4,b:4", &["b"]);
+        assert_eq!(more, "--host a:4 --oversubscribe");
+        let never = check(Family::OpenMpi, "--nooversubscribe --host a:4,b:4", &["b"]);
+        assert_eq!(never, "--nooversubscribe --host a:4");
+        let open = |given, names: &[&str]| {
+            check(Family::OpenMpi, given, names).replace(" --oversubscribe", "")
+        };
         let wanted = "--map-by node --host a:4,c:4 -x HOME";
         assert_eq!(open("--map-by node --host a:4,b:4,c:4 -x HOME", &["b"]), wanted);
         assert_eq!(open("-H a.rack1,b.rack1:2", &["a.cluster"]), "-H b.rack1:2");
@@ -306,6 +325,21 @@ mod tests {
         assert!(missing.starts_with("Unreadable(\"the hosts in /nowhere/hosts: "), "{missing}");
         assert_eq!(check(Family::Mpich, "-hosts=a,b,c", &["b"]), "-hosts=a,c");
         assert_eq!(open("--host=a,b -x HOME=a", &["a", "b"]), "NoOthers");
+    }
+
+    #[test]
+    fn hosts_with_numbers_of_processes_say_how_many_they_take() {
+        let says = |given: &str, family| {
+            let args: Vec<OsString> = given.split(' ').map(OsString::from).collect();
+            name_slots(&args, family)
+        };
+        assert!(says("--host a,b:4", Family::OpenMpi) && says("-host=a:1", Family::OpenMpi));
+        assert!(!says("--host a,b", Family::OpenMpi) && !says("-x A=a:1", Family::OpenMpi));
+        for (text, wanted) in [("a slots=4\n", true), ("a\nb\n", false)] {
+            let file = written(text).unwrap();
+            let given = format!("--hostfile {}", file.path().display());
+            assert_eq!(says(&given, Family::OpenMpi), wanted, "{text}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use nix::sys::socket::{self, MsgFlags};
 use nix::unistd::Uid;
 
 use super::program::find;
-use super::{MpirunError, MpirunOptions, command};
+use super::{MpirunError, MpirunOptions, avoid, command};
 
 /// Tells the processes of a job that is a set of its own which set that is.
 pub(super) const JOB_OF_SET: &str = "SELVEDGE_JOB_OF_SET";
@@ -208,6 +208,10 @@ impl Launcher {
     }
 }
 
+/// Open MPI's words for whether a host may have more processes than it takes.
+pub(super) const OVERSUBSCRIBES: [&str; 4] =
+    ["-nooversubscribe", "--nooversubscribe", "-oversubscribe", "--oversubscribe"];
+
 fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, scratch: &Path) {
     command.args(["--enable-recovery", "--bind-to", "none"]);
     command.args(["--mca", "mpi_yield_when_idle", "1"]);
@@ -218,8 +222,10 @@ fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, scratch: &Path)
             command.env(name, EAGER_LIMIT.to_string());
         }
     }
-    let words = ["-nooversubscribe", "--nooversubscribe", "-oversubscribe", "--oversubscribe"];
-    if !options.launcher_args.iter().any(|it| words.iter().any(|word| it == word)) {
+    // Who says how many processes a host takes is not to have more there.
+    let args = &options.launcher_args;
+    let is_said = args.iter().any(|it| OVERSUBSCRIBES.iter().any(|word| it == word));
+    if !is_said && !avoid::name_slots(args, Family::OpenMpi) {
         command.arg("--oversubscribe");
     }
     if Uid::effective().is_root() {
