@@ -129,7 +129,9 @@ impl State {
         let is_told = seen.is_some() && !does;
         let row = seen.filter(|it| !it.is_empty());
         if row.is_none() && !is_told {
+            self.wait.answers = false;
             self.spin(For::Message);
+            self.wait.answers = true;
         }
         row
     }

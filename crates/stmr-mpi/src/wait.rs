@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use selvedge_stmr::message::{EventKind, Message, Place};
+use selvedge_stmr::message::{Message, Place};
 use selvedge_stmr::replica::{Ahead, Input};
 use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::{Double, SetId};
@@ -89,6 +89,9 @@ pub(crate) struct Wait {
     places: Vec<Option<Place>>,
     /// When siblings said last that they wait, in milliseconds.
     waits_ms: Vec<u64>,
+    /// Whether this replica waits for nothing but siblings, and those said last that they do.
+    at_siblings: bool,
+    are_at_siblings: Vec<bool>,
     /// How this replica and its siblings last waited for each other.
     standstill: Option<Standstill>,
     /// This replica says that it waits if it is asked.
@@ -113,6 +116,8 @@ impl Wait {
             place: None,
             places: vec![None; replicas],
             waits_ms: vec![0; replicas],
+            at_siblings: false,
+            are_at_siblings: vec![false; replicas],
             standstill: None,
             answers: true,
             compared_ms: 0,
@@ -243,6 +248,7 @@ impl State {
     /// these are late if that takes long.
     pub(crate) fn wait_for_siblings(&mut self, late: fn(&Self) -> Vec<SetId>) {
         let moves = self.has_pending();
+        self.wait.at_siblings = true;
         loop {
             let slept = self.turn(For::Siblings, if moves { MOVE_US } else { IDLE_US });
             let is_eighth = || self.wait.turns.is_multiple_of(8);
@@ -258,6 +264,7 @@ impl State {
                 if slept {
                     self.look_for_late(late);
                 }
+                self.wait.at_siblings = false;
                 return;
             }
         }
@@ -439,11 +446,13 @@ impl State {
                     at += length;
                     match message {
                         Message::Ask if self.wait.answers => {
-                            Message::Here(self.wait.place).write(&mut link.unsent);
+                            let Wait { place, at_siblings, .. } = self.wait;
+                            Message::Here { place, at_siblings }.write(&mut link.unsent);
                         }
                         Message::Ask => {}
-                        Message::Here(place) => {
+                        Message::Here { place, at_siblings } => {
                             self.wait.late[set_idx] = None;
+                            self.wait.are_at_siblings[set_idx] = at_siblings;
                             self.wait.places[set_idx] = place;
                             self.wait.waits_ms[set_idx] = clock::coarse_ms();
                         }
@@ -651,29 +660,17 @@ impl State {
     /// Whether this replica and its siblings have all waited for each other for long, and nothing
     /// has moved: each has gone another way.
     fn is_stuck(&mut self, now_ms: u64) -> bool {
-        let replica = &self.replica;
-        // Beside MPI whatever a replica waits for may still come.
-        let is_beside_mpi = |set: SetId, place: Option<Place>| {
-            place.is_some_and(|it| match it.kind {
-                EventKind::Decision => replica.meta() == Some(set),
-                EventKind::Data => {
-                    set == replica.own() && !replica.has_left() || replica.is_in_mpi(set)
-                }
-            })
-        };
-        let others = replica.others();
-        let wait = &self.wait;
+        let (wait, others) = (&self.wait, self.replica.others());
         let is_waiting = |it: &SetId| {
-            now_ms < wait.waits_ms[it.idx()] + 4 * LATE_EVERY_MS
-                && !is_beside_mpi(*it, wait.places[it.idx()])
+            now_ms < wait.waits_ms[it.idx()] + 4 * LATE_EVERY_MS && wait.are_at_siblings[it.idx()]
         };
-        let is_still = !others.is_empty()
+        let is_still = wait.at_siblings
             && !self.has_said_bye
-            && !is_beside_mpi(replica.own(), wait.place)
+            && !others.is_empty()
             && others.iter().all(is_waiting);
         let found = Standstill {
             places: wait.places.iter().copied().chain([wait.place]).collect(),
-            at: (replica.n_calls(), replica.next_event()),
+            at: (self.replica.n_calls(), self.replica.next_event()),
             since_ms: now_ms,
         };
         let before = self.wait.standstill.take().filter(|_| is_still);

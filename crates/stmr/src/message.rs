@@ -98,8 +98,13 @@ pub enum Message {
     Bye,
     /// Are you waiting for something, too?  A shell's question, which changes nothing.
     Ask,
-    /// I am: what a shell answers, and for what, if it is an event.
-    Here(Option<Place>),
+    /// I am: what a shell answers.
+    Here {
+        /// For what, if it is an event.
+        place: Option<Place>,
+        /// Whether nothing but a sibling can bring that.
+        at_siblings: bool,
+    },
     /// What I offer in full, where shells compare that too.  It comes before the offer.
     Contents {
         /// At which compare.
@@ -194,8 +199,8 @@ impl Message {
             }
             Self::Bye => out.push(7),
             Self::Ask => out.push(8),
-            Self::Here(place) => {
-                out.push(9);
+            Self::Here { place, at_siblings } => {
+                out.extend([9, u8::from(*at_siblings)]);
                 place.iter().for_each(|it| write_place(it, out));
             }
             Self::Contents { call, bytes } => write_contents(10, *call, bytes, out),
@@ -256,10 +261,16 @@ fn read_body(body: &[u8]) -> Option<Message> {
         }
         7 if rest.is_empty() => Message::Bye,
         8 if rest.is_empty() => Message::Ask,
-        9 if rest.is_empty() => Message::Here(None),
         9 => {
-            let Event { number: event, kind, shape, bytes } = read_event(rest)?;
-            bytes.is_empty().then_some(Message::Here(Some(Place { event, kind, shape })))?
+            let (&at_siblings, rest) = rest.split_first()?;
+            let at_siblings = (at_siblings <= 1).then_some(at_siblings == 1)?;
+            let place = if rest.is_empty() {
+                None
+            } else {
+                let Event { number: event, kind, shape, bytes } = read_event(rest)?;
+                Some(bytes.is_empty().then_some(Place { event, kind, shape })?)
+            };
+            Message::Here { place, at_siblings }
         }
         10 => {
             let (call, bytes) = rest.split_first_chunk()?;
@@ -407,8 +418,11 @@ mod tests {
             Message::Accuse { set: SetId::new(1), event: 11 },
             Message::Bye,
             Message::Ask,
-            Message::Here(None),
-            Message::Here(Some(Place { event: 17, kind: EventKind::Data, shape: Shape(18) })),
+            Message::Here { place: None, at_siblings: true },
+            Message::Here {
+                place: Some(Place { event: 17, kind: EventKind::Data, shape: Shape(18) }),
+                at_siblings: false,
+            },
             Message::Matched { receive: 12, shape: Shape(17), source: -13, tag: 14 },
             Message::Released { receive: 15, calls: 16 },
             Message::Echo { event: 19, digest },

@@ -597,7 +597,7 @@ impl Replica {
             Message::Bye => self.cluster[from.idx()].bye = true,
             // A replica that waits is no other one than before, and the digests decide.
             Message::Ask
-            | Message::Here(_)
+            | Message::Here { .. }
             | Message::Contents { .. }
             | Message::Matched { .. }
             | Message::Released { .. } => {}
