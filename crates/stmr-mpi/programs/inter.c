@@ -156,6 +156,7 @@ static void in_parts(int round) {
         MPI_Pready_list(2, list, requests[0]);
         do MPI_Parrived(requests[1], 2, &flag);
         while (!flag);
+        for (int i = 2 * EACH; i < 3 * EACH; i++) WANT(in[i] == 100 * down + i + turn + round);
         WANT(!MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
         for (int i = 0; i < PARTS * EACH; i++) WANT(in[i] == 100 * down + i + turn + round);
     }

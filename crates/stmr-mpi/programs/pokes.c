@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KINDS = 13, MANY = 20000 };
+enum { KINDS = 13, MANY = 20000, FEW = 4, LONG = 4000 };
 
 static atomic_int done;
 
@@ -50,6 +50,62 @@ static void poke(int kind, MPI_Request requests[2]) {
     case 11: gethostname(name, sizeof name); break;
     default: getppid();
     }
+}
+
+/* Several come in another order than they are waited for in, and some are found in the wait for the
+ * thread. */
+static double exchange(int round, int rank, int size) {
+    static double sent[FEW][LONG], came[FEW][LONG];
+    pthread_t thread;
+    MPI_Request requests[FEW];
+    MPI_Status status, statuses[FEW];
+    double sum = 0;
+    int which[FEW], n, how_long = 100 + 70 * (round % 9);
+    memset(came, 0, sizeof came);
+    for (int it = 0; it < FEW; it++)
+        MPI_Irecv(came[it], LONG, MPI_DOUBLE, (rank + 1) % size, it, MPI_COMM_WORLD, &requests[it]);
+    done = 0;
+    pthread_create(&thread, 0, work, &how_long);
+    for (int it = 0; it < FEW; it++) {
+        const int tag = (3 * it + round) % FEW;
+        for (int at = 0; at < LONG; at++) sent[tag][at] = rank + tag + at;
+        MPI_Send(sent[tag], LONG, MPI_DOUBLE, (rank + size - 1) % size, tag, MPI_COMM_WORLD);
+    }
+    while (!done) {
+        if (round % 3 == 0) MPI_Testsome(FEW, requests, &n, which, statuses);
+        if (round % 3 == 1) MPI_Testany(FEW, requests, which, &n, &status);
+        for (int it = 0; round % 3 == 2 && it < FEW; it++) MPI_Test(&requests[it], &n, &status);
+        usleep(20);
+    }
+    pthread_join(thread, 0);
+    if (round % 2) MPI_Waitall(FEW, requests, statuses);
+    for (int it = 0; round % 2 == 0 && it < FEW; it++) MPI_Wait(&requests[it], &status);
+    for (int it = 0; it < FEW; it++)
+        for (int at = 0; at < LONG; at++) sum += came[it][at];
+    return sum;
+}
+
+/* Something has come from the first communicator, and nothing ever does from the second, which is
+ * asked for at the same place. */
+static int find_none(MPI_Comm const comms[2], int round, int rank, int size) {
+    int found = 0;
+    MPI_Request request;
+    MPI_Isend(0, 0, MPI_INT, (rank + size - 1) % size, 1, comms[0], &request);
+    for (int which = 0; which < 2; which++) {
+        pthread_t thread;
+        int how_long = 300 + 100 * (round % 5), is_there;
+        done = 0;
+        pthread_create(&thread, 0, work, &how_long);
+        while (!done) {
+            MPI_Iprobe(MPI_ANY_SOURCE, 1, comms[which], &is_there, MPI_STATUS_IGNORE);
+            found += which && is_there;
+            usleep(20);
+        }
+        pthread_join(thread, 0);
+    }
+    MPI_Recv(0, 0, MPI_INT, MPI_ANY_SOURCE, 1, comms[0], MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return found;
 }
 
 int main(int argc, char **argv) {
@@ -98,6 +154,13 @@ int main(int argc, char **argv) {
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Allreduce(&counted, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     }
+    MPI_Comm comms[2] = {MPI_COMM_WORLD};
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+    for (int round = 0; round < n_rounds; round++) {
+        sum += exchange(round, rank, size) + 1e12 * find_none(comms, round, rank, size);
+        MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+    MPI_Comm_free(&comms[1]);
     if (rank == 0) printf("the sum is %.0f\n", all);
     MPI_Finalize();
     return 0;

@@ -121,7 +121,8 @@ impl State {
             None if self.has_long_asked_in_vain(what) => {
                 // Who leads has erred, or this replica: as with any event, that is found out.
                 self.in_vain = None;
-                let (row, _) = self.event_of(what, |state| Some(found(state).unwrap_or_default()));
+                let settle = |state: &mut Self| Some(found(state).unwrap_or_default());
+                let (row, _) = self.aside(what, |state| state.event(EventKind::Decision, settle));
                 return Some(row).filter(|it| !it.is_empty());
             }
             None => {}
@@ -136,16 +137,12 @@ impl State {
         row
     }
 
-    /// An event that is the meta's to settle, of what is no part of the program's way.
-    pub(crate) fn event_of(
-        &mut self,
-        what: Shape,
-        attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
-    ) -> (Vec<u8>, bool) {
+    /// Does what is known by what it is, and not by where on its way the program comes to it.
+    pub(crate) fn aside<R>(&mut self, what: Shape, does: impl FnOnce(&mut Self) -> R) -> R {
         let way = std::mem::replace(&mut self.shape, what);
-        let settled = self.event(EventKind::Decision, attempt);
+        let answer = does(self);
         self.shape = way;
-        settled
+        answer
     }
 
     /// Whether who leads has long gone on without what this replica asks for.

@@ -7,7 +7,7 @@ use crate::abi::{self, Own, Status};
 use crate::calls;
 use crate::epochs;
 use crate::errors;
-use crate::p2p::look;
+use crate::p2p::{look, probed};
 use crate::pack::{self, Part};
 use crate::partitioned;
 use crate::real::{self, Call};
@@ -33,7 +33,10 @@ fn probe(state: &mut State, call: Call, args: &[usize], flag: Option<usize>) -> 
     epochs::serve_until(state, |state| flag.is_some() || look(state, &wanted).is_some());
     let found = |state: &mut State| look(state, &wanted).map(|it| it.to_bytes().to_vec());
     let row = match flag {
-        Some(_) => state.inquire(&[call.0, args[0], args[1]].map(|it| it as u64), found),
+        Some(_) => {
+            let asked = probed(state, call, args);
+            state.inquire(&asked, found)
+        }
         None => Some(state.event(EventKind::Decision, found).0),
     };
     if let Some(flag) = flag {

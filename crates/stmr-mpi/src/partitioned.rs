@@ -163,6 +163,11 @@ impl State {
         if !self.is_active(handle) {
             return true;
         }
-        !self.ready(&[handle], true, Enough::First).is_empty()
+        let has_come = !self.ready(&[handle], true, Enough::First).is_empty();
+        if has_come {
+            // The program may read it from here on.
+            self.complete_in_place(handle);
+        }
+        has_come
     }
 }

@@ -157,23 +157,13 @@ impl State {
 
     /// Waits for a message, and puts it where the program wants it.
     pub(crate) fn finish_receive(&mut self, id: u64, part: Part) -> Status {
-        // Who waits for another one makes another call.
-        self.mix(&[id]);
-        self.settle_receive(id);
-        let (bytes, did) = self.event_for(For::Message, EventKind::Data, |state| {
-            if !state.is_received(id) {
-                return None;
-            }
-            let it = &mut state.receives.kept(id).buffer;
-            let status = it.done.expect("it was received");
-            let count = (status.count as usize).min(it.room);
-            let mut row = std::mem::take(&mut it.bytes);
-            row.clear();
-            row.extend(status.to_bytes());
-            row.resize(HEAD, 0);
-            // So many have come behind the head.
-            unsafe { row.set_len(HEAD + count) };
-            Some(row)
+        // Which one it is, whenever the program comes to wait for it: replicas that find in another
+        // order that theirs have come go the same way.
+        let what = self.receives.kept(id).shape.after(&[id]);
+        self.came = self.came.wrapping_add(what.0);
+        let (bytes, did) = self.aside(what, |state| {
+            state.settle_receive(id);
+            state.event_for(For::Message, EventKind::Data, |state| state.take_received(id))
         });
         let receive = self.receives.finish(id);
         let is_of_any_tag = receive.is_of_any_tag();
@@ -209,6 +199,23 @@ impl State {
         status.count = contents.len() as u64;
         pack::unpack(self, contents, part);
         status
+    }
+
+    /// What a message that has come is: its status, and its bytes.
+    fn take_received(&mut self, id: u64) -> Option<Vec<u8>> {
+        if !self.is_received(id) {
+            return None;
+        }
+        let it = &mut self.receives.kept(id).buffer;
+        let status = it.done.expect("it was received");
+        let count = (status.count as usize).min(it.room);
+        let mut row = std::mem::take(&mut it.bytes);
+        row.clear();
+        row.extend(status.to_bytes());
+        row.resize(HEAD, 0);
+        // So many have come behind the head.
+        unsafe { row.set_len(HEAD + count) };
+        Some(row)
     }
 
     /// The program cancels a receive; returns whether it is over, and not to be waited for.

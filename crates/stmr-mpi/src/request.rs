@@ -1,5 +1,7 @@
 //! Requests, which are this library's own, and what of them is complete, which the meta says.
 
+use selvedge_stmr::message::EventKind;
+
 use crate::abi::{self, Family, Own, Status};
 use crate::calls;
 use crate::collective::{self, Running};
@@ -274,6 +276,35 @@ impl State {
         }
     }
 
+    /// Completes one that has come, which stays the program's to complete: its data are there.
+    pub(crate) fn complete_in_place(&mut self, handle: usize) -> Status {
+        let slot = self.slot(handle);
+        let request = self.requests[slot].replace(Request::Done(Status::empty()));
+        let (kept, status) = match request.expect("a slot in use is not empty") {
+            Request::Persistent { call, args, arrays, active } => {
+                let active = active.expect("only active requests are completed");
+                let status = self.complete_request(*active);
+                let active = Some(Box::new(Request::Done(status)));
+                (Request::Persistent { call, args, arrays, active }, status)
+            }
+            Request::Generalized(it) => {
+                let status = it.ask(self);
+                (Request::Generalized(it), status)
+            }
+            Request::Partitioned(mut it) => {
+                let status = self.finish_partitioned(&mut it);
+                (it.is_started, it.active) = (true, Some(Request::Done(status)));
+                (Request::Partitioned(it), status)
+            }
+            request => {
+                let status = self.complete_request(request);
+                (Request::Done(status), status)
+            }
+        };
+        self.requests[slot] = Some(kept);
+        status
+    }
+
     /// Waits for a partitioned message, which can be started again then.
     fn finish_partitioned(&mut self, it: &mut Partitioned) -> Status {
         it.is_started = false;
@@ -426,12 +457,20 @@ impl State {
             let ready = look(state)?;
             Some(ready.iter().flat_map(|it| (*it as u32).to_le_bytes()).collect())
         };
-        let wanted: Vec<u64> =
-            handles.iter().chain([&(enough as usize)]).map(|it| *it as u64).collect();
+        // Which messages are asked for: another may have the same handle afterwards.
+        let (mut sends, mut receives) = (Vec::new(), Vec::new());
+        let slots = handles.iter().filter(|it| self.is_request(**it)).map(|it| self.slot(*it));
+        for slot in slots.collect::<Vec<_>>() {
+            let request = self.requests[slot].iter();
+            request.for_each(|it| it.put_messages(&mut sends, &mut receives));
+        }
+        let sizes = [enough as usize, handles.len(), sends.len()].map(|it| it as u64);
+        let wanted = [&sizes[..], &sends, &receives].concat();
         let row = if once {
             self.inquire(&wanted, found).unwrap_or_default()
         } else {
-            self.event_of(self.shape.after(&wanted), found).0
+            let what = self.shape.after(&wanted);
+            self.aside(what, |state| state.event(EventKind::Decision, found)).0
         };
         row.chunks_exact(4)
             .map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]]) as usize)
@@ -651,30 +690,8 @@ pub(crate) fn request_get_status(state: &mut State, call: Call, args: &[usize]) 
     if !done {
         return abi::SUCCESS as usize;
     }
-    let (slot, comm) = (state.slot(handle), state.comm_of(handle, true));
-    let request = state.requests[slot].replace(Request::Done(Status::empty()));
-    let (kept, status) = match request.expect("a slot in use is not empty") {
-        Request::Persistent { call, args, arrays, active } => {
-            let active = active.expect("only active requests are completed");
-            let status = state.complete_request(*active);
-            let active = Some(Box::new(Request::Done(status)));
-            (Request::Persistent { call, args, arrays, active }, status)
-        }
-        Request::Generalized(it) => {
-            let status = it.ask(state);
-            (Request::Generalized(it), status)
-        }
-        Request::Partitioned(mut it) => {
-            let status = state.finish_partitioned(&mut it);
-            (it.is_started, it.active) = (true, Some(Request::Done(status)));
-            (Request::Partitioned(it), status)
-        }
-        request => {
-            let status = state.complete_request(request);
-            (Request::Done(status), status)
-        }
-    };
-    state.requests[slot] = Some(kept);
+    let comm = state.comm_of(handle, true);
+    let status = state.complete_in_place(handle);
     unsafe { status.write(args[2], false) };
     state.error(comm, status.error, call)
 }

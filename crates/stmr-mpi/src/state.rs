@@ -270,6 +270,8 @@ pub(crate) struct State {
     pub(crate) marked: Vec<SetId>,
     /// All calls so far, so that a replica that takes another way is seen.
     pub(crate) shape: Shape,
+    /// The messages that have come to it so far, in whatever order.
+    pub(crate) came: u64,
     pub(crate) in_vain: Option<InVain>,
     /// What the meta answered last to what hardly changes, by the question.
     pub(crate) answers: BTreeMap<u64, Vec<u8>>,
@@ -369,6 +371,7 @@ impl State {
             contents: Contents::default(),
             marked: Vec::new(),
             shape: Shape::default(),
+            came: 0,
             in_vain: None,
             answers: BTreeMap::new(),
             n_uncompared: 0,
@@ -515,7 +518,7 @@ impl State {
         self.counts.bytes += length as u64;
         let call = self.replica.n_calls();
         self.tell_contents(rows);
-        self.replica.offer(self.shape, digest, length as u64);
+        self.replica.offer(self.shape.after(&[self.came]), digest, length as u64);
         self.send_out();
         self.begin_compare();
         loop {

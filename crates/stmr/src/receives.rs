@@ -130,7 +130,7 @@ pub struct Receive<B> {
     /// Whose message it took in who leads; in who leads itself, once it has told that.
     hint: Option<Match>,
     /// All calls of the program up to it.
-    shape: Shape,
+    pub shape: Shape,
     /// Who may have begun it from anybody: whoever leads, or one that led.
     owner: Option<SetId>,
     /// The program cancels it, and all are about to learn whether it is.

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 
 use super::{Note, Replica, Sibling, Step};
-use crate::message::{EventKind, Message, Place};
+use crate::message::{Event, EventKind, Message, Place};
 use crate::verdict::{Double, Offer, SetId};
 
 impl Replica {
@@ -24,6 +24,11 @@ impl Replica {
             return own.is_some_and(|it| offer.event <= it.event);
         }
         let Some(&Place { event, kind, shape }) = place else { return false };
+        // What several wait for may have come to each in another order.
+        let is_taken = |it: &Event| (it.kind, it.shape) == (kind, shape);
+        if kind == EventKind::Data && self.log.iter().any(is_taken) {
+            return false;
+        }
         match event.cmp(&self.event) {
             Ordering::Less => {
                 let taken = self.log.iter().find(|it| it.number == event);
