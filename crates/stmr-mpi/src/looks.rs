@@ -1,6 +1,7 @@
-//! What a program may do more often in one replica than in another: look at a clock, and ask whether
-//! something has come while nothing has.  See [`selvedge_stmr::replica::Replica::look`].
+//! What a program may do more often in one replica than in another: look at a clock, and ask
+//! whether something has come.  See [`selvedge_stmr::replica::Replica::look`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use selvedge_stmr::digest::Shape;
@@ -21,9 +22,17 @@ const VAIN_SLEEP_MS: u64 = LATE_SLEEP_MS / 2;
 /// So many answers are kept of what is asked for.
 const ANSWERS_MAX: usize = 256;
 
+/// What is remembered of looks.
+#[derive(Default)]
+pub(crate) struct Asked {
+    in_vain: Option<InVain>,
+    /// What the meta answered last to what hardly changes, by the question.
+    answers: BTreeMap<u64, Vec<u8>>,
+}
+
 /// What who leads has gone on without, and since when this replica asks for it.
 #[derive(Clone, Copy)]
-pub(crate) struct InVain {
+struct InVain {
     what: Shape,
     at_ms: u64,
     cpu_ms: u64,
@@ -45,13 +54,13 @@ impl State {
     pub(crate) fn look_or_recall(&mut self, clock: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
         let question = Question { clock, site: self.sites.find() };
         if let Some(seen) = self.look(question, &answer) {
-            if ANSWERS_MAX <= self.answers.len() {
-                self.answers.clear();
+            if ANSWERS_MAX <= self.asked.answers.len() {
+                self.asked.answers.clear();
             }
-            self.answers.insert(clock, seen.clone());
+            self.asked.answers.insert(clock, seen.clone());
             return seen;
         }
-        self.answers.get(&clock).cloned().unwrap_or_else(answer)
+        self.asked.answers.get(&clock).cloned().unwrap_or_else(answer)
     }
 
     fn see(
@@ -117,10 +126,10 @@ impl State {
             found(state).unwrap_or_default()
         });
         match seen {
-            Some(_) => self.in_vain = None,
+            Some(_) => self.asked.in_vain = None,
             None if self.has_long_asked_in_vain(what) => {
                 // Who leads has erred, or this replica: as with any event, that is found out.
-                self.in_vain = None;
+                self.asked.in_vain = None;
                 let settle = |state: &mut Self| Some(found(state).unwrap_or_default());
                 let (row, _) = self.aside(what, |state| state.event(EventKind::Decision, settle));
                 return Some(row).filter(|it| !it.is_empty());
@@ -149,8 +158,8 @@ impl State {
     fn has_long_asked_in_vain(&mut self, what: Shape) -> bool {
         let at_ms = clock::coarse_ms();
         let cpu_ms = || clock::now_ms(libc::CLOCK_PROCESS_CPUTIME_ID);
-        let Some(since) = self.in_vain.filter(|it| it.what == what) else {
-            self.in_vain = Some(InVain { what, at_ms, cpu_ms: cpu_ms() });
+        let Some(since) = self.asked.in_vain.filter(|it| it.what == what) else {
+            self.asked.in_vain = Some(InVain { what, at_ms, cpu_ms: cpu_ms() });
             return false;
         };
         let has_computed = || since.cpu_ms + VAIN_CPU_MS < cpu_ms();

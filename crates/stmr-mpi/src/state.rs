@@ -26,7 +26,7 @@ use crate::errors::Due;
 use crate::files;
 use crate::full::Contents;
 use crate::link::{self, Link, Sibling};
-use crate::looks::InVain;
+use crate::looks::Asked;
 use crate::matched::Matched;
 use crate::memory::{For, Memory};
 use crate::mpi_files::MpiFile;
@@ -272,9 +272,7 @@ pub(crate) struct State {
     pub(crate) shape: Shape,
     /// The messages that have come to it so far, in whatever order.
     pub(crate) came: u64,
-    pub(crate) in_vain: Option<InVain>,
-    /// What the meta answered last to what hardly changes, by the question.
-    pub(crate) answers: BTreeMap<u64, Vec<u8>>,
+    pub(crate) asked: Asked,
     /// Events since the last compare.
     n_uncompared: u32,
     pub(crate) handles: Option<Handles>,
@@ -372,8 +370,7 @@ impl State {
             marked: Vec::new(),
             shape: Shape::default(),
             came: 0,
-            in_vain: None,
-            answers: BTreeMap::new(),
+            asked: Asked::default(),
             n_uncompared: 0,
             handles: None,
             world: 0,
