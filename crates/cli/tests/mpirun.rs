@@ -351,6 +351,7 @@ fn a_replica_that_comes_late_is_waited_for_and_one_that_never_comes_is_ended() {
             ("slow", 0, ""),
             ("loops", 1, "computes without end"),
             ("stops", 1, "does not go on"),
+            ("polls", 1, "does not go on"),
             ("ends", 1, "does not go on"),
         ] {
             let words = [program.to_str().unwrap(), how];

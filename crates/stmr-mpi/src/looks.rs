@@ -69,13 +69,7 @@ impl State {
         mut answer: impl FnMut(&mut Self) -> Vec<u8>,
     ) -> Option<Vec<u8>> {
         self.send_held();
-        self.begin_wait();
-        // Who looks and looks does not wait, whatever it is that it looks for.
-        self.wait.answers = false;
-        self.look_around();
-        if self.replica.is_meta() {
-            self.fall_back();
-        }
+        self.begin_look();
         let seen = loop {
             let is_past = self.is_past_looks();
             match self.replica.look(question, is_past) {

@@ -130,9 +130,36 @@ impl Wait {
 impl State {
     /// Begins to wait.
     pub(crate) fn begin_wait(&mut self) {
+        self.begin_turns();
+        self.wait.late.fill(None);
+    }
+
+    fn begin_turns(&mut self) {
         self.wait.turns = 0;
         self.wait.sleeps = 0;
-        self.wait.late.fill(None);
+    }
+
+    /// Comes to a look.  Who leads may ask and ask for what comes only when a sibling has gone on
+    /// that it has left far behind: then it waits for that one.
+    pub(crate) fn begin_look(&mut self) {
+        // Who looks and looks does not wait, whatever it is that it looks for.
+        self.wait.answers = false;
+        self.look_around();
+        let gap_us = match self.replica.ahead() {
+            _ if !self.replica.is_meta() => 0,
+            Ahead::Little => 0,
+            Ahead::Much => MOVE_US,
+            Ahead::Far => FAR_US,
+        };
+        if gap_us == 0 {
+            self.begin_wait();
+            return;
+        }
+        self.begin_turns();
+        self.send_out();
+        unsafe { libc::usleep(gap_us) };
+        self.pump();
+        self.look_for_late(|it| it.replica.left_behind_in_looks());
     }
 
     /// What was waited for is there.
@@ -581,18 +608,6 @@ impl State {
     pub(crate) fn is_past_looks(&self) -> bool {
         let place = self.replica.meta().and_then(|it| self.wait.places[it.idx()]);
         place.is_some_and(|it| self.replica.next_event() <= it.event)
-    }
-
-    /// Lets siblings hear of some of the looks that they have not heard of.
-    pub(crate) fn fall_back(&mut self) {
-        let gap_us = match self.replica.ahead() {
-            Ahead::Little => return,
-            Ahead::Much => MOVE_US,
-            Ahead::Far => FAR_US,
-        };
-        self.send_out();
-        unsafe { libc::usleep(gap_us) };
-        self.pump();
     }
 
     /// Who leads, while all others wait for a look as well: one that looks more often than the

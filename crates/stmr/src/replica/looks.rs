@@ -294,16 +294,27 @@ impl Replica {
     /// compute for long, so that nobody waits for it for good.
     #[must_use]
     pub fn ahead(&self) -> Ahead {
-        let behind = |it: SetId| {
-            let Counts { to, heard_there, .. } = self.cluster[it.idx()].looks;
-            to.saturating_sub(heard_there)
-        };
-        let awaited = self.siblings().filter(|it| self.is_awaited(*it) && !self.has_offered(*it));
-        match awaited.map(behind).max().unwrap_or_default() {
+        match self.listeners().map(|it| self.behind(it)).max().unwrap_or_default() {
             0..=AHEAD_MAX => Ahead::Little,
             FAR_AHEAD.. => Ahead::Far,
             _ => Ahead::Much,
         }
+    }
+
+    /// Siblings of which who leads is far ahead.
+    #[must_use]
+    pub fn left_behind_in_looks(&self) -> Vec<SetId> {
+        self.listeners().filter(|it| AHEAD_MAX < self.behind(*it)).collect()
+    }
+
+    fn listeners(&self) -> impl Iterator<Item = SetId> {
+        self.siblings().filter(|it| self.is_awaited(*it) && !self.has_offered(*it))
+    }
+
+    /// How many looks were told to a sibling that it has not heard of.
+    fn behind(&self, set: SetId) -> u64 {
+        let Counts { to, heard_there, .. } = self.cluster[set.idx()].looks;
+        to.saturating_sub(heard_there)
     }
 
     /// Whether a sibling has come to the compare that this replica is before.
