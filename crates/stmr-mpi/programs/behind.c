@@ -3,8 +3,8 @@
  * slow: the meta computes four times as long as its siblings before it looks at a clock.
  * loops, stops: one that only receives computes for ever, or stands still, while its sender waits for
  * it and nobody of its own does.
- * polls: one stands still while what it has begun to send is under way, and its siblings ask again
- * and again for an answer.
+ * polls: one stands still, and its siblings ask again and again for what comes to them only when it
+ * has received something.
  * ends: one stands still in MPI_Finalize, where its siblings came after it.
  */
 #define _GNU_SOURCE
@@ -35,25 +35,24 @@ static void *stop_soon(void *none) {
     return none;
 }
 
-/* Sends much, and asks for the answer until it is there. */
+/* Asks for the second of two messages until it is there, which comes when the first was received. */
 static void poll_for_answers(int rank, int set) {
-    static char much[1 << 22];
     for (int round = 0; round < 20; round++) {
         MPI_Request requests[2];
-        int answer = -1, is_there = 0;
+        int first = -1, second = -1, is_there = 0;
         if (rank == 1) {
-            MPI_Recv(much, sizeof much, MPI_CHAR, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(&round, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+            MPI_Recv(&first, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Ssend(&first, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
+            MPI_Send(&first, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
         }
         if (rank != 0) continue;
-        MPI_Irecv(&answer, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &requests[0]);
-        MPI_Isend(much, sizeof much, MPI_CHAR, 1, 6, MPI_COMM_WORLD, &requests[1]);
-        for (int asked = 0; !is_there; asked++) {
-            MPI_Test(&requests[0], &is_there, MPI_STATUS_IGNORE);
-            if (set == 1 && round == 10 && asked == 0) stop();
-        }
-        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-        WANT(answer == round);
+        MPI_Irecv(&first, 1, MPI_INT, 1, 6, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(&second, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &requests[1]);
+        MPI_Send(&round, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+        if (set == 1 && round == 10) stop();
+        while (!is_there) MPI_Test(&requests[1], &is_there, MPI_STATUS_IGNORE);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        WANT(first == round && second == round);
     }
 }
 
