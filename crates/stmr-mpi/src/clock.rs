@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
-use selvedge_stmr::message::EventKind;
 use selvedge_stmr::replica::Question;
 
 use crate::ends;
@@ -46,10 +45,10 @@ pub(crate) fn shared(which: u64, answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
             _ => Source::Clock,
         });
         if which < RANDOM {
-            return state.look_or_recall(which, answer);
+            state.look_or_recall(which, answer)
+        } else {
+            state.settled(&[u64::MAX - 1, which], answer)
         }
-        state.mix(&[u64::MAX - 1, which]);
-        state.event(EventKind::Decision, |_| Some(answer())).0
     })
 }
 

@@ -3,8 +3,6 @@
 
 use std::ffi::{CStr, c_int};
 
-use selvedge_stmr::message::EventKind;
-
 use crate::files::{self, Opening};
 use crate::state::State;
 
@@ -66,8 +64,7 @@ pub(crate) fn open_text(state: &mut State, opening: &Opening<'_>) -> Result<c_in
     let answer = if LOOKED_AT.contains(&file_name(path)) {
         state.look_or_recall(files::question(&what, path), look)
     } else {
-        state.mix(&what);
-        state.event(EventKind::Decision, |_| Some(look())).0
+        state.settled(&what, look)
     };
     let words = files::words(&answer[..16]);
     match (words[0], words[1]) {

@@ -63,6 +63,12 @@ impl State {
         self.asked.answers.get(&clock).cloned().unwrap_or_else(answer)
     }
 
+    /// The meta's answer to a question that is a part of the program's way.
+    pub(crate) fn settled(&mut self, what: &[u64], answer: impl Fn() -> Vec<u8>) -> Vec<u8> {
+        self.mix(what);
+        self.event(EventKind::Decision, |_| Some(answer())).0
+    }
+
     fn see(
         &mut self,
         question: Question,

@@ -143,10 +143,7 @@ pub(crate) fn ask<T: Copy>(
         };
         let told = match name {
             Some(name) => state.look_or_recall(question(&of, name), look),
-            None => {
-                state.mix(&of);
-                state.event(EventKind::Decision, |_| Some(look())).0
-            }
+            None => state.settled(&of, look),
         };
         if told.len() == 8 + size_of::<T>() {
             given.set(Some(unsafe { told[8..].as_ptr().cast::<T>().read_unaligned() }));
