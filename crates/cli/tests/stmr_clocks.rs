@@ -19,7 +19,8 @@ fn looks_at_clocks_may_be_more_in_one_replica_than_in_another() {
 
 /// Goal: a program asks whether messages have come, and what else it may, until its own threads are
 /// done, as often as that takes.  Method: threads take longer in one replica than in another, and
-/// what is found at last by asking alone is found by all at once; see pokes.c.
+/// what is found at last by asking alone is found by all at once; or one thread asks while another
+/// begins threads; see pokes.c.
 #[test]
 fn a_program_may_ask_more_often_in_one_replica_than_in_another() {
     check_waits("pokes", "26");

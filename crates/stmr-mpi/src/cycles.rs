@@ -427,9 +427,8 @@ pub unsafe extern "C" fn pthread_create(
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pthread_create")) };
     stack::on_own(|| {
         if !crate::state::is_replica() || !crate::real::is_mpi_asking() {
-            let error = without(|| unsafe { real(thread, attributes, begin, with) });
             clock::begin_thread();
-            return error;
+            return without(|| unsafe { real(thread, attributes, begin, with) });
         }
         let given = Box::into_raw(Box::new((begin, with)));
         let error = without(|| unsafe { real(thread, attributes, begin_mpis, given.cast()) });

@@ -10,7 +10,7 @@ use selvedge_stmr::replica::{Question, Seen};
 
 use crate::clock;
 use crate::memory::For;
-use crate::state::State;
+use crate::state::{self, State};
 use crate::wait::{LATE_CPU_MS, LATE_SLEEP_MS};
 
 /// A replica that asks in vain for so long for what who leads has gone on without, in milliseconds
@@ -75,6 +75,9 @@ impl State {
         mut answer: impl FnMut(&mut Self) -> Vec<u8>,
     ) -> Option<Vec<u8>> {
         self.send_held();
+        if state::is_ordered() {
+            self.replica.pass_begun_threads();
+        }
         self.begin_look();
         let seen = loop {
             let is_past = self.is_past_looks();
