@@ -6,6 +6,8 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=calls.txt");
+    // See `prepare` of ends.rs.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,initfirst");
     let table = fs::read_to_string("calls.txt").expect("calls.txt stands beside build.rs");
     let rows: Vec<[&str; 3]> = table
         .lines()

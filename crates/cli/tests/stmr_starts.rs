@@ -39,6 +39,31 @@ fn a_program_that_dies_has_failed_in_however_many_replicas() {
     }
 }
 
+/// Goal: a library that ends the program when it is loaded is not taken for a crash, and the code is
+/// the one that it gives.  Method: see constructed.c.
+#[test]
+fn a_program_that_ends_before_it_begins_has_its_own_code() {
+    for mpi in Mpi::in_turn("constructors") {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (summary, program, here) = (at("summary.json"), at("program"), folder.path());
+        let source = mpi::sources().join("constructed.c");
+        let words = ["-DLIBRARY", "-shared", "-fPIC", "-o"];
+        mpi::succeed(Command::new("cc").args(words).args([&at("libfound.so"), &source]));
+        let [from, found] = ["-L", "-Wl,-rpath,"].map(|it| format!("{it}{}", here.display()));
+        mpi.compile_with("constructed", &program, &[&from, &found, "-lfound"]);
+        for code in [0, 7] {
+            let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
+            let out = command.env("LACKS", code.to_string()).output().unwrap();
+            let said = format!("{} {code}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(code), "{said}");
+            let lines = "nothing is there\n".repeat(4);
+            assert_eq!(String::from_utf8_lossy(&out.stdout), lines, "{said}");
+            mpi::check_counts(&summary, &[("deaths", 0), ("restarts", 0)], &said);
+        }
+    }
+}
+
 /// A file that may be executed.
 fn write(path: &Path, bytes: &[u8]) -> String {
     fs::write(path, bytes).unwrap();

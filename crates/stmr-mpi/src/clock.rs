@@ -8,13 +8,12 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::replica::Question;
 
-use crate::ends;
 use crate::own;
 use crate::python;
 use crate::real::{self, Inside};
@@ -66,7 +65,7 @@ fn seen(which: u64, at: Option<usize>, answer: impl Fn() -> Vec<u8>) -> Option<V
     })
 }
 
-/// The program has begun a thread.
+/// The program begins a thread, which may look before this one goes on.
 pub(crate) fn begin_thread() {
     if real::is_program_asking() {
         let _inside = Inside::enter();
@@ -103,6 +102,12 @@ type Clock = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
 /// The C library's own function, which looks at memory and makes no system call; ours is before it
 /// for everybody else.  0 until it was looked for.
 static NATIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Looks for the C library's own clock, before anything else of the program runs.
+pub(crate) fn prepare() {
+    let native = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
+    NATIVE.store(native as usize, Ordering::Relaxed);
+}
 
 fn true_clock(clock: clockid_t) -> timespec {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -638,86 +643,3 @@ pub extern "C" fn _ZNSt13random_device9_M_getvalEv(_this: *mut c_void) -> c_uint
         }
     })
 }
-
-unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
-    state::tell_never(code);
-    if !state::is_ordered() {
-        return;
-    }
-    state::end_if_held(code);
-    let _inside = Inside::enter();
-    unsafe { libc::fflush(std::ptr::null_mut()) };
-    state::with(|state| state.exit(code));
-}
-
-/// The program ends with `code`, and what it has printed and not flushed is lost.  To others this
-/// returns, and they end by themselves: MPI, a process that the program has started, another
-/// thread.
-fn end_unflushed(code: c_int) {
-    if real::is_inside() {
-        return;
-    }
-    state::tell_never(code & 0xff);
-    // A signal's handler may have come into this library's own work, which would wait for itself.
-    if state::is_ordered() && !state::is_held() && !stack::is_on_own() {
-        stack::on_own_for_good(|| {
-            let _inside = Inside::enter();
-            state::with(|state| state.exit(code & 0xff));
-        });
-    }
-}
-
-/// See _exit(2): so a shell ends, which may be all of the program.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _exit(code: c_int) -> ! {
-    end_unflushed(code);
-    ends::leave(code)
-}
-
-/// See _exit(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _Exit(code: c_int) -> ! {
-    unsafe { _exit(code) }
-}
-
-/// What the program called quick_exit with: what is registered for that is not told.
-static QUICK: AtomicI32 = AtomicI32::new(0);
-
-unsafe extern "C" fn at_quick_exit(_nothing: *mut c_void) {
-    end_unflushed(QUICK.load(Ordering::Relaxed));
-}
-
-/// See quick_exit(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn quick_exit(code: c_int) -> ! {
-    QUICK.store(code, Ordering::Relaxed);
-    type Function = unsafe extern "C" fn(c_int) -> !;
-    let native = unsafe { std::mem::transmute::<usize, Function>(real::next(c"quick_exit")) };
-    unsafe { native(code) }
-}
-
-unsafe extern "C" {
-    fn on_exit(what: unsafe extern "C" fn(c_int, *mut c_void), with: *mut c_void) -> c_int;
-    /// What at_quick_exit(3) calls.
-    fn __cxa_at_quick_exit(
-        what: unsafe extern "C" fn(*mut c_void),
-        library: *const c_void,
-    ) -> c_int;
-}
-
-/// Registered before the program's own, so that it runs after them.
-extern "C" fn prepare(n: c_int, args: *const *const c_char) {
-    crate::joined::become_replica(n, args);
-    let native = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
-    NATIVE.store(native as usize, Ordering::Relaxed);
-    if state::is_replica() {
-        unsafe {
-            on_exit(at_exit, std::ptr::null_mut());
-            __cxa_at_quick_exit(at_quick_exit, std::ptr::null());
-        }
-    }
-}
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static PREPARE: extern "C" fn(c_int, *const *const c_char) = prepare;

@@ -1,15 +1,20 @@
 //! How a process ends: with a code, by a call that is not served, or with the whole program.
 
-use std::sync::atomic::Ordering;
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use selvedge_stmr::verdict::SetId;
 
 use crate::abi::{self, Family};
 use crate::clock;
+use crate::joined;
 use crate::link::Sibling;
-use crate::real::Call;
+use crate::real::{self, Call, Inside};
 use crate::segments;
-use crate::state::{OVER, State};
+use crate::stack;
+use crate::state::{self, OVER, State};
 
 /// One that strayed has so long to tell the launcher, in milliseconds.
 const STRAY_MS: u64 = 500;
@@ -139,3 +144,99 @@ impl State {
         leave(0)
     }
 }
+
+unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
+    state::tell_never(code);
+    if !state::is_ordered() {
+        return;
+    }
+    state::end_if_held(code);
+    let _inside = Inside::enter();
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    state::with(|state| state.exit(code));
+}
+
+/// The program ends with `code`, and what it has printed and not flushed is lost.  To others this
+/// returns, and they end by themselves: MPI, a process that the program has started, another
+/// thread.
+fn end_unflushed(code: c_int) {
+    if real::is_inside() {
+        return;
+    }
+    state::tell_never(code & 0xff);
+    // A signal's handler may have come into this library's own work, which would wait for itself.
+    if state::is_ordered() && !state::is_held() && !stack::is_on_own() {
+        stack::on_own_for_good(|| {
+            let _inside = Inside::enter();
+            state::with(|state| state.exit(code & 0xff));
+        });
+    }
+}
+
+/// See _exit(2): so a shell ends, which may be all of the program.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _exit(code: c_int) -> ! {
+    end_unflushed(code);
+    leave(code)
+}
+
+/// See _exit(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Exit(code: c_int) -> ! {
+    unsafe { _exit(code) }
+}
+
+/// What the program called quick_exit with: what is registered for that is not told.
+static QUICK: AtomicI32 = AtomicI32::new(0);
+
+unsafe extern "C" fn at_quick_exit(_nothing: *mut c_void) {
+    end_unflushed(QUICK.load(Ordering::Relaxed));
+}
+
+/// See quick_exit(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quick_exit(code: c_int) -> ! {
+    QUICK.store(code, Ordering::Relaxed);
+    type Function = unsafe extern "C" fn(c_int) -> !;
+    let native = unsafe { std::mem::transmute::<usize, Function>(real::next(c"quick_exit")) };
+    unsafe { native(code) }
+}
+
+unsafe extern "C" {
+    fn on_exit(what: unsafe extern "C" fn(c_int, *mut c_void), with: *mut c_void) -> c_int;
+    /// What at_quick_exit(3) calls.
+    fn __cxa_at_quick_exit(
+        what: unsafe extern "C" fn(*mut c_void),
+        library: *const c_void,
+    ) -> c_int;
+}
+
+type Words = *const *const c_char;
+
+unsafe extern "C" {
+    static mut environ: Words;
+}
+
+/// What is done at the end, and after all that the program registers for it, is registered before
+/// that: the linker is told that this comes before what other libraries do when they are loaded.
+/// Some end the program there.
+extern "C" fn prepare(n: c_int, args: Words, environment: Words) {
+    unsafe {
+        // The C library has not come to it.
+        if environ.is_null() {
+            environ = environment;
+        }
+    }
+    joined::become_replica(n, args);
+    clock::prepare();
+    if state::is_replica() {
+        unsafe {
+            on_exit(at_exit, std::ptr::null_mut());
+            __cxa_at_quick_exit(at_quick_exit, std::ptr::null());
+        }
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static PREPARE: extern "C" fn(c_int, Words, Words) = prepare;
