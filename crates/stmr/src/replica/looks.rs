@@ -88,7 +88,7 @@ pub struct LookPlace {
     pub call: u64,
     /// Events before it.
     pub event: u64,
-    /// Threads that the program has begun after the last of those.
+    /// Threads that who looks has begun after the last of those.
     pub thread: u64,
     /// Looks after the last of all these.
     pub look: u64,
