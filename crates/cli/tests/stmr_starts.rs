@@ -39,8 +39,8 @@ fn a_program_that_dies_has_failed_in_however_many_replicas() {
     }
 }
 
-/// Goal: a library that ends the program when it is loaded is not taken for a crash, and the code is
-/// the one that it gives.  Method: see constructed.c.
+/// Goal: a library that ends the program when it is loaded is not taken for a crash, and the code
+/// is the one that it gives.  Method: see constructed.c.
 #[test]
 fn a_program_that_ends_before_it_begins_has_its_own_code() {
     for mpi in Mpi::in_turn("constructors") {
