@@ -14,24 +14,31 @@ use mpi::{Mpi, lines, told};
 /// Method: threads take longer in one replica than in another; see lingers.c.
 #[test]
 fn looks_at_clocks_may_be_more_in_one_replica_than_in_another() {
-    check_waits("lingers", "12");
+    check_waits("lingers", &[], "12");
 }
 
 /// Goal: a program asks whether messages have come, and what else it may, until its own threads are
 /// done, as often as that takes.  Method: threads take longer in one replica than in another, and
-/// what is found at last by asking alone is found by all at once; or one thread asks while another
-/// begins threads; see pokes.c.
+/// what is found at last by asking alone is found by all at once; see pokes.c.
 #[test]
 fn a_program_may_ask_more_often_in_one_replica_than_in_another() {
-    check_waits("pokes", "26");
+    check_waits("pokes", &[], "26");
+}
+
+/// Goal: threads that take turns in MPI may ask as any other.  Method: the first thread looks at
+/// clocks, or begins others, while one asks, and of a team of OpenMP's any does; see turns.c.
+#[test]
+fn threads_that_take_turns_ask_until_something_has_come() {
+    check_waits("turns", &["-fopenmp"], "60");
 }
 
 /// A program comes to what it comes to plain, and nobody is marked.
-fn check_waits(name: &'static str, n_rounds: &str) {
+fn check_waits(name: &'static str, words: &[&str], n_rounds: &str) {
     for mpi in Mpi::in_turn(name) {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
-        let program = mpi.compile(name, folder.path());
+        let program = folder.path().join(name);
+        mpi.compile_with(name, &program, words);
         let row = [program.to_str().unwrap(), n_rounds];
         let wanted = mpi.plain(&program, &row[1..]);
         let ended = mpi.tripled(&summary, &row).output().unwrap();

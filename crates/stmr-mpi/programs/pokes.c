@@ -108,41 +108,11 @@ static int find_none(MPI_Comm const comms[2], int round, int rank, int size) {
     return found;
 }
 
-static void *rest(void *how_long) {
-    usleep(*(int *)how_long);
-    return 0;
-}
-
-/* Asks until all have come to the same, in a thread that the first only begins and waits for. */
-static void *come_together(void *sum) {
-    MPI_Request request;
-    long mine = *(long *)sum % 7 + 1, all = 0;
-    int is_there = 0;
-    MPI_Iallreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
-    while (!is_there) MPI_Test(&request, &is_there, MPI_STATUS_IGNORE);
-    *(long *)sum += all;
-    return 0;
-}
-
-/* The first thread begins others meanwhile, at a time of its own. */
-static long ask_in_turn(int n_rounds, int rank) {
-    long sum = rank;
-    int how_long = 50;
-    for (int round = 0; round < n_rounds; round++) {
-        pthread_t asks, rests;
-        pthread_create(&asks, 0, come_together, &sum);
-        pthread_create(&rests, 0, rest, &how_long);
-        pthread_join(rests, 0);
-        pthread_join(asks, 0);
-    }
-    return sum;
-}
-
 int main(int argc, char **argv) {
     static double sent[MANY], came[MANY];
-    int rank, size, level, n_rounds = atoi(argv[1]);
+    int rank, size, n_rounds = atoi(argv[1]);
     double sum = 0, all;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+    MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int round = 0; round < n_rounds; round++) {
@@ -191,8 +161,6 @@ int main(int argc, char **argv) {
         MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
     MPI_Comm_free(&comms[1]);
-    if (level >= MPI_THREAD_SERIALIZED) sum += ask_in_turn(8 * n_rounds, rank);
-    MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) printf("the sum is %.0f\n", all);
     MPI_Finalize();
     return 0;

@@ -23,6 +23,7 @@ pub(crate) fn init(state: &mut State, call: Call, args: &[usize]) -> usize {
 /// Threads that all call MPI have no order that replicas could share, so that level is lowered.
 pub(crate) fn init_thread(state: &mut State, call: Call, args: &[usize]) -> usize {
     let wanted = (args[2] as i32).min(abi::table().thread_serialized);
+    state.asked.may_take_turns = wanted == abi::table().thread_serialized;
     if wanted < args[2] as i32 && state.told.set == 0 && state.told.rank == 0 {
         state.say("note MPI_THREAD_MULTIPLE is lowered to MPI_THREAD_SERIALIZED");
     }

@@ -10,6 +10,7 @@ use selvedge_stmr::replica::{Question, Seen};
 
 use crate::clock;
 use crate::memory::For;
+use crate::origin::{self, OfLoaded};
 use crate::state::{self, State};
 use crate::wait::{LATE_CPU_MS, LATE_SLEEP_MS};
 
@@ -28,6 +29,11 @@ pub(crate) struct Asked {
     in_vain: Option<InVain>,
     /// What the meta answered last to what hardly changes, by the question.
     answers: BTreeMap<u64, Vec<u8>>,
+    /// Threads of the program may call MPI in turn.
+    pub(crate) may_take_turns: bool,
+    /// They do, for all that is known.
+    take_turns: bool,
+    has_openmp: OfLoaded<bool>,
 }
 
 /// What who leads has gone on without, and since when this replica asks for it.
@@ -122,6 +128,9 @@ impl State {
         found: impl Fn(&mut Self) -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
         let what = self.shape.after(wanted);
+        if self.take_turns() {
+            return self.settle_what_came(what, found);
+        }
         let question = Question { clock: what.0, site: self.sites.find() };
         let mut does = false;
         let seen = self.see(question, |state| {
@@ -133,20 +142,47 @@ impl State {
             None if self.has_long_asked_in_vain(what) => {
                 // Who leads has erred, or this replica: as with any event, that is found out.
                 self.asked.in_vain = None;
-                let settle = |state: &mut Self| Some(found(state).unwrap_or_default());
-                let (row, _) = self.aside(what, |state| state.event(EventKind::Decision, settle));
-                return Some(row).filter(|it| !it.is_empty());
+                return self.settle_what_came(what, found);
             }
             None => {}
         }
         let is_told = seen.is_some() && !does;
         let row = seen.filter(|it| !it.is_empty());
         if row.is_none() && !is_told {
-            self.wait.answers = false;
-            self.spin(For::Message);
-            self.wait.answers = true;
+            self.spin_in_vain();
         }
         row
+    }
+
+    /// The same as an event, which all replicas come to as often.
+    fn settle_what_came(
+        &mut self,
+        what: Shape,
+        found: impl Fn(&mut Self) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let settle = |state: &mut Self| Some(found(state).unwrap_or_default());
+        let (row, did) = self.aside(what, |state| state.event(EventKind::Decision, settle));
+        if did && row.is_empty() {
+            self.spin_in_vain();
+        }
+        Some(row).filter(|it| !it.is_empty())
+    }
+
+    fn spin_in_vain(&mut self) {
+        self.wait.answers = false;
+        self.spin(For::Message);
+        self.wait.answers = true;
+    }
+
+    /// Whether several threads ask, each in its turn: looks of one at clocks come between what
+    /// another asks, at no place that replicas share, and to OpenMP it is the same which of them
+    /// asks.
+    fn take_turns(&mut self) -> bool {
+        let asked = &mut self.asked;
+        asked.take_turns = asked.take_turns
+            || !state::is_ordered()
+            || (asked.may_take_turns && *asked.has_openmp.look(origin::has_openmp));
+        asked.take_turns
     }
 
     /// Does what is known by what it is, and not by where on its way the program comes to it.

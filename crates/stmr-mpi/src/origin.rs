@@ -259,6 +259,14 @@ pub(crate) fn named_code() -> Vec<(Range<usize>, Vec<u8>)> {
     objects().into_iter().flat_map(named).collect()
 }
 
+/// Whether one of OpenMP's libraries is loaded.
+pub(crate) fn has_openmp() -> bool {
+    let names = [&b"libgomp.so"[..], b"libiomp5.so", b"libomp.so"];
+    let is_one =
+        |file: &[u8]| names.iter().any(|name| file.windows(name.len()).any(|it| it == *name));
+    objects().iter().any(|it| is_one(&it.file))
+}
+
 /// Where the instructions begin of everything that is loaded.
 pub(crate) fn code_begins() -> BTreeSet<usize> {
     code_of(objects()).into_iter().map(|it| it.start).collect()
