@@ -202,19 +202,16 @@ pub unsafe extern "C" fn quick_exit(code: c_int) -> ! {
     unsafe { native(code) }
 }
 
+type Words = *const *const c_char;
+
 unsafe extern "C" {
+    static mut environ: Words;
     fn on_exit(what: unsafe extern "C" fn(c_int, *mut c_void), with: *mut c_void) -> c_int;
     /// What at_quick_exit(3) calls.
     fn __cxa_at_quick_exit(
         what: unsafe extern "C" fn(*mut c_void),
         library: *const c_void,
     ) -> c_int;
-}
-
-type Words = *const *const c_char;
-
-unsafe extern "C" {
-    static mut environ: Words;
 }
 
 /// What is done at the end, and after all that the program registers for it, is registered before

@@ -81,9 +81,6 @@ impl State {
         mut answer: impl FnMut(&mut Self) -> Vec<u8>,
     ) -> Option<Vec<u8>> {
         self.send_held();
-        if state::is_ordered() {
-            self.replica.pass_begun_threads();
-        }
         self.begin_look();
         let seen = loop {
             let is_past = self.is_past_looks();

@@ -32,6 +32,9 @@ const DRIVERS: [&[u8]; 7] = [
     b"libigdrcl.so",
 ];
 
+/// How the names of OpenMP's libraries begin; Python's packages bring some with a number behind.
+const OPENMP: [&[u8]; 3] = [b"libgomp", b"libiomp5", b"libomp"];
+
 /// The program has called `MPI_Init`; what MPI asks from then on, it asks within its calls.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
@@ -261,10 +264,7 @@ pub(crate) fn named_code() -> Vec<(Range<usize>, Vec<u8>)> {
 
 /// Whether one of OpenMP's libraries is loaded.
 pub(crate) fn has_openmp() -> bool {
-    let names = [&b"libgomp.so"[..], b"libiomp5.so", b"libomp.so"];
-    let is_one =
-        |file: &[u8]| names.iter().any(|name| file.windows(name.len()).any(|it| it == *name));
-    objects().iter().any(|it| is_one(&it.file))
+    objects().iter().any(|it| OPENMP.iter().any(|name| it.file.starts_with(name)))
 }
 
 /// Where the instructions begin of everything that is loaded.

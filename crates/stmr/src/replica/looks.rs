@@ -120,8 +120,6 @@ pub(super) struct Looks {
     kept: VecDeque<Look>,
     /// The next one here.
     next: LookPlace,
-    /// Where threads were begun last.
-    begun: LookPlace,
     /// Who led before was known to be past all looks before this when another came to lead: what
     /// it did not look at nobody does.
     closed: LookPlace,
@@ -354,24 +352,13 @@ impl Replica {
         self.looks.begin(LookPlace { call, event, ..LookPlace::default() });
     }
 
-    /// The program begins a thread, for which this one may wait.
+    /// Goes on where who looks begins a thread, for which it may wait: what it looks at then is not
+    /// what it looked at before, however often it did.
     pub fn begin_thread(&mut self) {
-        let place = LookPlace { call: self.call, event: self.event, ..LookPlace::default() };
-        let before = self.looks.begun;
-        let is_here = (before.call, before.event) == (place.call, place.event);
-        let thread = if is_here { before.thread + 1 } else { 1 };
-        self.looks.begun = LookPlace { thread, ..place };
-    }
-
-    /// The thread comes to a look that has begun others, for which it may wait: what it looks at
-    /// then is not what it looked at before, however often it did.  What another thread looks at,
-    /// which may do so while threads are begun, is of no such order.
-    pub fn pass_begun_threads(&mut self) {
-        let begun = self.looks.begun;
-        if self.looks.next < begun {
-            self.let_go_before(begun);
-            self.looks.begin(begun);
-        }
+        let thread = self.looks.next.thread + 1;
+        let next = LookPlace { thread, look: 0, ..self.looks.next };
+        self.let_go_before(next);
+        self.looks.begin(next);
     }
 
     /// Tells a sibling all looks that it may lack when who told them is gone.
@@ -486,7 +473,6 @@ mod tests {
                 leads.begin_thread();
                 continue;
             }
-            leads.pass_begun_threads();
             assert_eq!(leads.look(question(it), false), Seen::Do);
             leads.tell_look(question(it), vec![idx].into());
         }
@@ -501,7 +487,6 @@ mod tests {
                 follows.begin_thread();
                 return '|';
             }
-            follows.pass_begun_threads();
             match follows.look(question(it), false) {
                 Seen::Take(bytes) => char::from(bytes[0]),
                 Seen::Past => '.',
