@@ -193,3 +193,50 @@ fn a_program_that_ends_at_once_ends_as_it_does_plain() {
         }
     }
 }
+
+/// Goal: a program that another thread than the first ends, or of which the first ends alone, ends
+/// as it does plain, at the first start; and one replica alone that ends so is outlived.  Method:
+/// see workers.c.
+#[test]
+fn a_program_that_another_thread_ends_ends_as_it_does_plain() {
+    for mpi in Mpi::in_turn("workers") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = folder.path().join("program");
+        mpi.compile_with("workers", &program, &["-pthread"]);
+        for (how, code) in [
+            ("quick", 6),
+            ("_exit", 7),
+            ("term", 143),
+            ("abort", 134),
+            ("blocked", 134),
+            ("early", 5),
+            ("finalize", 5),
+            ("late", 0),
+            ("last", 5),
+        ] {
+            let words = [program.to_str().unwrap(), how];
+            let out = mpi.tripled(&summary, &words).current_dir(folder.path()).output().unwrap();
+            let said = format!("{how}, {}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(code), "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+            let kept = |idx| fs::read_to_string(folder.path().join(format!("kept.{idx}"))).unwrap();
+            if how == "late" || how == "last" {
+                let late =
+                    String::from_utf8_lossy(&out.stdout).lines().filter(|it| *it == "late").count();
+                assert_eq!(late, 4, "{said}");
+                assert_eq!([kept(0), kept(1)], ["kept\n"; 2], "{said}");
+            }
+        }
+        let words = [program.to_str().unwrap(), "exec"];
+        let out = mpi.tripled(&summary, &words).current_dir(folder.path()).output().unwrap();
+        let said = format!("exec, {}: {}", mpi.name, told(&out));
+        assert!(said.contains("exec after MPI_Init is not served with replicas"), "{said}");
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        let words = [program.to_str().unwrap(), "abort", "1", "1"];
+        let out = mpi.tripled(&summary, &words).current_dir(folder.path()).output().unwrap();
+        let said = format!("alone, {}: {}", mpi.name, told(&out));
+        assert_eq!(out.status.code(), Some(0), "{said}");
+        mpi::check_counts(&summary, &[("marks", 1), ("deaths", 1), ("restarts", 0)], &said);
+    }
+}

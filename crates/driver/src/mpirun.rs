@@ -75,6 +75,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use selvedge_stmr::job::{Job, N_COUNTS, Order, Rank};
+use selvedge_stmr::quits::{self, Agreed, Quit};
 use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
@@ -356,6 +357,8 @@ struct Process {
     misprints: u64,
     /// It made other calls than its siblings.
     strayed: bool,
+    /// A thread of it ends it that has no order among replicas, and waits.
+    quit: Option<Quit>,
     ended: bool,
 }
 
@@ -574,6 +577,23 @@ impl Attempt<'_> {
         }
         self.notes.push(format!("{rank}: {set} is gone"));
         self.early.push((rank, set, Instant::now()));
+        self.settle_quits(rank);
+    }
+
+    /// Lets those end by another thread that are most of a process's replicas.
+    fn settle_quits(&mut self, rank: Rank) {
+        let cluster = &mut self.processes[rank.0 as usize];
+        let lives = |it: &Process| it.link.is_some() && !it.ended;
+        let said: Vec<_> = cluster.iter().filter(|it| lives(it)).map(|it| it.quit).collect();
+        match quits::agree(&said) {
+            Agreed::NotYet => {}
+            Agreed::InOrder(quit) => {
+                let agree = cluster.iter_mut().filter(|it| it.quit == Some(quit));
+                agree.filter_map(|it| it.link.as_mut()).for_each(|it| it.say("quit"));
+            }
+            Agreed::AtOnce(code) => self.job.abort(code),
+            Agreed::Never => self.job.restart(rank, Double::NoMajority),
+        }
     }
 
     /// Does what is right of deaths that came before all processes were heard to run.
@@ -637,6 +657,10 @@ impl Attempt<'_> {
                 return self.end_outputs(rank, set, false);
             }
             "abort" => self.job.abort(code()),
+            "quit" => {
+                self.process(rank, set).quit = Quit::from_text(rest);
+                self.settle_quits(rank);
+            }
             // The program cannot begin, for a reason that all its processes have.
             "stop" => return Some(Ended::Refused(rest.to_owned())),
             "refuse" => {

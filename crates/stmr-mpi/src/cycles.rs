@@ -442,7 +442,7 @@ pub unsafe extern "C" fn pthread_create(
 /// Begins a thread of MPI's.
 unsafe extern "C-unwind" fn begin_mpis(given: *mut c_void) -> *mut c_void {
     let (begin, with) = *unsafe { Box::from_raw(given.cast::<(Begin, *mut c_void)>()) };
-    crate::real::be_mpis();
+    crate::threads::be_mpis();
     unsafe { begin(with) }
 }
 
@@ -622,9 +622,10 @@ pub unsafe extern "C" fn posix_spawnp(
     untrapped(|| unsafe { real(pid, path, actions, attributes, args, environment) })
 }
 
-/// This process, or a child of it, becomes another program.
-fn leave_for_another() {
+/// This process, or a child of it, becomes another program, if there is such a file.
+fn leave_for_another(path: *const c_char) {
     crate::files::let_out_waiting();
+    crate::ends::refuse_another(path);
     if WANTED.load(Ordering::Relaxed) {
         set(false);
     }
@@ -633,7 +634,7 @@ fn leave_for_another() {
 /// See execve(2): also of a child that vfork(2) made, which has its parent's trap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execve(path: *const c_char, args: Words, environment: Words) -> c_int {
-    leave_for_another();
+    leave_for_another(path);
     let code = unsafe { libc::syscall(libc::SYS_execve, path, args, environment) as c_int };
     cross(false);
     code
@@ -651,7 +652,7 @@ pub unsafe extern "C" fn execv(path: *const c_char, args: Words) -> c_int {
 /// See exec(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvpe(path: *const c_char, args: Words, environment: Words) -> c_int {
-    leave_for_another();
+    leave_for_another(path);
     type Function = unsafe extern "C" fn(*const c_char, Words, Words) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"execvpe")) };
     let code = unsafe { real(path, args, environment) };
@@ -662,7 +663,7 @@ pub unsafe extern "C" fn execvpe(path: *const c_char, args: Words, environment: 
 /// See fexecve(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fexecve(file: c_int, args: Words, environment: Words) -> c_int {
-    leave_for_another();
+    leave_for_another(c"/".as_ptr());
     type Function = unsafe extern "C" fn(c_int, Words, Words) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fexecve")) };
     let code = unsafe { real(file, args, environment) };
@@ -676,8 +677,8 @@ pub unsafe extern "C" fn fexecve(file: c_int, args: Words, environment: Words) -
 macro_rules! leave_by {
     ($($name:ident, $find:ident;)*) => {
         $(
-            extern "C" fn $find() -> usize {
-                leave_for_another();
+            extern "C" fn $find(path: *const c_char) -> usize {
+                leave_for_another(path);
                 let name = concat!(stringify!($name), "\0").as_bytes();
                 next(CStr::from_bytes_with_nul(name).expect("it ends with a zero"))
             }
@@ -710,7 +711,7 @@ leave_by! {
 /// See exec(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(path: *const c_char, args: Words) -> c_int {
-    leave_for_another();
+    leave_for_another(path);
     type Function = unsafe extern "C" fn(*const c_char, Words) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"execvp")) };
     let code = unsafe { real(path, args) };

@@ -2,7 +2,9 @@
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use selvedge_stmr::verdict::SetId;
@@ -15,6 +17,7 @@ use crate::real::{self, Call, Inside};
 use crate::segments;
 use crate::stack;
 use crate::state::{self, OVER, State};
+use crate::threads;
 
 /// One that strayed has so long to tell the launcher, in milliseconds.
 const STRAY_MS: u64 = 500;
@@ -147,7 +150,7 @@ impl State {
 
 unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
     state::tell_never(code);
-    if !state::is_ordered() {
+    if !state::is_ordered() && !threads::take_order(code) {
         return;
     }
     state::end_if_held(code);
@@ -157,18 +160,19 @@ unsafe extern "C" fn at_exit(code: c_int, _nothing: *mut c_void) {
 }
 
 /// The program ends with `code`, and what it has printed and not flushed is lost.  To others this
-/// returns, and they end by themselves: MPI, a process that the program has started, another
-/// thread.
+/// returns, and they end by themselves: MPI, a process that the program has started.
 fn end_unflushed(code: c_int) {
     if real::is_inside() {
         return;
     }
-    state::tell_never(code & 0xff);
+    let code = code & 0xff;
+    state::tell_never(code);
+    let is_free = || !state::is_held() && !stack::is_on_own();
     // A signal's handler may have come into this library's own work, which would wait for itself.
-    if state::is_ordered() && !state::is_held() && !stack::is_on_own() {
+    if is_free() && (state::is_ordered() || threads::take_order(code)) {
         stack::on_own_for_good(|| {
             let _inside = Inside::enter();
-            state::with(|state| state.exit(code & 0xff));
+            state::with(|state| state.exit(code));
         });
     }
 }
@@ -184,6 +188,33 @@ pub unsafe extern "C" fn _exit(code: c_int) -> ! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _Exit(code: c_int) -> ! {
     unsafe { _exit(code) }
+}
+
+/// Stops a program that has begun MPI where it becomes another, if it would: its launcher and its
+/// replicas know this one.
+pub(crate) fn refuse_another(path: *const c_char) {
+    if real::is_program_asking() && !state::is_held() && is_found(path) {
+        let _inside = Inside::enter();
+        state::with(|state| state.refuse_in_words("exec after MPI_Init"));
+    }
+}
+
+/// Whether it is the path of something to run, or the name of something in PATH.
+fn is_found(path: *const c_char) -> bool {
+    if path.is_null() {
+        return false;
+    }
+    stack::on_own(|| {
+        let _inside = Inside::enter_shortly();
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        let has = |it: &Path| {
+            let path = CString::new(it.as_os_str().as_bytes());
+            path.is_ok_and(|it| unsafe { libc::access(it.as_ptr(), libc::X_OK) } == 0)
+        };
+        let path = Path::new(OsStr::from_bytes(path));
+        let places = std::env::var_os("PATH").unwrap_or_default();
+        has(path) || std::env::split_paths(&places).any(|it| has(&it.join(path)))
+    })
 }
 
 /// What the program called quick_exit with: what is registered for that is not told.
@@ -227,6 +258,7 @@ extern "C" fn prepare(n: c_int, args: Words, environment: Words) {
     joined::become_replica(n, args);
     clock::prepare();
     if state::is_replica() {
+        threads::prepare();
         unsafe {
             on_exit(at_exit, std::ptr::null_mut());
             __cxa_at_quick_exit(at_quick_exit, std::ptr::null());

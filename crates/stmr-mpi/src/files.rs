@@ -27,6 +27,7 @@ use selvedge_stmr::writes::{self, AT_END, Again, Change, Record, Writes};
 use crate::devices;
 use crate::real::{self, Inside};
 use crate::state::{self, State};
+use crate::threads;
 
 /// Descriptors from this one on are passed on as they are.
 const DESCRIPTORS_MAX: usize = 1 << 16;
@@ -279,6 +280,7 @@ pub(crate) fn open_for(opening: &Opening<'_>) -> c_int {
     let &Opening { dir, path, flags, mode } = opening;
     let native = || native_open(dir, path, flags, mode).unwrap_or(-1);
     if !real::is_program_asking() && real::early_asking().is_none() {
+        threads::note_opening(path, flags);
         return native();
     }
     if devices::is_dice(path) {

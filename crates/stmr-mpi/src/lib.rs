@@ -56,6 +56,8 @@ mod lookup;
 
 mod origin;
 
+mod tools;
+
 mod objects;
 
 mod accelerators;
@@ -87,6 +89,8 @@ mod segments;
 
 mod ends;
 mod env;
+
+mod threads;
 
 mod comm;
 
@@ -292,6 +296,7 @@ fn pass(call: Call, args: &[usize]) -> usize {
     if STAGE.contains(&call) && state::is_beside() {
         return env::stage(call, args);
     }
+    threads::note_first_call();
     program_heap::take_back();
     // What only asks is no part of the way that a program takes, and threads may ask at any time.
     let passes = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::ARGS_MAX;
 use crate::abi::Family;
@@ -244,9 +244,13 @@ pub(crate) fn symbol(name: &CStr) -> Option<usize> {
 
 /// The library's own function of a name that this library has too.
 pub(crate) fn theirs(name: &CStr) -> Option<usize> {
+    lookup::theirs(libc::RTLD_NEXT, name).or_else(|| mpis(name))
+}
+
+/// The function of that name of MPI's own library.
+pub(crate) fn mpis(name: &CStr) -> Option<usize> {
     let library = Some(library()).filter(|it| !it.is_null());
-    lookup::theirs(libc::RTLD_NEXT, name)
-        .or_else(|| library.and_then(|it| lookup::theirs(it, name)))
+    library.and_then(|it| lookup::theirs(it, name))
 }
 
 fn address(call: Call) -> usize {
@@ -307,49 +311,103 @@ pub(crate) fn code(which: Call, args: &[usize]) -> i32 {
 
 /// A thread that makes the calls that can only block, so that the program's thread can go on when
 /// one never returns.
-pub(crate) struct Blocking {
-    thread: std::sync::Arc<AtomicUsize>,
-    work: std::sync::mpsc::Sender<(Call, [usize; ARGS_MAX], usize)>,
-    done: std::sync::mpsc::Receiver<usize>,
+///
+/// It has nothing that the loader does at a thread's end, as threads of Rust's own have: one could
+/// not begin while the program loads a library, whose first functions may call MPI.
+pub(crate) struct Blocking(Arc<Desk>);
+
+/// What its thread is to do, and did.
+struct Desk {
+    thread: AtomicUsize,
+    work: Mutex<Work>,
+    comes: Condvar,
+    bell: &'static Bell,
+}
+
+enum Work {
+    Nothing,
+    Todo(Call, [usize; ARGS_MAX], usize),
+    Done(usize),
+    /// Nobody waits for its thread.
+    Left,
+}
+
+impl Desk {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what comes, until nobody waits for it.
+    fn serve(&self) {
+        self.thread.store(unsafe { libc::gettid() } as usize, Ordering::Relaxed);
+        let _inside = Inside::enter();
+        idle::begin();
+        let mut work = self.work();
+        loop {
+            match *work {
+                Work::Left => return,
+                Work::Todo(which, args, n_args) => {
+                    drop(work);
+                    let answer = call(which, &args[..n_args]);
+                    work = self.work();
+                    if !matches!(*work, Work::Left) {
+                        *work = Work::Done(answer);
+                        self.bell.ring(For::Thread);
+                    }
+                }
+                Work::Nothing | Work::Done(_) => {
+                    work = self.comes.wait(work).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+extern "C" fn serve(desk: *mut c_void) -> *mut c_void {
+    unsafe { Arc::from_raw(desk.cast::<Desk>()) }.serve();
+    std::ptr::null_mut()
 }
 
 impl Blocking {
     /// Starts it; it rings when a call is over.
     pub(crate) fn start(bell: &'static Bell) -> Self {
-        let (work, todo) = std::sync::mpsc::channel::<(Call, [usize; ARGS_MAX], usize)>();
-        let (finished, done) = std::sync::mpsc::channel();
-        let thread = std::sync::Arc::new(AtomicUsize::new(0));
-        let own = thread.clone();
-        std::thread::spawn(move || {
-            own.store(unsafe { libc::gettid() } as usize, Ordering::Relaxed);
-            let _inside = Inside::enter();
-            idle::begin();
-            while let Ok((which, args, n_args)) = todo.recv() {
-                if finished.send(call(which, &args[..n_args])).is_err() {
-                    return;
-                }
-                bell.ring(For::Thread);
-            }
-        });
-        Self { thread, work, done }
+        let (work, comes) = (Mutex::new(Work::Nothing), Condvar::new());
+        let desk = Arc::new(Desk { thread: AtomicUsize::new(0), work, comes, bell });
+        let given = Arc::into_raw(desk.clone()).cast_mut().cast();
+        let mut thread = 0;
+        let error =
+            unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), serve, given) };
+        if error != 0 {
+            let why = std::io::Error::from_raw_os_error(error);
+            fail(&format!("a thread for calls that block cannot be started: {why}"));
+        }
+        unsafe { libc::pthread_detach(thread) };
+        Self(desk)
     }
 
     pub(crate) fn begin(&self, which: Call, args: &[usize]) {
         let mut row = [0; ARGS_MAX];
         row[..args.len()].copy_from_slice(args);
-        // The thread ends only with the process.
-        let _ = self.work.send((which, row, args.len()));
+        // Nor could the thread look for it while a library is loaded.
+        address(which);
+        *self.0.work() = Work::Todo(which, row, args.len());
+        self.0.comes.notify_one();
     }
 
     /// The call may never return; its thread takes only time that nobody else wants.
     pub(crate) fn abandon(&self) {
+        *self.0.work() = Work::Left;
+        self.0.comes.notify_one();
         let idle = libc::sched_param { sched_priority: 0 };
-        let thread = self.thread.load(Ordering::Relaxed) as libc::pid_t;
+        let thread = self.0.thread.load(Ordering::Relaxed) as libc::pid_t;
         unsafe { libc::sched_setscheduler(thread, libc::SCHED_IDLE, &raw const idle) };
     }
 
     pub(crate) fn poll(&self) -> Option<usize> {
-        self.done.try_recv().ok()
+        let mut work = self.0.work();
+        let Work::Done(answer) = *work else { return None };
+        *work = Work::Nothing;
+        Some(answer)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::real::{self, next};
 use crate::stack;
 use crate::state::{self, State};
 use crate::steady;
+use crate::threads;
 
 /// Those that wait for a compare.
 const DEFERRED: [c_int; 6] =
@@ -196,7 +197,8 @@ fn end_by(signal: c_int, is_blocked: bool) {
         said => said == DEFAULT || !is_handled(signal),
     };
     let ends = ENDING.contains(&signal) && is_default() && !is_blocked;
-    if ends && real::is_program_asking() && !state::is_held() {
+    let code = 128 + signal;
+    if ends && !state::is_held() && (real::is_program_asking() || threads::take_order(code)) {
         let _inside = real::Inside::enter();
         state::with(|state| state.end_by(signal));
     }
@@ -251,6 +253,14 @@ pub unsafe extern "C" fn pthread_kill(thread: libc::pthread_t, signal: c_int) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abort() -> ! {
     type Function = unsafe extern "C" fn() -> !;
+    unsafe {
+        // It cannot be blocked, and a handler that returns is no way out.
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, libc::SIGABRT);
+        cycles::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        raise(libc::SIGABRT);
+        signal(libc::SIGABRT, libc::SIG_DFL);
+    }
     stack::on_own(|| send_to_itself(libc::SIGABRT));
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"abort")) };
     unsafe { real() }

@@ -39,6 +39,7 @@ use crate::sends::{self, Source};
 use crate::sites::Sites;
 use crate::spare::Spare;
 use crate::stack;
+use crate::threads;
 use crate::told::{self, Told, native_pid, tell_launcher, told};
 use crate::wait::Wait;
 use crate::windows::Windows;
@@ -106,6 +107,11 @@ static THREAD: AtomicU32 = AtomicU32::new(0);
 /// Whether links are up and this is the thread that all replicas' order is about.
 pub(crate) fn is_ordered() -> bool {
     is_replica() && stack::thread_id() == THREAD.load(Ordering::Relaxed)
+}
+
+/// The thread of that number has the order from here on.
+pub(crate) fn give_order(thread: u32) {
+    THREAD.store(thread, Ordering::Relaxed);
 }
 
 /// Whether this is another thread than the one that all replicas' order is about.
@@ -218,6 +224,27 @@ impl State {
         LENT.set(before);
         answer
     }
+}
+
+/// This thread is the one that all replicas' order is about from here on, and the others wait for
+/// the state for ever.  False if another has it for more than `limit_ms`.
+pub(crate) fn take_for_good(limit_ms: u64) -> bool {
+    let until_ms = clock::coarse_ms() + limit_ms;
+    let mut guard = loop {
+        match STATE.try_lock() {
+            Ok(it) => break it,
+            Err(TryLockError::Poisoned(it)) => break it.into_inner(),
+            Err(TryLockError::WouldBlock) if clock::coarse_ms() <= until_ms => unsafe {
+                libc::usleep(200);
+            },
+            Err(TryLockError::WouldBlock) => return false,
+        }
+    };
+    let Some(state) = guard.as_mut() else { return false };
+    LENT.set(state);
+    std::mem::forget(guard);
+    give_order(stack::thread_id());
+    true
 }
 
 /// Whether this thread does something with the state already, and so cannot begin to.
@@ -354,7 +381,7 @@ impl State {
             files::span_hosts();
         }
         told::take_place();
-        THREAD.store(stack::thread_id(), Ordering::Relaxed);
+        threads::have_order();
         let own = SetId::new(told.set);
         let options = ReplicaOptions { own, replicas: told.replicas, trust_after: TRUST_AFTER };
         let this = Self {

@@ -18,6 +18,7 @@ use crate::prints;
 use crate::program_heap;
 use crate::real;
 use crate::stack;
+use crate::threads;
 
 /// What the C library keeps of a file before it writes it, in bytes.
 const BLOCK: usize = 4096;
@@ -136,7 +137,8 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
         let path = own::path(unsafe { CStr::from_ptr(path) });
         let flags = match flags {
             Some(it) if real::is_program_asking() || is_begun() => it,
-            _ => {
+            other => {
+                other.into_iter().for_each(|it| threads::note_opening(&path, it));
                 type Function = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
                 let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fopen")) };
                 return unsafe { real(path.as_ptr(), mode) };

@@ -21,6 +21,7 @@ use crate::network;
 use crate::real::{self, Blocking, Call};
 use crate::request::Request;
 use crate::state::State;
+use crate::threads;
 
 /// How often a process only lets others run, before it sleeps: where no other wants to, some tens
 /// of microseconds.  Where others compute, each takes as long as they do and costs a switch, and
@@ -531,6 +532,7 @@ impl State {
                 "go" => self.gone_on = true,
                 "yield" => self.replica.yield_lead(),
                 "hosts" => self.is_between_hosts = true,
+                "quit" => threads::let_quit(),
                 other if let Some(Ok(set_idx)) = other.strip_prefix("dead ").map(str::parse) => {
                     self.hear_of_death(set_idx);
                 }

@@ -8,7 +8,8 @@
 //! contents differ ([`verdict`]), what replicas of one cluster tell each other ([`message`]), how
 //! that goes through memory that they share ([`pipe`]) or, between hosts, through a network
 //! ([`limits`], [`greet`], [`frame`]), what a process does ([`usage`]), one replica's view of its
-//! cluster ([`replica`]) and its receives ([`receives`]), what the launcher knows of all ([`job`]),
+//! cluster ([`replica`]) and its receives ([`receives`]), what the launcher knows of all ([`job`])
+//! and follows where another thread ends them ([`quits`]),
 //! which of what they print is let out ([`output`]), what they write to files and has not gone
 //! there ([`writes`]), what they see of files of MPI's ([`view`]) and how they share a place in one
 //! ([`mod@pointer`]), what they do to each other's windows ([`access`]) and how they lock them
@@ -39,6 +40,8 @@ pub mod replica;
 pub mod receives;
 
 pub mod job;
+
+pub mod quits;
 
 pub mod output;
 
