@@ -64,6 +64,68 @@ fn a_program_that_ends_before_it_begins_has_its_own_code() {
     }
 }
 
+/// A library beside a program, of the same source.
+fn compile_library(mpi: &Mpi, name: &str, to: &Path) {
+    mpi.compile_with(name, to, &["-DLIBRARY", "-shared", "-fPIC"]);
+}
+
+/// Goal: a tool that counts calls through MPI's profiling interface counts those of the program,
+/// and what it calls is compared; whether it is preloaded or the program is linked with it.
+/// Method: see profiled.c.
+#[test]
+fn a_tool_between_a_program_and_mpi_is_called() {
+    for mpi in Mpi::in_turn("tools") {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (summary, alone, linked, tool) =
+            (at("summary.json"), at("alone"), at("linked"), at("libtool.so"));
+        compile_library(&mpi, "profiled", &tool);
+        mpi.compile_with("profiled", &alone, &[]);
+        let [from, found] =
+            ["-L", "-Wl,-rpath,"].map(|it| format!("{it}{}", folder.path().display()));
+        mpi.compile_with("profiled", &linked, &["-Wl,--no-as-needed", &from, &found, "-ltool"]);
+        let plain = mpi.plain_command(&[linked.to_str().unwrap()]).output().unwrap();
+        let wanted = String::from_utf8_lossy(&plain.stdout).into_owned();
+        assert!(wanted.ends_with(" sends, 200 sums, 200 receives\n"), "{wanted}");
+        for program in [&alone, &linked] {
+            let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
+            if program == &alone {
+                command.env("LD_PRELOAD", &tool);
+            }
+            let out = command.output().unwrap();
+            let said = format!("{} {program:?}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(0), "{said}");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), wanted, "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("sends", 404)], &said);
+        }
+    }
+}
+
+/// Goal: what a library calls of MPI when the program loads it is served, also where it would find
+/// what is its own first.  Method: see plugin.c.
+#[test]
+fn a_library_that_calls_mpi_when_it_is_loaded_is_served() {
+    for mpi in Mpi::in_turn("plugins") {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (summary, program, library) = (at("summary.json"), at("program"), at("plugin.so"));
+        compile_library(&mpi, "plugin", &library);
+        mpi.compile_with("plugin", &program, &["-ldl"]);
+        let library = library.to_str().unwrap();
+        // Open MPI 4 does not bear it, plain.
+        let hows: &[&[&str]] = if mpi.is_open_mpi() { &[&[]] } else { &[&[], &["deep"]] };
+        for how in hows {
+            let words = [&[program.to_str().unwrap(), library], *how].concat();
+            let out = mpi.tripled(&summary, &words).output().unwrap();
+            let said = format!("{} {how:?}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(0), "{said}");
+            let lines = "adds to 6\nadds to 10\nadds to 14\n";
+            assert_eq!(String::from_utf8_lossy(&out.stdout), lines, "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+        }
+    }
+}
+
 /// A file that may be executed.
 fn write(path: &Path, bytes: &[u8]) -> String {
     fs::write(path, bytes).unwrap();

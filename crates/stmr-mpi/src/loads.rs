@@ -17,6 +17,7 @@ use crate::cycles;
 use crate::origin::{self, OfLoaded};
 use crate::real::{self, Inside};
 use crate::stack;
+use crate::state;
 
 thread_local! {
     /// Where the instructions began of what was there when the program last began to load
@@ -48,10 +49,15 @@ pub(crate) fn look() {
     }
 }
 
-/// What is done before the C library's dlopen(3), which is returned.
+/// What is done before the C library's dlopen(3), which is returned.  What a library of the
+/// program's finds among its own first, it would find before this one: MPI.
 #[cfg(target_arch = "x86_64")]
-extern "C" fn before_dlopen(file: *const c_char, how: c_int) -> usize {
-    before(c"dlopen", file, how)
+extern "C" fn before_dlopen(file: *const c_char, how: &mut c_int) -> usize {
+    let given = *how;
+    if state::is_replica() && !real::is_mpi_asking() {
+        *how &= !libc::RTLD_DEEPBIND;
+    }
+    before(c"dlopen", file, given)
 }
 
 /// The same of dlmopen(3).
@@ -84,6 +90,7 @@ pub unsafe extern "C" fn dlopen(file: *const c_char, how: c_int) -> *mut c_void 
         "push rdi",
         "push rsi",
         "sub rsp, 8",
+        "lea rsi, [rsp + 8]",
         "call {before}",
         "add rsp, 8",
         "pop rsi",

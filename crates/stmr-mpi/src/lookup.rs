@@ -48,7 +48,7 @@ pub(crate) fn theirs(library: *mut c_void, name: &CStr) -> Option<usize> {
 }
 
 /// The file that an address belongs to.
-fn file_of(at: usize) -> Option<&'static CStr> {
+pub(crate) fn file_of(at: usize) -> Option<&'static CStr> {
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     let known = unsafe { libc::dladdr(at as *const c_void, &raw mut info) } != 0;
     (known && !info.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(info.dli_fname) })
@@ -66,23 +66,43 @@ fn own() -> *mut c_void {
 
 /// This library's function of that name, where the program would get MPI's; 0 where it would not.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "see below"))]
-extern "C" fn ours(library: *mut c_void, name: *const c_char) -> usize {
+extern "C" fn ours(library: *mut c_void, name: *const c_char, from: usize) -> usize {
     loads::look();
-    // What stands first among all, or behind who asks, the order of libraries says.
-    if [libc::RTLD_DEFAULT, libc::RTLD_NEXT].contains(&library) || name.is_null() {
+    // What stands first among all, the order of libraries says.
+    if library == libc::RTLD_DEFAULT || name.is_null() {
         return 0;
     }
     let name = unsafe { CStr::from_ptr(name) };
     if !PREFIXES.iter().any(|it| name.to_bytes().starts_with(it)) || !state::is_replica() {
         return 0;
     }
-    stack::on_own(|| {
-        let is_mpi = theirs(library, name).and_then(file_of).is_some_and(|file| {
+    let is_mpis = |at: usize| {
+        file_of(at).is_some_and(|file| {
             let file = file.to_bytes().rsplit(|it| *it == b'/').next().unwrap_or_default();
             file.starts_with(b"libmpi")
-        });
-        if is_mpi && !own().is_null() { theirs(own(), name).unwrap_or(0) } else { 0 }
+        })
+    };
+    stack::on_own(|| {
+        if own().is_null() {
+            0
+        } else if library == libc::RTLD_NEXT {
+            // Who asks stands between the program and MPI, behind this library: see tools.rs.
+            let mpis = real::mpis(c"PMPI_Init").and_then(file_of);
+            let asks = !real::is_inside() && file_of(from) != mpis;
+            profiled(name).filter(|_| asks).unwrap_or(0)
+        } else if theirs(library, name).is_some_and(is_mpis) {
+            theirs(own(), name).unwrap_or(0)
+        } else {
+            0
+        }
     })
+}
+
+/// This library's function that a tool calls for one of MPI's.
+fn profiled(name: &CStr) -> Option<usize> {
+    let name = name.to_bytes_with_nul();
+    let name = if name.starts_with(b"P") { name.to_owned() } else { [b"P", name].concat() };
+    theirs(own(), CStr::from_bytes_with_nul(&name).ok()?)
 }
 
 /// See dlsym(3).  The C library's looks at the place from which it is called, so it is gone to and
@@ -95,6 +115,7 @@ pub unsafe extern "C" fn dlsym(library: *mut c_void, name: *const c_char) -> *mu
         "push rdi",
         "push rsi",
         "sub rsp, 8",
+        "mov rdx, [rsp + 24]",
         "call {ours}",
         "test rax, rax",
         "jnz 2f",
