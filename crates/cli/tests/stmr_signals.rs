@@ -240,3 +240,36 @@ fn a_program_that_another_thread_ends_ends_as_it_does_plain() {
         mpi::check_counts(&summary, &[("marks", 1), ("deaths", 1), ("restarts", 0)], &said);
     }
 }
+
+/// Goal: a program that dies of a fault of its own has that signal's code, at the first start; a
+/// replica alone that does is outlived.  Method: see faults.c.
+#[test]
+fn a_fault_of_the_program_ends_it_and_one_of_a_replica_does_not() {
+    for mpi in Mpi::in_turn("faults") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("faults", folder.path());
+        let run = |words: &[&str]| {
+            let out = mpi.tripled(&summary, &[&[program.to_str().unwrap()], words].concat());
+            let out = { out }.current_dir(folder.path()).output().unwrap();
+            let said = format!("{words:?}, {}: {}", mpi.name, told(&out));
+            assert_eq!(count(&summary, "restarts"), 0, "{said}");
+            (out.status.code(), said)
+        };
+        for (how, code) in [
+            ("segv", 139),
+            ("zero", 136),
+            ("trap", 132),
+            ("free", 134),
+            ("deep", 139),
+            ("raise", 139),
+            ("inside", 139),
+        ] {
+            let (ended, said) = run(&[how]);
+            assert_eq!(ended, Some(code), "{said}");
+            assert!(said.contains("rank1: most replicas die of signal"), "{said}");
+        }
+        let (code, said) = run(&["free", "0", "1"]);
+        assert_eq!((code, count(&summary, "deaths")), (Some(0), 1), "{said}");
+    }
+}

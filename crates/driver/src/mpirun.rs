@@ -99,6 +99,9 @@ pub use replica::become_replica;
 pub use summary::Summary;
 pub use temporary::temp_dir;
 
+/// How long replicas that die of a fault may take to print what they have to say of it.
+const DYING_WAIT: Duration = Duration::from_secs(2);
+
 /// How long printed bytes without a line's end wait for the rest, if a person waits for them.
 ///
 /// Otherwise they wait until there is a whole line: programs print in blocks of some kilobytes, and
@@ -318,6 +321,8 @@ struct Attempt<'a> {
     deaths: u64,
     /// Who died before all were known to have come through MPI_Init, and when.
     early: Vec<(Rank, SetId, Instant)>,
+    /// Since when most replicas of a process die of the same fault, and the program's code.
+    dying: Option<(Rank, Instant, i32)>,
     without_mpi: WithoutMpi,
     /// A person may be asked something.
     is_interactive: bool,
@@ -359,6 +364,8 @@ struct Process {
     strayed: bool,
     /// A thread of it ends it that has no order among replicas, and waits.
     quit: Option<Quit>,
+    /// It dies of a signal of its own.
+    fault: Option<Quit>,
     ended: bool,
 }
 
@@ -415,6 +422,7 @@ impl Attempt<'_> {
             marked: Vec::new(),
             deaths: 0,
             early: Vec::new(),
+            dying: None,
             without_mpi: WithoutMpi::default(),
             is_interactive: io::stdin().is_terminal(),
             signals: signals::Signals::new(options.ranks, options.replicas),
@@ -448,6 +456,7 @@ impl Attempt<'_> {
                 }
             }
             self.release_signals();
+            self.look_at_dying();
             if let Some(ended) = self.look_at_early() {
                 return Ok(self.finish(ended));
             }
@@ -550,6 +559,27 @@ impl Attempt<'_> {
         Ok(None)
     }
 
+    /// A replica dies of a fault: the program ends where most of a process do.
+    fn hear_fault(&mut self, rank: Rank, set: SetId, text: &str) {
+        self.process(rank, set).fault = Quit::from_text(text);
+        let cluster = &self.processes[rank.0 as usize];
+        let said: Vec<_> = cluster.iter().map(|it| it.fault).collect();
+        if let (None, Agreed::InOrder(Quit { code, .. })) = (self.dying, quits::agree(&said)) {
+            let signal = code - 128;
+            self.notes.push(format!("{rank}: most replicas die of signal {signal} at one place"));
+            self.dying = Some((rank, Instant::now(), code));
+        }
+    }
+
+    /// Ends the program that dies once its replicas have said what they have to say of it.
+    fn look_at_dying(&mut self) {
+        let Some((rank, since, code)) = self.dying else { return };
+        let mut dying = self.processes[rank.0 as usize].iter().filter(|it| it.fault.is_some());
+        if DYING_WAIT < since.elapsed() || dying.all(|it| it.link.is_none()) {
+            self.job.abort(code);
+        }
+    }
+
     /// Whether a process was never there.
     fn lacks_some(&self) -> bool {
         self.processes.iter().flatten().any(|it| it.pid == 0)
@@ -598,7 +628,7 @@ impl Attempt<'_> {
 
     /// Does what is right of deaths that came before all processes were heard to run.
     fn look_at_early(&mut self) -> Option<Ended> {
-        let &(rank, _, since) = self.early.first()?;
+        let &(rank, _, since) = self.early.first().filter(|_| self.dying.is_none())?;
         let is_dead = |rank: usize, set: usize| {
             self.early.iter().any(|it| (it.0.0 as usize, it.1.idx()) == (rank, set))
         };
@@ -661,11 +691,14 @@ impl Attempt<'_> {
                 self.process(rank, set).quit = Quit::from_text(rest);
                 self.settle_quits(rank);
             }
+            "fault" => self.hear_fault(rank, set, rest),
             // The program cannot begin, for a reason that all its processes have.
             "stop" => return Some(Ended::Refused(rest.to_owned())),
             "refuse" => {
                 return Some(Ended::Refused(format!("{rest} is not served with replicas")));
             }
+            // Who is left of a cluster that dies has nobody to compare with.
+            "restart" if self.dying.is_some() => {}
             "restart" => {
                 let (why, calls) = rest.split_once(' ').unwrap_or((rest, "?"));
                 self.notes.push(format!("{rank}: {set} stopped at compare {calls}"));

@@ -9,6 +9,7 @@ use crate::abi::{self, Handles};
 use crate::attributes;
 use crate::calls;
 use crate::clock;
+use crate::crashes;
 use crate::objects;
 use crate::origin;
 use crate::program_heap;
@@ -60,6 +61,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     if !program_heap::begin() {
         state.say("note addresses of the program's memory may differ: its heap has no room");
     }
+    crashes::begin();
     state.say("running");
     code
 }

@@ -92,6 +92,8 @@ mod env;
 
 mod threads;
 
+mod crashes;
+
 mod comm;
 
 mod given;

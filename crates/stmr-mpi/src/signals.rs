@@ -21,6 +21,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
+use crate::crashes;
 use crate::cycles;
 use crate::files;
 use crate::own;
@@ -94,6 +95,11 @@ fn take_alarm() -> bool {
         libc::syscall(libc::SYS_tgkill, process, libc::gettid(), libc::SIGALRM);
     }
     true
+}
+
+/// Whether the program has said what is to be done at it.
+pub(crate) fn is_programs(signal: c_int) -> bool {
+    SAID[signal as usize].load(Ordering::Relaxed) == OTHER
 }
 
 fn is_deferred(signal: c_int) -> bool {
@@ -196,6 +202,11 @@ fn end_by(signal: c_int, is_blocked: bool) {
         // A handler that was to run once may have run.
         said => said == DEFAULT || !is_handled(signal),
     };
+    // A fault's handler may send it again: it ends the process where the handler is left.
+    if crashes::FAULTS.contains(&signal) && is_default() && (is_blocked || signal == libc::SIGSEGV)
+    {
+        crashes::tell(signal);
+    }
     let ends = ENDING.contains(&signal) && is_default() && !is_blocked;
     let code = 128 + signal;
     if ends && !state::is_held() && (real::is_program_asking() || threads::take_order(code)) {
@@ -394,10 +405,28 @@ pub unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    stack::on_own(|| unsafe { act(signal, new.as_ref(), old.as_mut()) })
+    stack::on_own(|| unsafe {
+        let code = act(signal, new.as_ref(), old.as_mut());
+        if let Some(old) = old.as_mut() {
+            crashes::hide(signal, old);
+        }
+        code
+    })
 }
 
-fn act(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) -> c_int {
+pub(crate) fn act(
+    signal: c_int,
+    new: Option<&libc::sigaction>,
+    old: Option<&mut libc::sigaction>,
+) -> c_int {
+    if let Some(new) = new
+        && state::is_replica()
+        && !real::is_mpi_asking()
+        && let Some(said) = usize::try_from(signal).ok().and_then(|it| SAID.get(it))
+    {
+        let is_default = new.sa_sigaction == libc::SIG_DFL;
+        said.store(if is_default { DEFAULT } else { OTHER }, Ordering::Relaxed);
+    }
     if signal == libc::SIGSEGV && cycles::is_wanted() {
         cycles::keep_programs(new, old);
         return 0;
@@ -410,14 +439,6 @@ fn act(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::siga
         it
     });
     let new = new.as_ref();
-    if let Some(new) = new
-        && state::is_replica()
-        && !real::is_inside()
-        && let Some(said) = usize::try_from(signal).ok().and_then(|it| SAID.get(it))
-    {
-        let is_default = new.sa_sigaction == libc::SIG_DFL;
-        said.store(if is_default { DEFAULT } else { OTHER }, Ordering::Relaxed);
-    }
     // MPI's own handlers are its own affair.
     if !is_deferred(signal) || !state::is_replica() || crate::real::is_inside() {
         return if cycles::native_action(signal, new, old) { 0 } else { -1 };

@@ -21,6 +21,7 @@ use crate::batch::Batch;
 use crate::clock;
 use crate::codes::Codes;
 use crate::comm::Comm;
+use crate::crashes;
 use crate::ends;
 use crate::errors::Due;
 use crate::files;
@@ -450,6 +451,7 @@ impl State {
     /// Mixes what a call is into the order of all calls.
     pub(crate) fn mix(&mut self, words: &[u64]) {
         self.shape = self.shape.after(words);
+        crashes::keep_place(self.shape);
     }
 
     /// Tells the launcher a line.

@@ -88,7 +88,7 @@ pub(crate) fn take_order(code: c_int) -> bool {
     }
     let _inside = Inside::enter();
     if !state::take_for_good(CALL_MS) {
-        tell_launcher(&format!("quit {}\n", Quit { code, place: None }.to_text()));
+        tell_launcher(&format!("quit {}\n", Quit { code, place: None }));
         loop {
             unsafe { libc::pause() };
         }
@@ -109,7 +109,7 @@ impl State {
     fn wait_to_quit(&mut self, code: c_int) {
         let place = Some(self.shape.0);
         self.doing = "its end by another thread";
-        self.say(&format!("quit {}", Quit { code, place }.to_text()));
+        self.say(&format!("quit {}", Quit { code, place }));
         let mut alone_ms = None;
         while !MAY_QUIT.load(Ordering::Relaxed) {
             self.pump();

@@ -5,6 +5,9 @@
 //! most of those that live say the same of both ──► that thread has the order, and ends the process
 //! most say the same code, and where the first thread is there is no telling ──► the program ends
 //! ```
+//! Of a fault, which ends a replica at once, the same is said: if most die of one at one place, the
+//! program does.
+//!
 //! The thread waits with its word given, and the first thread waits for it at its next call.  So
 //! one replica alone that errs is found as any that does not arrive.
 
@@ -18,19 +21,22 @@ pub struct Quit {
 }
 
 impl Quit {
-    /// As one line's words.
-    #[must_use]
-    pub fn to_text(self) -> String {
-        let place = self.place.map_or_else(|| "-".to_owned(), |it| it.to_string());
-        format!("{} {place}", self.code)
-    }
-
-    /// What [`Self::to_text`] has written.
+    /// What it is written as.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let (code, place) = text.split_once(' ')?;
         let place = if place == "-" { None } else { Some(place.parse().ok()?) };
         Some(Self { code: code.parse().ok()?, place })
+    }
+}
+
+/// As one line's words.
+impl std::fmt::Display for Quit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.place {
+            Some(place) => write!(f, "{} {place}", self.code),
+            None => write!(f, "{} -", self.code),
+        }
     }
 }
 
@@ -56,7 +62,7 @@ pub fn agree(said: &[Option<Quit>]) -> Agreed {
     match quits().find(alike) {
         Some(Quit { place: None, code }) => return Agreed::AtOnce(*code),
         Some(quit) => return Agreed::InOrder(*quit),
-        None if quits().count() < said.len() => return Agreed::NotYet,
+        None if said.is_empty() || quits().count() < said.len() => return Agreed::NotYet,
         None => {}
     }
     let has_code = |it: &&Quit| is_most(quits().filter(|other| other.code == it.code).count());
@@ -79,6 +85,7 @@ mod tests {
         check(&[quit(5, 9), None, None], Agreed::NotYet);
         check(&[quit(5, 9), None], Agreed::NotYet);
         check(&[quit(5, 9)], Agreed::InOrder(at));
+        check(&[], Agreed::NotYet);
         check(&[quit(5, 9), quit(5, 9), None], Agreed::InOrder(at));
         check(&[quit(7, 9), quit(5, 9), quit(5, 9)], Agreed::InOrder(at));
         // They are alike in the code alone: others may come that are alike in both.
@@ -93,7 +100,7 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         for quit in [Quit { code: -1, place: Some(u64::MAX) }, Quit { code: 134, place: None }] {
-            assert_eq!(Quit::from_text(&quit.to_text()), Some(quit));
+            assert_eq!(Quit::from_text(&quit.to_string()), Some(quit));
         }
         for text in ["", "5", "x 9", "5 x", "5 -1", "5 9 9"] {
             assert_eq!(Quit::from_text(text), None, "{text:?}");

@@ -1,0 +1,111 @@
+//! Faults that end a process: it says of which signal, and after which calls.
+//!
+//! To its siblings it is a death as any other.  If most replicas of a process die so at one place,
+//! it is the program that ends there, and not they that err.
+
+use std::ffi::{c_int, c_void};
+use std::io::{Cursor, Write as _};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use selvedge_stmr::digest::Shape;
+use selvedge_stmr::quits::Quit;
+
+use crate::cycles;
+use crate::real::Inside;
+use crate::signals;
+use crate::told::{native_pid, tell_launcher, told};
+
+/// Faults, and what the C library ends a program by that spoils its memory.
+pub(crate) const FAULTS: [c_int; 5] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
+
+/// What was done before at each, by MPI's handlers or by nobody's.
+static BEFORE: Mutex<[Option<libc::sigaction>; FAULTS.len()]> = Mutex::new([None; FAULTS.len()]);
+
+/// All that the ordered thread has called, for a handler, which may not ask for the state.
+static PLACE: AtomicU64 = AtomicU64::new(0);
+
+/// A handler's stack, where the program's has no room left: of a kernel's frame with all registers.
+const ROOM: usize = 64 << 10;
+
+/// The ordered thread has called so much.
+pub(crate) fn keep_place(shape: Shape) {
+    PLACE.store(shape.0, Ordering::Relaxed);
+}
+
+/// Hears of faults that the program has no handler for.  This thread is the ordered one.
+pub(crate) fn begin() {
+    let _inside = Inside::enter_shortly();
+    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = on_fault as *const () as usize;
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+    for (idx, signal) in FAULTS.into_iter().enumerate() {
+        let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+        if !signals::is_programs(signal)
+            && signals::act(signal, Some(&ours), Some(&mut before)) == 0
+        {
+            befores()[idx] = Some(before);
+        }
+    }
+    have_stack();
+}
+
+fn befores() -> std::sync::MutexGuard<'static, [Option<libc::sigaction>; FAULTS.len()]> {
+    BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Gives this thread a stack for handlers, if it has none.
+fn have_stack() {
+    unsafe {
+        let mut has: libc::stack_t = std::mem::zeroed();
+        libc::sigaltstack(std::ptr::null(), &raw mut has);
+        if has.ss_flags & libc::SS_DISABLE == 0 {
+            return;
+        }
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let at = libc::mmap(std::ptr::null_mut(), ROOM, access, kind, -1, 0);
+        if at != libc::MAP_FAILED {
+            let stack = libc::stack_t { ss_sp: at, ss_flags: 0, ss_size: ROOM };
+            libc::sigaltstack(&raw const stack, std::ptr::null_mut());
+        }
+    }
+}
+
+/// What the program finds that was done at a signal before it wants something else.
+pub(crate) fn hide(signal: c_int, found: &mut libc::sigaction) {
+    if found.sa_sigaction == on_fault as *const () as usize
+        && let Some(idx) = FAULTS.iter().position(|it| *it == signal)
+        && let Some(before) = befores()[idx]
+    {
+        *found = before;
+    }
+}
+
+/// This process dies of a signal.  Nothing is allocated: the heap may be what is spoilt.
+pub(crate) fn tell(signal: c_int) {
+    if told().is_none_or(|it| it.pid != native_pid()) {
+        return;
+    }
+    let place = Some(PLACE.load(Ordering::Relaxed));
+    let mut line = [0; 64];
+    let mut to = Cursor::new(&mut line[..]);
+    let _ = writeln!(to, "fault {}", Quit { code: 128 + signal, place });
+    let length = to.position() as usize;
+    tell_launcher(std::str::from_utf8(&line[..length]).unwrap_or("\n"));
+}
+
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
+    tell(signal);
+    let idx = FAULTS.iter().position(|it| *it == signal);
+    // Nobody has it but who asks for a moment; a fault meanwhile has its default.
+    let before = BEFORE.try_lock().ok().and_then(|it| it[idx?]);
+    let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
+    default.sa_sigaction = libc::SIG_DFL;
+    cycles::native_action(signal, Some(&before.unwrap_or(default)), None);
+    // An instruction is made again.  One that was sent comes again.
+    if unsafe { (*info).si_code } <= 0 {
+        unsafe { libc::syscall(libc::SYS_tgkill, native_pid(), libc::gettid(), signal) };
+    }
+}
