@@ -260,6 +260,8 @@ fn a_fault_of_the_program_ends_it_and_one_of_a_replica_does_not() {
             ("segv", 139),
             ("zero", 136),
             ("trap", 132),
+            ("step", 133),
+            ("pipe", 141),
             ("free", 134),
             ("deep", 139),
             ("raise", 139),

@@ -571,6 +571,13 @@ impl Attempt<'_> {
         }
     }
 
+    /// Whether one of those that died early, not long ago, had said that it dies of a fault.
+    fn is_early_fault(&self) -> bool {
+        self.early.iter().any(|&(rank, set, since)| {
+            since.elapsed() < DYING_WAIT && self.process_of(rank, set).fault.is_some()
+        })
+    }
+
     /// Ends the program that dies once its replicas have said what they have to say of it.
     fn look_at_dying(&mut self) {
         let Some((rank, since, code)) = self.dying else { return };
@@ -645,6 +652,8 @@ impl Attempt<'_> {
                 None
             }
             Early::Wait => None,
+            // Others may be about to die of the same.
+            Early::Again if self.is_early_fault() => None,
             Early::Again => Some(Ended::Again(rank, Double::Early)),
         }
     }

@@ -1,11 +1,12 @@
 /* Dies of a fault of its own, halfway.
-   usage: faults segv | zero | trap | free | deep | raise | inside [RANK SET]
+   usage: faults segv | zero | trap | step | free | deep | raise | inside | pipe [RANK SET]
    RANK SET: that replica alone does, and the others go on. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ROUNDS = 20, PAGE = 4096 };
 
@@ -22,9 +23,18 @@ static void die(const char *how) {
     if (!strcmp(how, "segv")) *bad = 1;
     if (!strcmp(how, "zero")) zero = 77 / zero;
     if (!strcmp(how, "trap")) __builtin_trap();
+#ifdef __x86_64__
+    if (!strcmp(how, "step")) __asm__ volatile("int3");
+#else
+    if (!strcmp(how, "step")) raise(SIGTRAP);
+#endif
     if (!strcmp(how, "free")) free(within);
     if (!strcmp(how, "deep")) deeper(1);
     if (!strcmp(how, "raise")) raise(SIGSEGV);
+    if (!strcmp(how, "pipe")) {
+        int ends[2];
+        if (pipe(ends) || close(ends[0]) || write(ends[1], how, 1) < 0) return;
+    }
     if (!strcmp(how, "inside")) MPI_Send(bad, 4, MPI_INT, 0, 0, MPI_COMM_WORLD);
 }
 

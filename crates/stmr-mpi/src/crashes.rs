@@ -14,11 +14,21 @@ use selvedge_stmr::quits::Quit;
 use crate::cycles;
 use crate::real::Inside;
 use crate::signals;
-use crate::told::{native_pid, tell_launcher, told};
+use crate::state;
+use crate::told::{Told, native_pid, tell_launcher, told};
 
-/// Faults, and what the C library ends a program by that spoils its memory.
-pub(crate) const FAULTS: [c_int; 5] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
+/// Faults, what the C library ends a program by that spoils its memory, and a pipe that nobody
+/// reads.
+pub(crate) const FAULTS: [c_int; 8] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGABRT,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+    libc::SIGPIPE,
+];
 
 /// What was done before at each, by MPI's handlers or by nobody's.
 static BEFORE: Mutex<[Option<libc::sigaction>; FAULTS.len()]> = Mutex::new([None; FAULTS.len()]);
@@ -34,7 +44,8 @@ pub(crate) fn keep_place(shape: Shape) {
     PLACE.store(shape.0, Ordering::Relaxed);
 }
 
-/// Hears of faults that the program has no handler for.  This thread is the ordered one.
+/// Hears of faults that the program has no handler for: when it begins, and when MPI has begun,
+/// which may have handlers of its own.
 pub(crate) fn begin() {
     let _inside = Inside::enter_shortly();
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -42,10 +53,11 @@ pub(crate) fn begin() {
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
     for (idx, signal) in FAULTS.into_iter().enumerate() {
         let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-        if !signals::is_programs(signal)
-            && signals::act(signal, Some(&ours), Some(&mut before)) == 0
-        {
+        let known = signals::act(signal, None, Some(&mut before)) == 0;
+        let keep = [libc::SIG_IGN, ours.sa_sigaction].contains(&before.sa_sigaction);
+        if known && !keep && !signals::is_programs(signal) {
             befores()[idx] = Some(before);
+            signals::act(signal, Some(&ours), None);
         }
     }
     have_stack();
@@ -85,7 +97,9 @@ pub(crate) fn hide(signal: c_int, found: &mut libc::sigaction) {
 
 /// This process dies of a signal.  Nothing is allocated: the heap may be what is spoilt.
 pub(crate) fn tell(signal: c_int) {
-    if told().is_none_or(|it| it.pid != native_pid()) {
+    let own = native_pid();
+    let is_heard = |it: &Told| it.pid == own && (state::is_linked() || it.first == Some(own));
+    if !told().is_some_and(is_heard) {
         return;
     }
     let place = Some(PLACE.load(Ordering::Relaxed));
@@ -104,8 +118,9 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _contex
     let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
     default.sa_sigaction = libc::SIG_DFL;
     cycles::native_action(signal, Some(&before.unwrap_or(default)), None);
-    // An instruction is made again.  One that was sent comes again.
-    if unsafe { (*info).si_code } <= 0 {
+    // The instruction is made again, if it was one; a trap is behind it.
+    let is_made_again = ![libc::SIGTRAP, libc::SIGSYS].contains(&signal);
+    if unsafe { (*info).si_code } <= 0 || !is_made_again {
         unsafe { libc::syscall(libc::SYS_tgkill, native_pid(), libc::gettid(), signal) };
     }
 }

@@ -11,6 +11,7 @@ use selvedge_stmr::verdict::SetId;
 
 use crate::abi::{self, Family};
 use crate::clock;
+use crate::crashes;
 use crate::joined;
 use crate::link::Sibling;
 use crate::real::{self, Call, Inside};
@@ -259,6 +260,7 @@ extern "C" fn prepare(n: c_int, args: Words, environment: Words) {
     clock::prepare();
     if state::is_replica() {
         threads::prepare();
+        crashes::begin();
         unsafe {
             on_exit(at_exit, std::ptr::null_mut());
             __cxa_at_quick_exit(at_quick_exit, std::ptr::null());

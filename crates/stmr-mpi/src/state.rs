@@ -80,6 +80,11 @@ pub(crate) static OVER: AtomicBool = AtomicBool::new(false);
 /// This process has linked itself with its siblings.
 static CONNECTED: AtomicBool = AtomicBool::new(false);
 
+/// Whether it has.
+pub(crate) fn is_linked() -> bool {
+    CONNECTED.load(Ordering::Relaxed)
+}
+
 /// The program ends with `code` and has not called MPI: its launcher would wait for it.
 ///
 /// Only of the process that was started as the replica: one that it starts itself, or that a script
