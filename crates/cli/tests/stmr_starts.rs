@@ -80,17 +80,24 @@ fn a_tool_between_a_program_and_mpi_is_called() {
         let (summary, alone, linked, tool) =
             (at("summary.json"), at("alone"), at("linked"), at("libtool.so"));
         compile_library(&mpi, "profiled", &tool);
+        let second = at("libsecond.so");
+        mpi.compile_with("profiled", &second, &["-DSECOND", "-shared", "-fPIC"]);
         mpi.compile_with("profiled", &alone, &[]);
         let [from, found] =
             ["-L", "-Wl,-rpath,"].map(|it| format!("{it}{}", folder.path().display()));
-        mpi.compile_with("profiled", &linked, &["-Wl,--no-as-needed", &from, &found, "-ltool"]);
+        mpi.compile_with(
+            "profiled",
+            &linked,
+            &["-Wl,--no-as-needed", &from, &found, "-ltool", "-lsecond"],
+        );
         let plain = mpi.plain_command(&[linked.to_str().unwrap()]).output().unwrap();
         let wanted = String::from_utf8_lossy(&plain.stdout).into_owned();
-        assert!(wanted.ends_with(" sends, 200 sums, 200 receives\n"), "{wanted}");
+        assert!(wanted.ends_with("200 sends, 200 sums, 200 receives\n"), "{wanted}");
+        assert!(wanted.contains("the second hears of 50\n"), "{wanted}");
         for program in [&alone, &linked] {
             let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
             if program == &alone {
-                command.env("LD_PRELOAD", &tool);
+                command.env("LD_PRELOAD", format!("{}:{}", tool.display(), second.display()));
             }
             let out = command.output().unwrap();
             let said = format!("{} {program:?}: {}", mpi.name, told(&out));

@@ -3,10 +3,12 @@
 //! To its siblings it is a death as any other.  If most replicas of a process die so at one place,
 //! it is the program that ends there, and not they that err.
 
+#![allow(unreachable_pub, reason = "the C library's name is reached by the linker alone")]
+
 use std::ffi::{c_int, c_void};
 use std::io::{Cursor, Write as _};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use selvedge_stmr::digest::Shape;
 use selvedge_stmr::quits::Quit;
@@ -48,13 +50,11 @@ pub(crate) fn keep_place(shape: Shape) {
 /// which may have handlers of its own.
 pub(crate) fn begin() {
     let _inside = Inside::enter_shortly();
-    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
-    ours.sa_sigaction = on_fault as *const () as usize;
-    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+    let ours = ours();
     for (idx, signal) in FAULTS.into_iter().enumerate() {
         let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
         let known = signals::act(signal, None, Some(&mut before)) == 0;
-        let keep = [libc::SIG_IGN, ours.sa_sigaction].contains(&before.sa_sigaction);
+        let keep = before.sa_sigaction == libc::SIG_IGN || is_ours(&before);
         if known && !keep && !signals::is_programs(signal) {
             befores()[idx] = Some(before);
             signals::act(signal, Some(&ours), None);
@@ -65,6 +65,24 @@ pub(crate) fn begin() {
 
 fn befores() -> std::sync::MutexGuard<'static, [Option<libc::sigaction>; FAULTS.len()]> {
     BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Where the stack is that [`have_stack`] has made.
+static HAS_AT: AtomicUsize = AtomicUsize::new(0);
+
+/// See sigaltstack(2).  The program has none that it has not given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
+    let code = unsafe { libc::syscall(libc::SYS_sigaltstack, new, old) } as c_int;
+    if let Some(old) = unsafe { old.as_mut() }
+        && code == 0
+        && !old.ss_sp.is_null()
+        && old.ss_sp as usize == HAS_AT.load(Ordering::Relaxed)
+    {
+        *old =
+            libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    }
+    code
 }
 
 /// Gives this thread a stack for handlers, if it has none.
@@ -79,15 +97,39 @@ fn have_stack() {
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let at = libc::mmap(std::ptr::null_mut(), ROOM, access, kind, -1, 0);
         if at != libc::MAP_FAILED {
+            HAS_AT.store(at as usize, Ordering::Relaxed);
             let stack = libc::stack_t { ss_sp: at, ss_flags: 0, ss_size: ROOM };
             libc::sigaltstack(&raw const stack, std::ptr::null_mut());
         }
     }
 }
 
+/// What is done at a signal where the program wants it to have its default: it is heard of.
+pub(crate) fn in_place_of(new: &libc::sigaction, signal: c_int) -> Option<libc::sigaction> {
+    let idx = FAULTS.iter().position(|it| *it == signal)?;
+    let is_begun = befores()[idx].is_some();
+    if new.sa_sigaction != libc::SIG_DFL || !is_begun {
+        return None;
+    }
+    befores()[idx] = Some(*new);
+    Some(ours())
+}
+
+fn ours() -> libc::sigaction {
+    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = on_fault as *const () as usize;
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+    ours
+}
+
+/// Whether this is done at a signal to hear of it.
+pub(crate) fn is_ours(action: &libc::sigaction) -> bool {
+    action.sa_sigaction == on_fault as *const () as usize
+}
+
 /// What the program finds that was done at a signal before it wants something else.
 pub(crate) fn hide(signal: c_int, found: &mut libc::sigaction) {
-    if found.sa_sigaction == on_fault as *const () as usize
+    if is_ours(found)
         && let Some(idx) = FAULTS.iter().position(|it| *it == signal)
         && let Some(before) = befores()[idx]
     {

@@ -12,6 +12,7 @@ use crate::loads;
 use crate::real;
 use crate::stack;
 use crate::state;
+use crate::tools;
 
 /// How the names of MPI's functions begin, in C and in Fortran.
 const PREFIXES: [&[u8]; 6] = [b"MPI_", b"PMPI_", b"MPIX_", b"PMPIX_", b"mpi_", b"pmpi_"];
@@ -89,7 +90,8 @@ extern "C" fn ours(library: *mut c_void, name: *const c_char, from: usize) -> us
             // Who asks stands between the program and MPI, behind this library: see tools.rs.
             let mpis = real::mpis(c"PMPI_Init").and_then(file_of);
             let asks = !real::is_inside() && file_of(from) != mpis;
-            profiled(name).filter(|_| asks).unwrap_or(0)
+            let next = || tools::behind(from, name, mpis).or_else(|| profiled(name));
+            if asks { next().unwrap_or(0) } else { 0 }
         } else if theirs(library, name).is_some_and(is_mpis) {
             theirs(own(), name).unwrap_or(0)
         } else {

@@ -109,7 +109,9 @@ fn is_deferred(signal: c_int) -> bool {
 /// Whether the program has a handler for it, or ignores it.
 fn is_handled(signal: c_int) -> bool {
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
-    cycles::native_action(signal, None, Some(&mut now)) && now.sa_sigaction != libc::SIG_DFL
+    let is_known = cycles::native_action(signal, None, Some(&mut now));
+    crashes::hide(signal, &mut now);
+    is_known && now.sa_sigaction != libc::SIG_DFL
 }
 
 unsafe extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -406,7 +408,10 @@ pub unsafe extern "C" fn sigaction(
     old: *mut libc::sigaction,
 ) -> c_int {
     stack::on_own(|| unsafe {
-        let code = act(signal, new.as_ref(), old.as_mut());
+        let is_programs = state::is_replica() && !real::is_mpi_asking();
+        let ours = new.as_ref().filter(|_| is_programs);
+        let ours = ours.and_then(|it| crashes::in_place_of(it, signal));
+        let code = act(signal, ours.as_ref().or(new.as_ref()), old.as_mut());
         if let Some(old) = old.as_mut() {
             crashes::hide(signal, old);
         }
@@ -424,7 +429,7 @@ pub(crate) fn act(
         && !real::is_mpi_asking()
         && let Some(said) = usize::try_from(signal).ok().and_then(|it| SAID.get(it))
     {
-        let is_default = new.sa_sigaction == libc::SIG_DFL;
+        let is_default = new.sa_sigaction == libc::SIG_DFL || crashes::is_ours(new);
         said.store(if is_default { DEFAULT } else { OTHER }, Ordering::Relaxed);
     }
     if signal == libc::SIGSEGV && cycles::is_wanted() {

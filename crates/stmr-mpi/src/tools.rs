@@ -6,7 +6,7 @@
 //! ```
 //! One that is a part of the program's own file stands before this library, and needs no help.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::calls::{N_CALLS, NAMES};
@@ -47,4 +47,37 @@ fn find(call: Call, found: usize) -> Option<usize> {
     });
     TOOLS[call.0].store(tool.unwrap_or(NONE), Ordering::Relaxed);
     tool
+}
+
+/// The function of that name of a tool that stands behind the one that asks, and before MPI.
+pub(crate) fn behind(from: usize, name: &CStr, mpis: Option<&CStr>) -> Option<usize> {
+    let asks = file_of(from)?;
+    let all = files();
+    let behind = all.iter().map(CString::as_c_str).skip_while(|it| *it != asks).skip(1);
+    behind.take_while(|it| Some(*it) != mpis).find_map(|file| {
+        let how = libc::RTLD_NOW | libc::RTLD_NOLOAD;
+        let library = unsafe { libc::dlopen(file.as_ptr(), how) };
+        let at = Some(library).filter(|it| !it.is_null()).and_then(|it| lookup::theirs(it, name));
+        // One that it was linked with has its turn.
+        at.filter(|it| file_of(*it) == Some(file))
+    })
+}
+
+/// The files of what is loaded, as the loader looks through them.
+fn files() -> Vec<CString> {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        found: *mut c_void,
+    ) -> c_int {
+        let name = unsafe { (*info).dlpi_name };
+        if !name.is_null() {
+            let found = unsafe { &mut *found.cast::<Vec<CString>>() };
+            found.push(unsafe { CStr::from_ptr(name) }.to_owned());
+        }
+        0
+    }
+    let mut found: Vec<CString> = Vec::new();
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
 }
