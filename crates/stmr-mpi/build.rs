@@ -48,18 +48,12 @@ fn main() {
         let _ = writeln!(arms, "    {answer},");
         let params: String = (0..n_args).map(|it| format!("a{it}: usize, ")).collect();
         let values: String = (0..n_args).map(|it| format!("a{it}, ")).collect();
-        let words = vec!["usize"; n_args].join(", ");
-        let tool = format!(
-            "    if let Some(at) = crate::tools::of({upper}) {{\n        type Function = unsafe \
-             extern \"C\" fn({words}) -> usize;\n        return unsafe {{ \
-             std::mem::transmute::<usize, Function>(at)({values}) }};\n    }}\n"
-        );
-        for (prefix, first) in [("", &*tool), ("P", "")] {
+        for (prefix, enter) in [("", "enter_first"), ("P", "enter")] {
             let _ = writeln!(
                 out,
                 "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{symbol}({params}) -> \
-                 usize {{\n{first}    let mut args: [usize; {n_args}] = [{values}];\n    let answer = \
-                 unsafe {{ crate::enter({upper}, &args) }};\n    \
+                 usize {{\n    let mut args: [usize; {n_args}] = [{values}];\n    let answer = \
+                 unsafe {{ crate::{enter}({upper}, &args) }};\n    \
                  crate::stack::forget_call(&mut args);\n    answer\n}}"
             );
         }

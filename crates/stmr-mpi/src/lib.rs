@@ -286,6 +286,14 @@ unsafe fn enter(call: Call, args: &[usize]) -> usize {
     answer
 }
 
+/// The same by the name that tools stand before.
+unsafe fn enter_first(call: Call, args: &[usize]) -> usize {
+    match tools::of(call) {
+        Some(at) => unsafe { real::call_at(at, args) },
+        None => unsafe { enter(call, args) },
+    }
+}
+
 /// A call that is none of the program's, or of a process that is no replica.
 #[inline(never)]
 fn enter_from_mpi(call: Call, args: &[usize]) -> usize {

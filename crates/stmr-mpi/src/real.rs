@@ -280,6 +280,11 @@ pub(crate) fn call(call: Call, args: &[usize]) -> usize {
 /// The same where the calls of what it calls back are the program's.
 pub(crate) fn call_open(call: Call, args: &[usize]) -> usize {
     let at = address(call);
+    objects::within(call, || unsafe { call_at(at, args) })
+}
+
+/// Calls a function of MPI's kind that stands there.
+pub(crate) unsafe fn call_at(at: usize, args: &[usize]) -> usize {
     let mut a = [0; ARGS_MAX];
     a[..args.len()].copy_from_slice(args);
     type Function = unsafe extern "C" fn(
@@ -301,7 +306,7 @@ pub(crate) fn call_open(call: Call, args: &[usize]) -> usize {
     // does not look at the others.
     let function: Function = unsafe { std::mem::transmute::<usize, Function>(at) };
     let [a, b, c, d, e, f, g, h, i, j, k, l, m] = a;
-    objects::within(call, || unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l, m) })
+    unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l, m) }
 }
 
 /// Calls the library's own function, which returns an error code.
