@@ -149,3 +149,22 @@ fn answer_alike(name: &str, mpi: &Mpi) {
     assert_eq!(wanted, got, "{said}");
     mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
 }
+
+/// Goal: where another replica leads in one process alone, and windows are served beside
+/// collectives, all of those end.  Method: who leads gives a wrong value once; see gates.c.
+#[test]
+fn collectives_end_beside_a_window_where_another_leads_in_one_process() {
+    for mpi in Mpi::in_turn("gates") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("gates", folder.path());
+        let words = [program.to_str().unwrap()];
+        let wanted = mpi::succeed(&mut mpi.plain_command(&words));
+        let out = mpi.tripled(&summary, &words).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(out.status.code(), Some(0), "{said}");
+        let lines = |it: &[u8]| mpi::lines(&String::from_utf8_lossy(it));
+        assert_eq!(lines(&out.stdout), lines(&wanted.stdout), "{said}");
+        mpi::check_counts(&summary, &[("marks", 1), ("deaths", 0), ("restarts", 0)], &said);
+    }
+}

@@ -528,7 +528,13 @@ pub(crate) fn serve_next(state: &mut State, mut is_over: impl FnMut(&mut State) 
     if callers.is_empty() {
         return false;
     }
-    let (row, _) = state.event(EventKind::Decision, |state| {
+    // In another process another replica may lead, and wait for what this one does of `is_over`.
+    let served = std::mem::replace(&mut state.serves, true);
+    let (row, _) = state.event_with(For::Message, EventKind::Decision, |state, settles| {
+        if !settles {
+            is_over(state);
+            return None;
+        }
         let row = |number: usize| Some((number as u64).to_le_bytes().to_vec());
         match callers.iter().position(|it| state.is_received(it.1)) {
             Some(number) => row(number),
@@ -536,6 +542,7 @@ pub(crate) fn serve_next(state: &mut State, mut is_over: impl FnMut(&mut State) 
             None => None,
         }
     });
+    state.serves = served;
     let chosen = row.first_chunk().and_then(|it| callers.get(u64::from_le_bytes(*it) as usize));
     match chosen {
         Some((Caller::Guest(slot, idx), _)) => serve(state, *slot, *idx),

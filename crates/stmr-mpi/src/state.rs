@@ -364,6 +364,8 @@ pub(crate) struct State {
     pub(crate) log: Option<std::fs::File>,
     /// Sends that were not compared yet.
     n_in_window: u64,
+    /// It waits for those who want something of its windows, or for a collective meanwhile.
+    pub(crate) serves: bool,
     /// The call that is made.
     pub(crate) doing: &'static str,
 }
@@ -441,6 +443,7 @@ impl State {
             own_names: BTreeSet::new(),
             log: sends::open(told),
             n_in_window: 0,
+            serves: false,
             doing: "MPI_Init",
         };
         CONNECTED.store(true, Ordering::Relaxed);
@@ -624,6 +627,17 @@ impl State {
         kind: EventKind,
         mut attempt: impl FnMut(&mut Self) -> Option<Vec<u8>>,
     ) -> (Arc<Vec<u8>>, bool) {
+        self.event_with(what, kind, |state, settles| if settles { attempt(state) } else { None })
+    }
+
+    /// The same where who waits for its settling is to do its part as well: `attempt` is told
+    /// whether this replica settles it.
+    pub(crate) fn event_with(
+        &mut self,
+        what: For,
+        kind: EventKind,
+        mut attempt: impl FnMut(&mut Self, bool) -> Option<Vec<u8>>,
+    ) -> (Arc<Vec<u8>>, bool) {
         self.send_held();
         self.n_uncompared += 1;
         if LOG_MAX < self.replica.log_bytes() || UNCOMPARED_MAX < self.n_uncompared {
@@ -639,7 +653,7 @@ impl State {
                     if kind == EventKind::Decision {
                         self.follow_locks(true);
                     }
-                    if let Some(bytes) = attempt(self) {
+                    if let Some(bytes) = attempt(self, true) {
                         self.end_wait();
                         self.wait.place = None;
                         let bytes = Arc::new(bytes);
@@ -664,6 +678,9 @@ impl State {
                     return (bytes, false);
                 }
                 Step::Wait => {
+                    if !self.has_no_mpi() {
+                        attempt(self, false);
+                    }
                     self.wait_for_siblings(|it| it.replica.settlers());
                 }
                 Step::Leave => self.stray(),

@@ -438,7 +438,8 @@ impl State {
     fn has_pending(&self) -> bool {
         let receives = || self.receives.are_under_way();
         let collectives = || self.requests.iter().flatten().any(Request::is_collective);
-        !self.has_no_mpi() && (!self.outgoing.is_empty() || receives() || collectives())
+        let has_some = || self.serves || !self.outgoing.is_empty() || receives() || collectives();
+        !self.has_no_mpi() && has_some()
     }
 
     /// Whether MPI must not be called: it has not begun, was left, or another thread is in it.
