@@ -529,7 +529,7 @@ pub(crate) fn serve_next(state: &mut State, mut is_over: impl FnMut(&mut State) 
         return false;
     }
     // In another process another replica may lead, and wait for what this one does of `is_over`.
-    let served = std::mem::replace(&mut state.serves, true);
+    let served = std::mem::replace(&mut state.wait.serves, true);
     let (row, _) = state.event_with(For::Message, EventKind::Decision, |state, settles| {
         if !settles {
             is_over(state);
@@ -542,7 +542,7 @@ pub(crate) fn serve_next(state: &mut State, mut is_over: impl FnMut(&mut State) 
             None => None,
         }
     });
-    state.serves = served;
+    state.wait.serves = served;
     let chosen = row.first_chunk().and_then(|it| callers.get(u64::from_le_bytes(*it) as usize));
     match chosen {
         Some((Caller::Guest(slot, idx), _)) => serve(state, *slot, *idx),

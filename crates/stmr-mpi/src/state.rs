@@ -364,8 +364,6 @@ pub(crate) struct State {
     pub(crate) log: Option<std::fs::File>,
     /// Sends that were not compared yet.
     n_in_window: u64,
-    /// It waits for those who want something of its windows, or for a collective meanwhile.
-    pub(crate) serves: bool,
     /// The call that is made.
     pub(crate) doing: &'static str,
 }
@@ -443,7 +441,6 @@ impl State {
             own_names: BTreeSet::new(),
             log: sends::open(told),
             n_in_window: 0,
-            serves: false,
             doing: "MPI_Init",
         };
         CONNECTED.store(true, Ordering::Relaxed);

@@ -72,6 +72,8 @@ const LATE_EVERY_MS: u64 = 250;
 
 /// A wait, and what is known of those that are waited for.
 pub(crate) struct Wait {
+    /// For those who want something of this process's windows, or for a collective meanwhile.
+    pub(crate) serves: bool,
     /// Turns and sleeps of it.
     turns: u32,
     sleeps: u32,
@@ -106,6 +108,7 @@ pub(crate) struct Wait {
 impl Wait {
     pub(crate) fn new(replicas: usize) -> Self {
         Self {
+            serves: false,
             turns: 0,
             sleeps: 0,
             lain: None,
@@ -438,7 +441,8 @@ impl State {
     fn has_pending(&self) -> bool {
         let receives = || self.receives.are_under_way();
         let collectives = || self.requests.iter().flatten().any(Request::is_collective);
-        let has_some = || self.serves || !self.outgoing.is_empty() || receives() || collectives();
+        let has_some =
+            || self.wait.serves || !self.outgoing.is_empty() || receives() || collectives();
         !self.has_no_mpi() && has_some()
     }
 
