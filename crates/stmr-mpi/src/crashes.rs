@@ -7,8 +7,8 @@
 
 use std::ffi::{c_int, c_void};
 use std::io::{Cursor, Write as _};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use selvedge_stmr::digest::Shape;
 use selvedge_stmr::quits::Quit;
@@ -31,6 +31,10 @@ pub(crate) const FAULTS: [c_int; 8] = [
     libc::SIGSYS,
     libc::SIGPIPE,
 ];
+
+fn idx_of(signal: c_int) -> Option<usize> {
+    FAULTS.iter().position(|it| *it == signal)
+}
 
 /// What was done before at each, by MPI's handlers or by nobody's.
 static BEFORE: Mutex<[Option<libc::sigaction>; FAULTS.len()]> = Mutex::new([None; FAULTS.len()]);
@@ -63,8 +67,8 @@ pub(crate) fn begin() {
     have_stack();
 }
 
-fn befores() -> std::sync::MutexGuard<'static, [Option<libc::sigaction>; FAULTS.len()]> {
-    BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn befores() -> MutexGuard<'static, [Option<libc::sigaction>; FAULTS.len()]> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where the stack is that [`have_stack`] has made.
@@ -106,7 +110,7 @@ fn have_stack() {
 
 /// What is done at a signal where the program wants it to have its default: it is heard of.
 pub(crate) fn in_place_of(new: &libc::sigaction, signal: c_int) -> Option<libc::sigaction> {
-    let idx = FAULTS.iter().position(|it| *it == signal)?;
+    let idx = idx_of(signal)?;
     let is_begun = befores()[idx].is_some();
     if new.sa_sigaction != libc::SIG_DFL || !is_begun {
         return None;
@@ -130,7 +134,7 @@ pub(crate) fn is_ours(action: &libc::sigaction) -> bool {
 /// What the program finds that was done at a signal before it wants something else.
 pub(crate) fn hide(signal: c_int, found: &mut libc::sigaction) {
     if is_ours(found)
-        && let Some(idx) = FAULTS.iter().position(|it| *it == signal)
+        && let Some(idx) = idx_of(signal)
         && let Some(before) = befores()[idx]
     {
         *found = before;
@@ -154,9 +158,8 @@ pub(crate) fn tell(signal: c_int) {
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     tell(signal);
-    let idx = FAULTS.iter().position(|it| *it == signal);
     // Nobody has it but who asks for a moment; a fault meanwhile has its default.
-    let before = BEFORE.try_lock().ok().and_then(|it| it[idx?]);
+    let before = BEFORE.try_lock().ok().and_then(|it| it[idx_of(signal)?]);
     let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
     default.sa_sigaction = libc::SIG_DFL;
     cycles::native_action(signal, Some(&before.unwrap_or(default)), None);
