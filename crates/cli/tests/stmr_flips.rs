@@ -32,8 +32,13 @@ const TRIES: u64 = 4;
 /// Runs of the short form.
 const RUNS_SHORT: u64 = 3;
 
-const VICTIMS: [(&str, &[&str]); 4] =
-    [("kernels", &["600"]), ("ring", &["1200"]), ("kernels", &["400"]), ("collectives", &["20"])];
+const VICTIMS: [(&str, &[&str]); 5] = [
+    ("kernels", &["600"]),
+    ("ring", &["1200"]),
+    ("kernels", &["400"]),
+    ("collectives", &["20"]),
+    ("exposed", &["100"]),
+];
 
 /// What is hit, and how it is run.
 struct Program {
