@@ -106,12 +106,28 @@ fn numbers_are_values(command: clap::Command) -> clap::Command {
     command.mut_args(lenient).mut_subcommands(numbers_are_values)
 }
 
-/// An error about a number, with what would be right in place of how its digits were read.
+/// An error about a number, with what would be right in place of how its digits were read; one
+/// about an option that another launcher of MPI programs has, with how it is given.
 fn said_better(error: clap::Error) -> clap::Error {
     let is_number = std::error::Error::source(&error).is_some_and(|it| it.is::<ParseIntError>());
     let context = |kind| error.get(kind).map(ToString::to_string);
     let (argument, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
+    let is_launchers = error.kind() == ErrorKind::UnknownArgument
+        && context(ContextKind::Usage).is_some_and(|it| it.contains(" mpirun "));
     match (argument, value) {
+        (Some(argument), None) if is_launchers => clap::Error::raw(
+            ErrorKind::UnknownArgument,
+            format!(
+                "'{argument}' is no option of selvedge mpirun: if it is the launcher's, write \
+                 --launcher-arg={argument}, and one more --launcher-arg for each value of it\n"
+            ),
+        ),
+        (Some(argument), Some(value)) if argument == "--ranks <P>" && value == "p" => {
+            clap::Error::raw(
+                ErrorKind::ValueValidation,
+                "'-np' is no option of selvedge mpirun: write -n P\n",
+            )
+        }
         (Some(argument), Some(value)) if is_number => clap::Error::raw(
             ErrorKind::ValueValidation,
             format!("invalid value '{value}' for '{argument}': write a whole number, 0 or more\n"),
@@ -147,6 +163,19 @@ mod tests {
             let said = refusal(&format!("selvedge {line}"));
             assert!(!said.contains("-- -") && !said.contains("<COMMAND>"), "{said}");
         }
+    }
+
+    #[test]
+    fn an_option_of_the_launcher_is_told_how_it_is_given() {
+        for (line, wanted) in [
+            ("-np 2 ./app", "'-np' is no option of selvedge mpirun: write -n P"),
+            ("-n 2 -x HOME ./app", "--launcher-arg=-x, and one more --launcher-arg"),
+            ("-n 2 --bind-to none ./app", "--launcher-arg=--bind-to, and one more"),
+        ] {
+            let said = refusal(&format!("selvedge mpirun -r 3 {line}"));
+            assert!(said.contains(wanted), "{said}");
+        }
+        assert!(refusal("selvedge sim -x").contains("unexpected argument '-x'"));
     }
 
     #[test]

@@ -160,9 +160,8 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _contex
     tell(signal);
     // Nobody has it but who asks for a moment; a fault meanwhile has its default.
     let before = BEFORE.try_lock().ok().and_then(|it| it[idx_of(signal)?]);
-    let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
-    default.sa_sigaction = libc::SIG_DFL;
-    cycles::native_action(signal, Some(&before.unwrap_or(default)), None);
+    let action = before.unwrap_or_else(cycles::default_action);
+    cycles::native_action(signal, Some(&action), None);
     // The instruction is made again, if it was one; a trap is behind it.
     let is_made_again = ![libc::SIGTRAP, libc::SIGSYS].contains(&signal);
     if unsafe { (*info).si_code } <= 0 || !is_made_again {

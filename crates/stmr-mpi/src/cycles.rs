@@ -352,6 +352,13 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     pass_on(signal, info, context);
 }
 
+/// What is done at a signal of which nobody wants to hear.
+pub(crate) fn default_action() -> libc::sigaction {
+    let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
+    default.sa_sigaction = libc::SIG_DFL;
+    default
+}
+
 /// A fault of the program's own.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let programs = {
@@ -368,10 +375,8 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     match action {
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
-            default.sa_sigaction = libc::SIG_DFL;
             // The instruction is made again, and ends the process.
-            native_action(signal, Some(&default), None);
+            native_action(signal, Some(&default_action()), None);
             if is_sent {
                 unsafe { libc::raise(signal) };
             }
@@ -622,10 +627,11 @@ pub unsafe extern "C" fn posix_spawnp(
     untrapped(|| unsafe { real(pid, path, actions, attributes, args, environment) })
 }
 
-/// This process, or a child of it, becomes another program, if there is such a file.
-fn leave_for_another(path: *const c_char) {
+/// This process, or a child of it, becomes another program, if there is such a file; where `named`,
+/// it may be in a folder of PATH.
+fn leave_for_another(path: *const c_char, named: bool) {
     crate::files::let_out_waiting();
-    crate::ends::refuse_another(path);
+    crate::ends::refuse_another(path, named);
     if WANTED.load(Ordering::Relaxed) {
         set(false);
     }
@@ -634,7 +640,7 @@ fn leave_for_another(path: *const c_char) {
 /// See execve(2): also of a child that vfork(2) made, which has its parent's trap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execve(path: *const c_char, args: Words, environment: Words) -> c_int {
-    leave_for_another(path);
+    leave_for_another(path, false);
     let code = unsafe { libc::syscall(libc::SYS_execve, path, args, environment) as c_int };
     cross(false);
     code
@@ -652,7 +658,7 @@ pub unsafe extern "C" fn execv(path: *const c_char, args: Words) -> c_int {
 /// See exec(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvpe(path: *const c_char, args: Words, environment: Words) -> c_int {
-    leave_for_another(path);
+    leave_for_another(path, true);
     type Function = unsafe extern "C" fn(*const c_char, Words, Words) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"execvpe")) };
     let code = unsafe { real(path, args, environment) };
@@ -663,7 +669,7 @@ pub unsafe extern "C" fn execvpe(path: *const c_char, args: Words, environment: 
 /// See fexecve(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fexecve(file: c_int, args: Words, environment: Words) -> c_int {
-    leave_for_another(c"/".as_ptr());
+    leave_for_another(c"/".as_ptr(), false);
     type Function = unsafe extern "C" fn(c_int, Words, Words) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"fexecve")) };
     let code = unsafe { real(file, args, environment) };
@@ -675,10 +681,10 @@ pub unsafe extern "C" fn fexecve(file: c_int, args: Words, environment: Words) -
 /// came.
 #[cfg(target_arch = "x86_64")]
 macro_rules! leave_by {
-    ($($name:ident, $find:ident;)*) => {
+    ($($name:ident, $find:ident, $named:literal;)*) => {
         $(
             extern "C" fn $find(path: *const c_char) -> usize {
-                leave_for_another(path);
+                leave_for_another(path, $named);
                 let name = concat!(stringify!($name), "\0").as_bytes();
                 next(CStr::from_bytes_with_nul(name).expect("it ends with a zero"))
             }
@@ -703,15 +709,15 @@ macro_rules! leave_by {
 
 #[cfg(target_arch = "x86_64")]
 leave_by! {
-    execl, find_execl;
-    execlp, find_execlp;
-    execle, find_execle;
+    execl, find_execl, false;
+    execlp, find_execlp, true;
+    execle, find_execle, false;
 }
 
 /// See exec(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(path: *const c_char, args: Words) -> c_int {
-    leave_for_another(path);
+    leave_for_another(path, true);
     type Function = unsafe extern "C" fn(*const c_char, Words) -> c_int;
     let real = unsafe { std::mem::transmute::<usize, Function>(next(c"execvp")) };
     let code = unsafe { real(path, args) };

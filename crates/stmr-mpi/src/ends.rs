@@ -193,15 +193,16 @@ pub unsafe extern "C" fn _Exit(code: c_int) -> ! {
 
 /// Stops a program that has begun MPI where it becomes another, if it would: its launcher and its
 /// replicas know this one.
-pub(crate) fn refuse_another(path: *const c_char) {
-    if real::is_program_asking() && !state::is_held() && is_found(path) {
+pub(crate) fn refuse_another(path: *const c_char, named: bool) {
+    if real::is_program_asking() && !state::is_held() && is_found(path, named) {
         let _inside = Inside::enter();
         state::with(|state| state.refuse_in_words("exec after MPI_Init"));
     }
 }
 
-/// Whether it is the path of something to run, or the name of something in PATH.
-fn is_found(path: *const c_char) -> bool {
+/// Whether it is the path of something to run; where `named`, it may be the name of something in
+/// PATH.
+fn is_found(path: *const c_char, named: bool) -> bool {
     if path.is_null() {
         return false;
     }
@@ -212,9 +213,13 @@ fn is_found(path: *const c_char) -> bool {
             let path = CString::new(it.as_os_str().as_bytes());
             path.is_ok_and(|it| unsafe { libc::access(it.as_ptr(), libc::X_OK) } == 0)
         };
+        let is_name = named && !path.contains(&b'/');
         let path = Path::new(OsStr::from_bytes(path));
+        if !is_name {
+            return has(path);
+        }
         let places = std::env::var_os("PATH").unwrap_or_default();
-        has(path) || std::env::split_paths(&places).any(|it| has(&it.join(path)))
+        std::env::split_paths(&places).any(|it| has(&it.join(path)))
     })
 }
 
