@@ -78,7 +78,7 @@ impl State {
 
     /// Waits until all members have come here.
     pub(crate) fn meet(&mut self, comm: usize) {
-        blocking(self, calls::BARRIER, &[comm]);
+        made(self, calls::BARRIER, &[comm], false);
     }
 
     /// Whether a process of this set is gone.  Whoever has heard of it may have changed by now what
@@ -125,6 +125,10 @@ fn take_gets(state: &mut State, bytes: &[u8], is_there: bool, gets: &[Part]) -> 
 }
 
 pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
+    made(state, call, args, true)
+}
+
+fn made(state: &mut State, call: Call, args: &[usize], is_counted: bool) -> usize {
     // Where there are two sides, Open MPI's form that does not block does not count those who have
     // nothing to say, and their next one never ends.
     let comm = args[args.len() - 1];
@@ -132,6 +136,9 @@ pub(crate) fn blocking(state: &mut State, call: Call, args: &[usize]) -> usize {
     let known = state.comm(comm);
     if known.remote.is_some() || sums::are_otherwise(call, args, known.size) {
         return as_it_is(state, call, args);
+    }
+    if is_counted {
+        known.owed.add(call, args);
     }
     let code = match begin_as(state, call, args, false) {
         Ok(mut running) => {
@@ -168,6 +175,7 @@ pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
     let mut to = args.to_vec();
     *to.last_mut().expect("each of these calls has arguments") = prepared.behind;
     let mut gate = Gate::of(state, prepared.behind, &prepared.known);
+    let (comm, owed) = (prepared.behind, prepared.known.owed.clone());
     let Prepared { parts, mut room, .. } = prepared.furnish(state, true, &mut to);
     let gets = &parts.gets;
     epochs::serve_until(state, |state| gate.is_open(state));
@@ -175,6 +183,7 @@ pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
         if !gate.is_open(state) {
             return None;
         }
+        state.pay(&owed, comm)?;
         let code = state.block(call, &to)? as i32;
         if state.has_lost_one() || state.is_loss(code) {
             return None;

@@ -8,6 +8,7 @@ use selvedge_stmr::message::EventKind;
 
 use crate::abi::{self, Family};
 use crate::calls::{self, COMMUNICATORS};
+use crate::counted::Owed;
 use crate::epochs;
 use crate::errors;
 use crate::gate::Gate;
@@ -31,6 +32,8 @@ pub(crate) struct Comm {
     pub(crate) remote: Option<Arc<[i32]>>,
     /// If this replica had left MPI when it was made.
     pub(crate) made: Option<Made>,
+    /// What MPI has not counted of its collectives.
+    pub(crate) owed: Arc<Owed>,
 }
 
 impl Comm {
@@ -69,7 +72,8 @@ impl State {
             None => (members(self, comm), others(self, comm)),
         };
         let (ranks, remote) = (ranks.into(), remote.map(Into::into));
-        let known = Comm { rank, size, number: self.n_comms, ranks, remote, made };
+        let (number, owed) = (self.n_comms, Arc::default());
+        let known = Comm { rank, size, number, ranks, remote, made, owed };
         self.n_comms += 1;
         self.comms.insert(comm, known.clone());
         known

@@ -23,11 +23,11 @@
 //! (`matched`), requests (`request`), messages in parts (`partitioned`), requests that the program
 //! completes (`generalized`), what a process frees while requests need it (`held`), what it gives
 //! to a collective and gets (`parts`), where MPI makes one (`room`), collectives (`collective`),
-//! those whose sums hang on an order (`sums`), calls with counts of 64 bits (`large`), questions
-//! about failures (`failures`), looks at clocks that are CPython's own (`python`), what the C
-//! library is asked for that differs between replicas (`clock`, `cores`), the cycle counter
-//! (`cycles`), which libraries that come later may read (`loads`), signals (`signals`), and what
-//! it is asked to change in the world: files (`files`)
+//! those whose sums hang on an order (`sums`), or on how many MPI has counted (`counted`), calls
+//! with counts of 64 bits (`large`), questions about failures (`failures`), looks at clocks that
+//! are CPython's own (`python`), what the C library is asked for that differs between replicas
+//! (`clock`, `cores`), the cycle counter (`cycles`), which libraries that come later may read
+//! (`loads`), signals (`signals`), and what it is asked to change in the world: files (`files`),
 //! locks on them (`file_locks`) and their descriptors (`descriptors`), those that are none
 //! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
 //! `prints`), commands of the shell (`commands`) and what surrounds them (`environment`), MPI's
@@ -141,6 +141,8 @@ mod room;
 mod collective;
 
 mod sums;
+
+mod counted;
 
 mod large;
 

@@ -172,7 +172,10 @@ pub(crate) fn open(state: &mut State, call: Call, args: &[usize]) -> usize {
     let path = unsafe { CStr::from_ptr(args[1] as *const libc::c_char) }.to_owned();
     let mut comm = 0_usize;
     // The program may free its own while the file is open.
-    crate::make(state, calls::COMM_DUP, &[args[0], &raw mut comm as usize]);
+    let code = crate::make(state, calls::COMM_DUP, &[args[0], &raw mut comm as usize]);
+    if code as i32 == abi::SUCCESS {
+        state.comm(args[0]).owed.add_one(calls::ALLREDUCE);
+    }
     let opened = open_all(state, comm, path, mode);
     match opened {
         Ok(file) => {

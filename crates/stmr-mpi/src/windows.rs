@@ -227,6 +227,7 @@ pub(crate) fn open(
     let known = state.comm(comm);
     let mut sizes = vec![[0_usize; 2]; known.size as usize];
     let is_dynamic = shown.flavor == abi::table().flavors[2];
+    state.comm(parent).owed.add_window(shown.flavor);
     let size = if is_dynamic { ALL } else { shown.size.max(0) as usize };
     let own = [size, shown.unit as u32 as usize];
     let byte = state.handles().byte;

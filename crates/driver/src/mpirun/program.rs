@@ -237,7 +237,7 @@ fn tell_variables(
 }
 
 /// What programs and MPIs are told, unless it is set otherwise.
-const DEFAULTS: [(&str, &str); 5] = [
+const DEFAULTS: [(&str, &str); 6] = [
     // UCX's standard output is the program's, whose output is compared.
     ("UCX_LOG_FILE", "stderr"),
     ("PYTHONHASHSEED", "0"),
@@ -245,6 +245,9 @@ const DEFAULTS: [(&str, &str); 5] = [
     ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1"),
     ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"),
     ("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "100"),
+    // Where such memory ends, which all sets have in common, MPICH adds in another order, and in
+    // one set sooner than in another; in KiB, whose bytes are 31 bits.
+    ("MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE", "2097151"),
 ];
 
 /// What every process is told.
