@@ -1,5 +1,5 @@
 /* One replica gives a wrong value once, so that another leads in one process alone, while a window
- * is there whose locks are served beside collectives. */
+ * is there whose locks are served beside collectives, of those who wait in one already, too. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +21,11 @@ int main(int argc, char **argv) {
         if (set && atoi(set) == 0 && rank == 0 && round == WRONG) mine[0] += 1;
         MPI_Allreduce(mine, all, N, MPI_DOUBLE, MPI_PROD, MPI_COMM_WORLD);
         mine[0] = right;
+        if (rank == n - 1) {
+            MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+            MPI_Get(&right, 1, MPI_DOUBLE, 0, 1, 1, MPI_DOUBLE, window);
+            MPI_Win_unlock(0, window);
+        }
         MPI_Scan(mine, all + N / 2, N / 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         MPI_Reduce(mine, all, N / 2, MPI_DOUBLE, MPI_SUM, round % n, MPI_COMM_WORLD);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);

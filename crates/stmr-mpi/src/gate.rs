@@ -31,8 +31,6 @@ impl Gate {
         // Of two sides, Open MPI's form that does not block may never end.
         if known.remote.is_some() && abi::table().family == Family::OpenMpi {
             Self::of_both_sides(state, known)
-        } else if state.told.replicas == 1 {
-            Self::open()
         } else {
             Self::At(comm)
         }
@@ -109,7 +107,7 @@ impl Meeting {
         members.sort_unstable();
         members.dedup();
         let own = members.binary_search(&(state.told.rank as i32));
-        if own.is_err() || state.told.replicas == 1 {
+        if own.is_err() {
             members.clear();
         }
         Self { members, own: own.unwrap_or(0), far: 1, both: None }
