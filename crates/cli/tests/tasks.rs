@@ -45,8 +45,9 @@ fn a_command_runs_on_each_machine_and_is_told_its_place() {
     let up = Up::start();
     let script = "echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT; \
                   echo $TPU_WORKER_HOSTNAMES $TPU_TOPOLOGY $TPU_HOST_BOUNDS; pwd; \
-                  cat $SELVEDGE_SLICE_FILE; echo secret: $SECRET $PASSED";
-    let options = ["--shape", "2x2x4", "--env", "PASSED=on"];
+                  cat $SELVEDGE_SLICE_FILE; echo secret: $SECRET $PASSED $SELVEDGE_SERVER";
+    let asks = ["--env", "SELVEDGE_SERVER=here"];
+    let options = [&["--shape", "2x2x4", "--env", "PASSED=on"], &asks[..]].concat();
     let id = up.submit(&options, &["sh", "-c", script]);
     let job = up.until_state(&id, "finished");
     let tasks = job["tasks"].as_array().unwrap();
@@ -58,7 +59,7 @@ fn a_command_runs_on_each_machine_and_is_told_its_place() {
         assert_eq!((&task["index"], &task["exit"]), (&idx.into(), &0.into()), "{job}");
         let log = up.text(&["job", "logs", &id, "--task", &idx.to_string()]);
         assert!(log.contains(&format!("rank {idx} of 4 at 127.")), "{log}");
-        assert!(log.contains(" 2x2x4 1,2,2\n") && log.ends_with("secret: on\n"), "{log}");
+        assert!(log.contains(" 2x2x4 1,2,2\n") && log.ends_with("secret: on here\n"), "{log}");
         let here = up.dir().canonicalize().unwrap();
         assert!(log.contains(&format!("\n{}\n", here.display())), "{log}");
     }
@@ -535,6 +536,7 @@ fn a_submit_that_cannot_be_is_refused_by_name() {
     refused(&["--shape", "8x16x16"], &["true"], "at most 256");
     refused(&["--shape", "2x2x1", "--env", "RANK=1"], &["true"], "\"RANK\" cannot be set");
     refused(&["--shape", "2x2x1", "--env", "A-B=1"], &["true"], "\"A-B\" cannot be set");
+    refused(&["--shape", "2x2x1", "--env", "SELVEDGE_TASK=1"], &["true"], "cannot be set");
     refused(&["--shape", "2x2x1"], &[""], "at least the name of a program");
     refused(&["--shape", "2x2x1", "--duration", "1h"], &["true"], "not both");
     let long = "x".repeat(65_000);

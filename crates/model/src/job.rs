@@ -275,6 +275,9 @@ impl JobSpec {
 pub const SLICE_VARIABLES: [&str; 7] =
     ["TPU_", "SELVEDGE_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"];
 
+/// Of the same names, those that say which server a command of the task's own asks, and as whom.
+pub const CLIENT_VARIABLES: [&str; 3] = ["SELVEDGE_SERVER", "SELVEDGE_TOKEN_FILE", "SELVEDGE_CA"];
+
 impl Program {
     fn check(&self) -> Result<(), SpecError> {
         if self.argv.first().is_none_or(String::is_empty) {
@@ -319,11 +322,8 @@ fn is_variable(name: &str) -> bool {
 }
 
 fn is_of_slice(name: &str) -> bool {
-    SLICE_VARIABLES.iter().any(
-        |it| {
-            if it.ends_with('_') { name.starts_with(it) } else { name == *it }
-        },
-    )
+    let begins = |it: &&str| if it.ends_with('_') { name.starts_with(it) } else { name == *it };
+    SLICE_VARIABLES.iter().any(|it| begins(it)) && !CLIENT_VARIABLES.contains(&name)
 }
 
 /// A job's hold on one part.
