@@ -269,7 +269,7 @@ fn a_fault_of_the_program_ends_it_and_one_of_a_replica_does_not() {
         ] {
             let (ended, said) = run(&[how]);
             assert_eq!(ended, Some(code), "{said}");
-            assert!(said.contains("rank1: most replicas die of signal"), "{said}");
+            assert!(said.contains("rank 1: most replicas die of signal"), "{said}");
         }
         let (code, said) = run(&["free", "0", "1"]);
         assert_eq!((code, count(&summary, "deaths")), (Some(0), 1), "{said}");

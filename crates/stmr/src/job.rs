@@ -46,7 +46,7 @@ impl std::fmt::Debug for Rank {
 
 impl std::fmt::Display for Rank {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rank{}", self.0)
+        write!(f, "rank {}", self.0)
     }
 }
 

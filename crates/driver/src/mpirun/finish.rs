@@ -11,6 +11,10 @@ use super::{Attempt, Ended, Event, LINE_WAIT, program, signals};
 /// How long ended processes have to close their output, and mpirun to end.
 const END_WAIT: Duration = Duration::from_secs(3);
 
+/// How long mpirun has where processes were on other hosts: of those that end there Open MPI 4's
+/// daemons name one, and it waits for the others for ever.
+const FAR_WAIT: Duration = Duration::from_secs(1);
+
 impl Attempt<'_> {
     /// Hears what was still on its way, and ends what still runs.
     pub(super) fn finish(&mut self, mut ended: Ended) -> Ended {
@@ -23,6 +27,8 @@ impl Attempt<'_> {
             self.kill_all();
         }
         let mut deadline = Instant::now() + END_WAIT;
+        let has_far = !self.hosts.is_empty();
+        let far_deadline = Instant::now() + FAR_WAIT;
         let (mut undecided, mut unwanted) = (None, None);
         for rank in 0..self.processes.len() {
             for set in SetId::all(self.options.replicas) {
@@ -32,7 +38,8 @@ impl Attempt<'_> {
         let mut running = self.launchers.len() - self.launchers_ended;
         while Instant::now() < deadline {
             let open = self.outputs.iter().flatten().any(|it| !it.output.has_ended());
-            if !open && running == 0 {
+            let is_far_over = || has_far && far_deadline < Instant::now();
+            if !open && (running == 0 || is_far_over()) {
                 break;
             }
             if self.out.is_full() {

@@ -216,6 +216,11 @@ fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, scratch: &Path)
     command.args(["--enable-recovery", "--bind-to", "none"]);
     command.args(["--mca", "mpi_yield_when_idle", "1"]);
     command.arg("--mca").arg("orte_tmpdir_base").arg(scratch);
+    // Its daemons wait so long for processes that they end, also where these are gone already.
+    let patience = "OMPI_MCA_odls_base_sigkill_timeout";
+    if std::env::var_os(patience).is_none() {
+        command.env(patience, "0");
+    }
     // What goes at once without replicas does so with its seal, unless somebody said what does.
     for name in ["OMPI_MCA_btl_vader_eager_limit", "OMPI_MCA_btl_sm_eager_limit"] {
         if std::env::var_os(name).is_none() {

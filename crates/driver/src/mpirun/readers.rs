@@ -274,13 +274,13 @@ mod tests {
 
     fn next(events: &Receiver<Event>) -> String {
         match events.recv().unwrap() {
-            Event::Called(rank, set, pid, _) => format!("called {rank} {set} {pid}"),
-            Event::Said(rank, set, line) => format!("said {rank} {set} {line}"),
-            Event::Gone(rank, set) => format!("gone {rank} {set}"),
+            Event::Called(rank, set, pid, _) => format!("called {rank:?} {set} {pid}"),
+            Event::Said(rank, set, line) => format!("said {rank:?} {set} {line}"),
+            Event::Gone(rank, set) => format!("gone {rank:?} {set}"),
             Event::Printed(_, rank, set, bytes) => {
-                format!("printed {rank} {set} {}", String::from_utf8(bytes).unwrap())
+                format!("printed {rank:?} {set} {}", String::from_utf8(bytes).unwrap())
             }
-            Event::Closed(_, rank, set) => format!("closed {rank} {set}"),
+            Event::Closed(_, rank, set) => format!("closed {rank:?} {set}"),
             _ => "something else".to_owned(),
         }
     }
