@@ -323,7 +323,7 @@ fn is_variable(name: &str) -> bool {
 
 fn is_of_slice(name: &str) -> bool {
     let begins = |it: &&str| if it.ends_with('_') { name.starts_with(it) } else { name == *it };
-    SLICE_VARIABLES.iter().any(|it| begins(it)) && !CLIENT_VARIABLES.contains(&name)
+    SLICE_VARIABLES.iter().any(begins) && !CLIENT_VARIABLES.contains(&name)
 }
 
 /// A job's hold on one part.
