@@ -26,7 +26,7 @@ fn so_do_the_others() {
     PROGRAMS[4..].iter().for_each(print_alike);
 }
 
-const PROGRAMS: [(&str, &[&str]); 30] = [
+const PROGRAMS: [(&str, &[&str]); 31] = [
     ("ring", &["40"]),
     ("collectives", &["3"]),
     ("errors", &[]),
@@ -57,6 +57,7 @@ const PROGRAMS: [(&str, &[&str]); 30] = [
     ("modes", &["2"]),
     ("exposed", &["4"]),
     ("counted", &[]),
+    ("drawn", &["7", "80"]),
 ];
 
 fn print_alike(&(name, args): &(&str, &[&str])) {

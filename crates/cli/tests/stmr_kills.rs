@@ -48,7 +48,7 @@ struct Victim {
 }
 
 /// Programs of stmr-mpi/programs, their arguments, and how they end.
-const VICTIMS: [(&str, &[&str], i32); 17] = [
+const VICTIMS: [(&str, &[&str], i32); 18] = [
     ("ring", &["150", "1000", "0"], 0),
     ("collectives", &["4"], 0),
     ("chance", &["40"], 0),
@@ -66,6 +66,7 @@ const VICTIMS: [(&str, &[&str], i32); 17] = [
     ("asked", &["12"], 0),
     ("modes", &["3"], 0),
     ("exposed", &["12"], 0),
+    ("drawn", &["9", "80"], 0),
 ];
 
 /// Packaged ones, which come behind them: LAMMPS, and a program in Python.
