@@ -28,6 +28,7 @@ static void call(MPI_Comm comm, const char *what) {
     if (!strcmp(what, "bcast")) MPI_Bcast(bytes, sizeof bytes, MPI_CHAR, size - 1, comm);
     if (!strcmp(what, "reduce")) MPI_Reduce(bytes, more, 9, MPI_INT, MPI_SUM, 0, comm);
     if (!strcmp(what, "allreduce")) MPI_Allreduce(bytes, more, 9, MPI_INT, MPI_MAX, comm);
+    if (!strcmp(what, "scan")) MPI_Scan(bytes, more, 9, MPI_INT, MPI_SUM, comm);
     if (!strcmp(what, "gather")) MPI_Gather(bytes, 1, MPI_INT, more, 1, MPI_INT, 0, comm);
     if (!strcmp(what, "dup")) MPI_Comm_dup(comm, &made), MPI_Comm_free(&made);
     if (!strcmp(what, "nothing")) {
@@ -35,6 +36,8 @@ static void call(MPI_Comm comm, const char *what) {
         MPI_Reduce(bytes, more, 0, MPI_INT, MPI_SUM, 0, comm);
         MPI_Allreduce(bytes, more, 0, MPI_INT, MPI_SUM, comm);
     }
+    if (!strcmp(what, "refused")) MPI_Bcast(bytes, 4, MPI_CHAR, size, comm);
+    if (!strcmp(what, "refused to one") && rank == 1) MPI_Bcast(bytes, -1, MPI_CHAR, 0, comm);
     if (!strcmp(what, "later")) {
         MPI_Ibcast(bytes, 4, MPI_CHAR, 0, comm, &request), MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Ibarrier(comm, &request), MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -54,8 +57,9 @@ static double weighed(const double *all) {
 }
 
 int main(int argc, char **argv) {
-    const char *kinds[] = {"none",  "barrier", "bcast", "reduce",   "allreduce",  "gather", "dup",
-                           "later", "nothing", "file",  "window-c", "window-a", "window-s", "window-d"};
+    const char *kinds[] = {"none",   "barrier", "bcast",   "reduce",  "scan",           "allreduce",
+                           "gather", "dup",     "later",   "nothing", "refused",        "refused to one",
+                           "file",   "window-c", "window-a", "window-s", "window-d"};
     static double own[N], all[N];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -70,6 +74,7 @@ int main(int argc, char **argv) {
             double last[2] = {0, 0}, sum;
             MPI_Comm comm;
             MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+            MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
             for (int i = 0; i < calls; i++) call(comm, kinds[kind]);
             for (int i = 0; i < SUMS; i++) {
                 MPI_Reduce(own, all, N, MPI_DOUBLE, MPI_SUM, 0, comm), sum = weighed(all);

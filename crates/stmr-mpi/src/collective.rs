@@ -7,6 +7,7 @@ use selvedge_stmr::replica::Input;
 use crate::abi::{self, Status};
 use crate::calls;
 use crate::comm::Comm;
+use crate::counted;
 use crate::epochs;
 use crate::errors;
 use crate::gate::Gate;
@@ -137,11 +138,11 @@ fn made(state: &mut State, call: Call, args: &[usize], is_counted: bool) -> usiz
     if known.remote.is_some() || sums::are_otherwise(call, args, known.size) {
         return as_it_is(state, call, args);
     }
-    if is_counted {
-        known.owed.add(call, args);
-    }
     let code = match begin_as(state, call, args, false) {
         Ok(mut running) => {
+            if is_counted && running.code == abi::SUCCESS {
+                known.owed.add(call, args);
+            }
             epochs::serve_until(state, |_| running.is_ready());
             state.finish_collective(running).error
         }
@@ -174,8 +175,9 @@ pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
     };
     let mut to = args.to_vec();
     *to.last_mut().expect("each of these calls has arguments") = prepared.behind;
-    let mut gate = Gate::of(state, prepared.behind, &prepared.known);
     let (comm, owed) = (prepared.behind, prepared.known.owed.clone());
+    let pays = counted::hangs_on_that(call, &prepared.known);
+    let mut gate = Gate::of(state, comm, &prepared.known, pays);
     let Prepared { parts, mut room, .. } = prepared.furnish(state, true, &mut to);
     let gets = &parts.gets;
     epochs::serve_until(state, |state| gate.is_open(state));
@@ -183,7 +185,9 @@ pub(crate) fn as_it_is(state: &mut State, call: Call, args: &[usize]) -> usize {
         if !gate.is_open(state) {
             return None;
         }
-        state.pay(&owed, comm)?;
+        if pays {
+            state.pay(&owed, comm)?;
+        }
         let code = state.block(call, &to)? as i32;
         if state.has_lost_one() || state.is_loss(code) {
             return None;

@@ -1,9 +1,12 @@
 //! What all who take part come to before a thread waits in MPI: while one does, no receive can be
 //! begun, and another may still wait in a send for one.
 
+use std::sync::Arc;
+
 use crate::abi::{self, Family};
 use crate::calls;
 use crate::comm::Comm;
+use crate::counted::{self, Owed};
 use crate::memory::For;
 use crate::p2p::tested;
 use crate::real;
@@ -11,8 +14,12 @@ use crate::state::State;
 
 /// A door that opens once all have come to it.
 pub(crate) enum Gate {
-    /// A barrier of a communicator, which is still to be begun.
-    At(usize),
+    /// A barrier of a communicator, which is still to be begun; all tell what they are owed, if
+    /// that is told there.
+    At {
+        comm: usize,
+        owed: Option<Arc<Owed>>,
+    },
     Begun {
         request: usize,
         comm: usize,
@@ -26,13 +33,13 @@ impl Gate {
         Self::Meetings(Vec::new())
     }
 
-    /// Of a communicator.
-    pub(crate) fn of(state: &State, comm: usize, known: &Comm) -> Self {
+    /// Of a communicator, whose members are to tell what they are owed, or not.
+    pub(crate) fn of(state: &State, comm: usize, known: &Comm, tells: bool) -> Self {
         // Of two sides, Open MPI's form that does not block may never end.
         if known.remote.is_some() && abi::table().family == Family::OpenMpi {
             Self::of_both_sides(state, known)
         } else {
-            Self::At(comm)
+            Self::At { comm, owed: tells.then(|| known.owed.clone()) }
         }
     }
 
@@ -62,9 +69,13 @@ impl Gate {
     }
 
     pub(crate) fn is_open(&mut self, state: &State) -> bool {
-        if let Self::At(comm) = *self {
-            let mut request = 0;
-            if real::code(calls::IBARRIER, &[comm, &raw mut request as usize]) != abi::SUCCESS {
+        if let Self::At { comm, owed } = self {
+            let (comm, mut request) = (*comm, 0);
+            let code = match owed {
+                Some(owed) => counted::tell(state, owed, comm, &mut request),
+                None => real::code(calls::IBARRIER, &[comm, &raw mut request as usize]),
+            };
+            if code != abi::SUCCESS {
                 *self = Self::open();
                 return true;
             }
