@@ -77,7 +77,9 @@ fn parse() -> Selvedge {
     let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
         Ok(matches) => matches,
         Err(error) => {
-            let error = said_better(error);
+            let words: Vec<String> =
+                std::env::args_os().map(|it| it.to_string_lossy().into_owned()).collect();
+            let error = said_better(error, &words);
             print_for_programs(&error);
             error.exit()
         }
@@ -108,26 +110,14 @@ fn numbers_are_values(command: clap::Command) -> clap::Command {
 
 /// An error about a number, with what would be right in place of how its digits were read; one
 /// about an option that another launcher of MPI programs has, with how it is given.
-fn said_better(error: clap::Error) -> clap::Error {
+fn said_better(error: clap::Error, words: &[String]) -> clap::Error {
+    if let Some(said) = of_launchers(&error, words) {
+        return clap::Error::raw(ErrorKind::UnknownArgument, said);
+    }
     let is_number = std::error::Error::source(&error).is_some_and(|it| it.is::<ParseIntError>());
     let context = |kind| error.get(kind).map(ToString::to_string);
     let (argument, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
-    let is_launchers = error.kind() == ErrorKind::UnknownArgument
-        && context(ContextKind::Usage).is_some_and(|it| it.contains(" mpirun "));
     match (argument, value) {
-        (Some(argument), None) if is_launchers => clap::Error::raw(
-            ErrorKind::UnknownArgument,
-            format!(
-                "'{argument}' is no option of selvedge mpirun: if it is the launcher's, write \
-                 --launcher-arg={argument}, and one more --launcher-arg for each value of it\n"
-            ),
-        ),
-        (Some(argument), Some(value)) if argument == "--ranks <P>" && value == "p" => {
-            clap::Error::raw(
-                ErrorKind::ValueValidation,
-                "'-np' is no option of selvedge mpirun: write -n P\n",
-            )
-        }
         (Some(argument), Some(value)) if is_number => clap::Error::raw(
             ErrorKind::ValueValidation,
             format!("invalid value '{value}' for '{argument}': write a whole number, 0 or more\n"),
@@ -136,15 +126,45 @@ fn said_better(error: clap::Error) -> clap::Error {
     }
 }
 
+/// What is said of an option that `mpirun` was given and that is a launcher's own, such as `-np 4`
+/// or `-host a,b`: read as short options, the letters of these would be told of.
+fn of_launchers(error: &clap::Error, words: &[String]) -> Option<String> {
+    let words = words.iter().skip_while(|it| *it != "mpirun").skip(1);
+    let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let is_long_of_one_dash = |it: &&String| {
+        let mut rest = it.strip_prefix('-').unwrap_or_default().chars();
+        rest.next().is_some_and(char::is_alphabetic) && rest.next().is_some_and(char::is_alphabetic)
+    };
+    let begins = |it: &&String| argument.as_ref().is_some_and(|argument| it.starts_with(argument));
+    let mut found: Box<dyn Iterator<Item = &String>> = match error.kind() {
+        ErrorKind::UnknownArgument => Box::new(words.filter(begins)),
+        ErrorKind::DisplayHelp => {
+            Box::new(words.filter(is_long_of_one_dash).filter(|it| it.starts_with("-h")))
+        }
+        _ if argument.as_deref() == Some("--ranks <P>") => {
+            Box::new(words.filter(is_long_of_one_dash).filter(|it| it.starts_with("-n")))
+        }
+        _ => return None,
+    };
+    let word = found.next()?;
+    Some(match &**word {
+        "-np" | "--np" => format!("'{word}' is no option of selvedge mpirun: write -n P\n"),
+        _ => format!(
+            "'{word}' is no option of selvedge mpirun: if it is the launcher's, write \
+             --launcher-arg={word}, and one more --launcher-arg for each value of it\n"
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn refusal(line: &str) -> String {
         let mut command = numbers_are_values(Selvedge::command());
-        let words = line.split_whitespace();
-        let error = command.try_get_matches_from_mut(words).unwrap_err();
-        said_better(error).to_string()
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let error = command.try_get_matches_from_mut(&words).unwrap_err();
+        said_better(error, &words).to_string()
     }
 
     #[test]
@@ -169,11 +189,18 @@ mod tests {
     fn an_option_of_the_launcher_is_told_how_it_is_given() {
         for (line, wanted) in [
             ("-np 2 ./app", "'-np' is no option of selvedge mpirun: write -n P"),
+            ("--np 2 ./app", "'--np' is no option of selvedge mpirun: write -n P"),
             ("-n 2 -x HOME ./app", "--launcher-arg=-x, and one more --launcher-arg"),
             ("-n 2 --bind-to none ./app", "--launcher-arg=--bind-to, and one more"),
+            ("-n 2 -mca btl self ./app", "--launcher-arg=-mca, and"),
+            ("-n 2 --mca=btl=self ./app", "--launcher-arg=--mca=btl=self, and"),
+            ("-n 2 -host a,b ./app", "--launcher-arg=-host, and"),
+            ("-n 2 -npernode 2 ./app", "--launcher-arg=-npernode, and"),
+            ("-n p ./app", "invalid value 'p' for '--ranks <P>': write a whole number"),
+            ("-h", "Run an MPI program in replicas"),
         ] {
             let said = refusal(&format!("selvedge mpirun -r 3 {line}"));
-            assert!(said.contains(wanted), "{said}");
+            assert!(said.contains(wanted), "{line}: {said}");
         }
         assert!(refusal("selvedge sim -x").contains("unexpected argument '-x'"));
     }
