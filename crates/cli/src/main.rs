@@ -129,7 +129,9 @@ fn said_better(error: clap::Error, words: &[String]) -> clap::Error {
 /// What is said of an option that `mpirun` was given and that is a launcher's own, such as `-np 4`
 /// or `-host a,b`: read as short options, the letters of these would be told of.
 fn of_launchers(error: &clap::Error, words: &[String]) -> Option<String> {
-    let words = words.iter().skip_while(|it| *it != "mpirun").skip(1);
+    // Behind a `--` is a command of the user's own, which may be an mpirun.
+    let words = words.iter().take_while(|it| *it != "--");
+    let words = words.skip_while(|it| *it != "mpirun").skip(1);
     let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     let is_long_of_one_dash = |it: &&String| {
         let mut rest = it.strip_prefix('-').unwrap_or_default().chars();
@@ -202,7 +204,10 @@ mod tests {
             let said = refusal(&format!("selvedge mpirun -r 3 {line}"));
             assert!(said.contains(wanted), "{line}: {said}");
         }
-        assert!(refusal("selvedge sim -x").contains("unexpected argument '-x'"));
+        for line in ["sim -x", "job submit -x 1 -- mpirun -x HOME ./app"] {
+            let said = refusal(&format!("selvedge {line}"));
+            assert!(said.contains("unexpected argument '-x'"), "{said}");
+        }
     }
 
     #[test]
