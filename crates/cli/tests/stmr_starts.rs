@@ -1,5 +1,5 @@
-//! What keeps a program from being started in replicas is named before anything starts, and how one
-//! ends that has no replicas.
+//! What keeps a program from being started in replicas is named before anything starts, how all
+//! come through MPI_Init, and how one ends that has no replicas.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -36,6 +36,24 @@ fn a_program_that_dies_has_failed_in_however_many_replicas() {
             assert_eq!(out.status.code(), Some(2), "{said}");
             assert!(said.contains("is gone") && said.contains("error: rank"), "{said}");
         }
+    }
+}
+
+/// Goal: no process goes on from MPI_Init before all have come through it, so that whoever dies
+/// after it is outlived.  Method: each set is a job, and one is long in MPI_Init; see begins.c.
+#[test]
+fn who_dies_once_it_goes_on_is_outlived_however_late_others_come() {
+    for mpi in Mpi::in_turn("a late set") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("begins", folder.path());
+        let wanted = mpi.plain(&program, &[]);
+        let words = ["--sets", "jobs", program.to_str().unwrap()];
+        let out = mpi.tripled(&summary, &words).output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert_eq!(mpi::lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{said}");
+        mpi::check_counts(&summary, &[("deaths", 1), ("restarts", 0), ("marks", 0)], &said);
     }
 }
 

@@ -81,7 +81,7 @@ use selvedge_stmr::verdict::{Double, SetId};
 pub use agent::{serve_host, start_host};
 use avoid::Avoided;
 pub use away::Places;
-use early::{Early, WithoutMpi};
+use early::{Init, WithoutMpi};
 pub use error::MpirunError;
 use error::io_error;
 use folder::Folder;
@@ -319,8 +319,7 @@ struct Attempt<'a> {
     notes: Vec<String>,
     marked: Vec<Mark>,
     deaths: u64,
-    /// Who died before all were known to have come through MPI_Init, and when.
-    early: Vec<(Rank, SetId, Instant)>,
+    init: Init,
     /// Since when most replicas of a process die of the same fault, and the program's code.
     dying: Option<(Rank, Instant, i32)>,
     without_mpi: WithoutMpi,
@@ -421,7 +420,7 @@ impl Attempt<'_> {
             notes: Vec::new(),
             marked: Vec::new(),
             deaths: 0,
-            early: Vec::new(),
+            init: Init::default(),
             dying: None,
             without_mpi: WithoutMpi::default(),
             is_interactive: io::stdin().is_terminal(),
@@ -571,13 +570,6 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether one of those that died early, not long ago, had said that it dies of a fault.
-    fn is_early_fault(&self) -> bool {
-        self.early.iter().any(|&(rank, set, since)| {
-            since.elapsed() < DYING_WAIT && self.process_of(rank, set).fault.is_some()
-        })
-    }
-
     /// Ends the program that dies once its replicas have said what they have to say of it.
     fn look_at_dying(&mut self) {
         let Some((rank, since, code)) = self.dying else { return };
@@ -613,7 +605,7 @@ impl Attempt<'_> {
             self.input.taken(set, None);
         }
         self.notes.push(format!("{rank}: {set} is gone"));
-        self.early.push((rank, set, Instant::now()));
+        self.init.lose(rank, set);
         self.settle_quits(rank);
     }
 
@@ -633,36 +625,11 @@ impl Attempt<'_> {
         }
     }
 
-    /// Does what is right of deaths that came before all processes were heard to run.
-    fn look_at_early(&mut self) -> Option<Ended> {
-        let &(rank, _, since) = self.early.first().filter(|_| self.dying.is_none())?;
-        let is_dead = |rank: usize, set: usize| {
-            self.early.iter().any(|it| (it.0.0 as usize, it.1.idx()) == (rank, set))
-        };
-        let clusters = self.processes.iter().enumerate();
-        let standings = clusters.flat_map(|(rank, cluster)| {
-            let sets = cluster.iter().enumerate();
-            sets.map(move |(set, it)| (it.running, is_dead(rank, set)))
-        });
-        match Early::of(standings, since.elapsed()) {
-            Early::Count => {
-                for (rank, set, _) in std::mem::take(&mut self.early) {
-                    self.job.died(rank, set);
-                }
-                None
-            }
-            Early::Wait => None,
-            // Others may be about to die of the same.
-            Early::Again if self.is_early_fault() => None,
-            Early::Again => Some(Ended::Again(rank, Double::Early)),
-        }
-    }
-
     fn hear(&mut self, rank: Rank, set: SetId, line: &str) -> Option<Ended> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let code = || rest.parse().unwrap_or(1);
         match word {
-            "running" => self.process(rank, set).running = true,
+            "running" => self.hear_through(rank, set),
             "counts" => {
                 let mut words = rest.split(' ').map(|it| it.parse().unwrap_or(0));
                 self.process(rank, set).counts = std::array::from_fn(|_| words.next().unwrap_or(0));

@@ -17,7 +17,7 @@ use crate::link::Sibling;
 use crate::real::{self, Call, Inside};
 use crate::segments;
 use crate::stack;
-use crate::state::{self, OVER, State};
+use crate::state::{self, ENDING, OVER, State};
 use crate::threads;
 
 /// One that strayed has so long to tell the launcher, in milliseconds.
@@ -115,6 +115,32 @@ impl State {
         self.tell_counts();
         self.say(&format!("abort {code}"));
         self.wait_for_the_end()
+    }
+
+    /// All processes have come through MPI_Init.  None goes on before: who waits in it for one that
+    /// is lost meanwhile may stay there for ever.
+    pub(crate) fn begin_together(&mut self) {
+        self.say("running");
+        while !std::mem::take(&mut self.gone_on) {
+            self.progress();
+            // The others have the processor.
+            unsafe { libc::usleep(1000) };
+            self.pump();
+        }
+    }
+
+    /// All processes are at the end of the program.
+    pub(crate) fn end_together(&mut self) {
+        ENDING.store(true, Ordering::Relaxed);
+        self.tell_counts();
+        self.say("ending");
+        while !self.gone_on {
+            self.progress();
+            unsafe { libc::usleep(200) };
+            self.pump();
+            // One that comes no more would keep all of them here.
+            self.look_for_late(|it| it.replica.awaited());
+        }
     }
 
     /// The process ends with `code`: its replicas agree to it, and it is gone.

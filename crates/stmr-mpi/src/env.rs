@@ -62,7 +62,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         state.say("note addresses of the program's memory may differ: its heap has no room");
     }
     crashes::begin();
-    state.say("running");
+    state.begin_together();
     code
 }
 

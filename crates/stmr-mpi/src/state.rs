@@ -67,7 +67,7 @@ pub(crate) fn is_replica() -> bool {
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 /// The program has called MPI_Finalize.
-static ENDING: AtomicBool = AtomicBool::new(false);
+pub(crate) static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Whether the program has called MPI_Finalize.
 pub(crate) fn is_ending() -> bool {
@@ -340,6 +340,7 @@ pub(crate) struct State {
     pub(crate) blocking: Option<Blocking>,
     /// Another thread is in MPI, which is told of one thread at a time.
     pub(crate) in_block: bool,
+    /// All processes have come to where this one waits for them, at the program's end at last.
     pub(crate) gone_on: bool,
     /// It has told its siblings that its end is no death.
     pub(crate) has_said_bye: bool,
@@ -768,20 +769,6 @@ impl State {
             is_over.store(true, Ordering::Relaxed);
             answer
         })
-    }
-
-    /// All processes are at the end of the program.
-    pub(crate) fn end_together(&mut self) {
-        ENDING.store(true, Ordering::Relaxed);
-        self.tell_counts();
-        self.say("ending");
-        while !self.gone_on {
-            self.progress();
-            unsafe { libc::usleep(200) };
-            self.pump();
-            // One that comes no more would keep all of them here.
-            self.look_for_late(|it| it.replica.awaited());
-        }
     }
 
     pub(crate) fn restart(&mut self, why: Double) -> ! {

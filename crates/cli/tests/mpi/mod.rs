@@ -158,7 +158,7 @@ impl Mpi {
         let level = if name == "patterns" { "-O2" } else { "-O1" };
         command.args(&before[1..]).args([level, "-w", "-o"]).arg(to);
         // What has functions in place of the C library's is to be asked first.
-        command.args((name == "late").then_some("-rdynamic"));
+        command.args(["late", "begins"].contains(&name).then_some("-rdynamic"));
         command.arg(sources().join(name).with_extension("c")).args(after).args(words).arg("-lm");
         succeed(&mut command);
     }

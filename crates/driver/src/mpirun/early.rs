@@ -2,12 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use selvedge_stmr::job::Rank;
+use selvedge_stmr::verdict::{Double, SetId};
+
+use super::{Attempt, DYING_WAIT, Ended};
+
 /// How long processes that have come through MPI_Init may go unheard while another dies.
 const INIT_WAIT: Duration = Duration::from_secs(2);
 
 /// What a death comes to while not all processes were heard to have come through MPI_Init.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Early {
+enum Early {
     /// It is outlived like any other.
     Count,
     /// It is not known yet.
@@ -22,7 +27,7 @@ impl Early {
     /// been silenced first.  Whoever came through tells that all had begun.
     ///
     /// `standings` has for each process whether it was heard to run and whether it died.
-    pub(super) fn of(standings: impl Iterator<Item = (bool, bool)>, since: Duration) -> Self {
+    fn of(standings: impl Iterator<Item = (bool, bool)>, since: Duration) -> Self {
         let (heard, unheard): (Vec<_>, Vec<_>) = standings.partition(|it| it.0);
         if unheard.iter().all(|it| it.1) {
             Self::Count
@@ -31,6 +36,73 @@ impl Early {
         } else {
             Self::Again
         }
+    }
+}
+
+/// How far the processes have come with MPI_Init.  None goes on before all have come through it:
+/// whoever is lost after that is outlived.
+#[derive(Default)]
+pub(super) struct Init {
+    n_through: usize,
+    is_over: bool,
+    /// Who died before that was known of all others, and when.
+    deaths: Vec<(Rank, SetId, Instant)>,
+}
+
+impl Init {
+    pub(super) fn lose(&mut self, rank: Rank, set: SetId) {
+        self.deaths.push((rank, set, Instant::now()));
+    }
+}
+
+impl Attempt<'_> {
+    /// A process has come through MPI_Init.
+    pub(super) fn hear_through(&mut self, rank: Rank, set: SetId) {
+        self.process(rank, set).running = true;
+        self.init.n_through += 1;
+        if self.init.n_through == self.options.ranks * self.options.replicas {
+            self.end_init();
+        }
+    }
+
+    /// All that live have come through MPI_Init.
+    fn end_init(&mut self) {
+        if !std::mem::replace(&mut self.init.is_over, true) {
+            self.tell(None, "go");
+        }
+    }
+
+    /// Does what is right of deaths that came before all others were heard to run.
+    pub(super) fn look_at_early(&mut self) -> Option<Ended> {
+        let &(rank, _, since) = self.init.deaths.first().filter(|_| self.dying.is_none())?;
+        let is_dead = |rank: usize, set: usize| {
+            self.init.deaths.iter().any(|it| (it.0.0 as usize, it.1.idx()) == (rank, set))
+        };
+        let clusters = self.processes.iter().enumerate();
+        let standings = clusters.flat_map(|(rank, cluster)| {
+            let sets = cluster.iter().enumerate();
+            sets.map(move |(set, it)| (it.running, is_dead(rank, set)))
+        });
+        match Early::of(standings, since.elapsed()) {
+            Early::Count => {
+                for (rank, set, _) in std::mem::take(&mut self.init.deaths) {
+                    self.job.died(rank, set);
+                }
+                self.end_init();
+                None
+            }
+            Early::Wait => None,
+            // Others may be about to die of the same.
+            Early::Again if self.is_early_fault() => None,
+            Early::Again => Some(Ended::Again(rank, Double::Early)),
+        }
+    }
+
+    /// Whether one of those that died early, not long ago, had said that it dies of a fault.
+    fn is_early_fault(&self) -> bool {
+        self.init.deaths.iter().any(|&(rank, set, since)| {
+            since.elapsed() < DYING_WAIT && self.process_of(rank, set).fault.is_some()
+        })
     }
 }
 
