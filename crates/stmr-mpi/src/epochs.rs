@@ -255,7 +255,7 @@ pub(crate) fn fence(state: &mut State, call: Call, args: &[usize]) -> usize {
         rows.iter().map(|row| carry_out_surely(state, &window, row)).collect();
     for (member, row) in (0..n).zip(&answers) {
         if member != window.rank && !row.is_empty() {
-            begin_send(state, row, member, ANSWERS, comm);
+            begin_answer(state, row, member, ANSWERS, comm);
         }
     }
     for (member, wanted) in std::mem::take(&mut window.results) {
@@ -295,6 +295,13 @@ pub(crate) fn begin_send(state: &mut State, row: &[u8], member: i32, tag: i32, c
     let datatype = state.handles().byte;
     let part = Part { at: row.as_ptr() as usize, count: row.len(), datatype };
     p2p::begin_send(state, part, Envelope { mode: Mode::Standard, dest: member, tag, comm });
+}
+
+/// The same of what answers a member that has come to a window.
+pub(crate) fn begin_answer(state: &mut State, row: &[u8], member: i32, tag: i32, comm: usize) {
+    state.answers = Some((state.comm(comm).number, member));
+    begin_send(state, row, member, tag, comm);
+    state.answers = None;
 }
 
 /// Receives what a member tells of the accesses that it carried out.  Meanwhile those are served to
@@ -571,7 +578,7 @@ fn serve(state: &mut State, slot: usize, idx: usize) {
             finish_receive(state, &mut row, id);
             let answers = carry_out_surely(state, &window, &row);
             if !answers.is_empty() {
-                begin_send(state, &answers, member, ANSWERS, comm);
+                begin_answer(state, &answers, member, ANSWERS, comm);
             }
         }
     }

@@ -285,7 +285,7 @@ fn carry_out(state: &mut State, handle: usize, member: i32, visit: &Visit) {
         passive.own.insert(passive.n_own[1], row);
         passive.n_own[1] += 1;
     } else {
-        epochs::begin_send(state, &row, member, ANSWERS, comm);
+        epochs::begin_answer(state, &row, member, ANSWERS, comm);
     }
 }
 

@@ -43,13 +43,15 @@ pub(crate) fn open(told: &Told) -> Option<File> {
 }
 
 impl State {
-    /// Where two runs are compared, writes down what is sent and what it may depend on.
+    /// Where two runs are compared, writes down what is sent and what it may depend on.  When those
+    /// are answered who come to a window, time tells; but each has one answer after the other.
     pub(crate) fn write_log(&mut self, digest: Digest, length: usize) {
         let sources = std::mem::take(&mut self.sources);
-        let doing = self.doing;
+        let doing = if self.answers.is_some() { "an answer at a window" } else { self.doing };
+        let to = self.answers.map(|(comm, member)| format!("{comm}.{member}")).unwrap_or_default();
         if let Some(log) = &mut self.log {
             let words: Vec<&str> = sources.iter().map(|it| it.name()).collect();
-            let line = format!("{doing}\t{length}\t{digest:?}\t{}\n", words.join(","));
+            let line = format!("{doing}\t{length}\t{digest:?}\t{}\t{to}\n", words.join(","));
             if log.write_all(line.as_bytes()).is_err() {
                 real::fail("what is sent cannot be written down");
             }

@@ -348,6 +348,8 @@ pub(crate) struct State {
     pub(crate) spare: Spare,
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: BTreeSet<Source>,
+    /// What is compared answers a member of this communicator, by its number, at a window.
+    pub(crate) answers: Option<(u64, i32)>,
     pub(crate) sites: Sites,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
     /// Those of them that this process opened as the first of its communicator, in all.
@@ -431,6 +433,7 @@ impl State {
             wait: Wait::new(told.replicas),
             spare: Spare::default(),
             sources: BTreeSet::new(),
+            answers: None,
             sites: Sites::default(),
             mpi_files: Vec::new(),
             n_mpi_files: 0,

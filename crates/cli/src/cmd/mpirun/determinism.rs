@@ -77,6 +77,8 @@ struct Send {
     digest: String,
     /// What came in before it that two runs may differ in.
     sources: Vec<String>,
+    /// Whom it answers at a window, or nobody.
+    answers: String,
 }
 
 impl Send {
@@ -92,17 +94,32 @@ fn read(path: &Path) -> Outcome<Vec<Send>> {
         let (call, length) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
         let (digest, sources) = (words.next()?.to_owned(), words.next().unwrap_or_default());
         let sources = sources.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect();
-        Some(Send { call, length, digest, sources })
+        let answers = words.next().unwrap_or_default().to_owned();
+        Some(Send { call, length, digest, sources, answers })
     };
     Ok(text.lines().filter_map(send).collect())
 }
 
 /// How many sends of a process differ, and what there is to say of that.
+///
+/// When somebody who comes to a window is answered, time tells, and replicas get that from one of
+/// them: its answers are compared with its answers, and what else is sent with what else is.
 fn compare(first: &[Send], second: &[Send]) -> (usize, Option<String>) {
-    let pairs = || first.iter().zip(second).enumerate();
-    let missing = first.len().abs_diff(second.len());
-    let n = pairs().filter(|(_, (a, b))| !a.is_same(b)).count() + missing;
-    let Some((at, (send, other))) = pairs().find(|(_, (a, b))| !a.is_same(b)) else {
+    let all = first.iter().chain(second);
+    let whom: BTreeSet<&str> = all.map(|it| it.answers.as_str()).collect();
+    let (mut n, mut missing, mut differing) = (0, 0, Vec::new());
+    for answers in whom {
+        let [a, b] = [first, second].map(|sends| {
+            let sends = sends.iter().enumerate();
+            sends.filter(|it| it.1.answers == answers).collect::<Vec<_>>()
+        });
+        missing += a.len().abs_diff(b.len());
+        let pairs = a.iter().zip(&b).filter(|(a, b)| !a.1.is_same(b.1));
+        differing.extend(pairs.clone().next().map(|(a, b)| (a.0, a.1, b.1)));
+        n += pairs.count();
+    }
+    n += missing;
+    let Some(&(at, send, other)) = differing.iter().min_by_key(|it| it.0) else {
         let told = (0 < missing)
             .then(|| format!("{} sends in one run and {} in the other", first.len(), second.len()));
         return (n, told);
@@ -154,7 +171,8 @@ mod tests {
 
     fn send(call: &str, digest: &str, source: &str) -> Send {
         let sources = if source.is_empty() { vec![] } else { vec![source.to_owned()] };
-        Send { call: call.to_owned(), length: 8, digest: digest.to_owned(), sources }
+        let answers = String::new();
+        Send { call: call.to_owned(), length: 8, digest: digest.to_owned(), sources, answers }
     }
 
     #[test]
@@ -165,6 +183,24 @@ mod tests {
             read(file.path()).unwrap(),
             [send("its end", "a", "clocks"), send("MPI_Send", "b", "")]
         );
+    }
+
+    #[test]
+    fn answers_at_windows_are_compared_whenever_they_are_given() {
+        let to = |answers: &str, digest| {
+            let answers = answers.to_owned();
+            Send { answers, ..send("an answer at a window", digest, "a message from anybody") }
+        };
+        let own = send("MPI_Bcast", "a", "");
+        let first = [own.clone(), to("3.1", "b"), to("3.2", "c"), to("3.1", "d")];
+        let other = [to("3.2", "c"), to("3.1", "b"), own.clone(), to("3.1", "d")];
+        assert_eq!(compare(&first, &other), (0, None));
+        let other = [to("3.1", "b"), to("3.1", "e"), to("3.2", "c"), own];
+        let (n, told) = compare(&first, &other);
+        assert_eq!(n, 1);
+        let told = told.unwrap();
+        assert!(told.contains("the first is send 3, an answer at a window of 8 bytes"), "{told}");
+        assert!(told.contains("before it came a message from anybody"), "{told}");
     }
 
     #[test]
