@@ -443,7 +443,7 @@ impl RawStatus {
     pub(crate) fn read(&self) -> Status {
         let form = &table().status;
         let word = |at: usize| {
-            i32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+            i32::from_le_bytes(*self.0[at..].first_chunk().expect("its words are within it"))
         };
         let (low, high) = (word(form.count) as u32, word(form.count + 4) as u32);
         let (high, cancelled) = match form.cancelled {

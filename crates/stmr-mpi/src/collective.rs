@@ -1,6 +1,8 @@
 //! Collectives: what a process gives to one is compared before it does, and what it gets is kept
 //! for a twin, so that a result is never computed again in another order.
 
+use std::sync::Arc;
+
 use selvedge_stmr::message::EventKind;
 use selvedge_stmr::replica::Input;
 
@@ -208,7 +210,7 @@ struct Prepared {
     kind: Kind,
     starts: Call,
     behind: usize,
-    known: Comm,
+    known: Arc<Comm>,
     parts: Parts,
     /// What it gives, if that does not lie in the program's memory as it is sent.
     packed: Vec<u8>,

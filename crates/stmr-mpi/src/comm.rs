@@ -57,7 +57,7 @@ impl State {
     }
 
     /// What is known of the communicator behind the program's.
-    pub(crate) fn comm(&mut self, comm: usize) -> Comm {
+    pub(crate) fn comm(&mut self, comm: usize) -> Arc<Comm> {
         let comm = self.behind(comm);
         if let Some(known) = self.comms.get(&comm) {
             return known.clone();
@@ -66,14 +66,14 @@ impl State {
         self.keep_comm(comm, rank, size, None)
     }
 
-    fn keep_comm(&mut self, comm: usize, rank: i32, size: i32, made: Option<Made>) -> Comm {
+    fn keep_comm(&mut self, comm: usize, rank: i32, size: i32, made: Option<Made>) -> Arc<Comm> {
         let (ranks, remote) = match &made {
             Some(made) => (made.members.clone(), made.remote.clone()),
             None => (members(self, comm), others(self, comm)),
         };
         let (ranks, remote) = (ranks.into(), remote.map(Into::into));
         let (number, owed) = (self.n_comms, Arc::default());
-        let known = Comm { rank, size, number, ranks, remote, made, owed };
+        let known = Arc::new(Comm { rank, size, number, ranks, remote, made, owed });
         self.n_comms += 1;
         self.comms.insert(comm, known.clone());
         known
@@ -95,9 +95,10 @@ pub(crate) fn pass(state: &mut State, call: Call, args: &[usize]) -> usize {
     for (idx, it) in mapped.iter_mut().enumerate() {
         if mask & 1 << idx != 0 {
             *it = state.behind(*it);
-            if let Some(Comm { made: Some(made), rank, .. }) = state.comms.get(it).cloned() {
+            let known = state.comms.get(it).cloned();
+            if let Some(Comm { made: Some(made), rank, .. }) = known.as_deref() {
                 // What MPI would know of it is not there.
-                return match made::answer(state, call, args, &made, rank) {
+                return match made::answer(state, call, args, made, *rank) {
                     Some(answer) => answer,
                     None => state.refuse(call),
                 };
@@ -128,7 +129,7 @@ pub(crate) fn comm_size(state: &mut State, _call: Call, args: &[usize]) -> usize
 
 pub(crate) fn comm_group(state: &mut State, call: Call, args: &[usize]) -> usize {
     let comm = state.comm(args[0]);
-    match comm.made {
+    match &comm.made {
         None => {
             let code = real::code(call, &[state.behind(args[0]), args[1]]);
             state.error(args[0], code, call)
@@ -139,7 +140,7 @@ pub(crate) fn comm_group(state: &mut State, call: Call, args: &[usize]) -> usize
 
 pub(crate) fn comm_remote_group(state: &mut State, call: Call, args: &[usize]) -> usize {
     let comm = state.comm(args[0]);
-    match comm.made {
+    match &comm.made {
         None => {
             let code = real::code(call, &[state.behind(args[0]), args[1]]);
             state.error(args[0], code, call)
@@ -149,7 +150,8 @@ pub(crate) fn comm_remote_group(state: &mut State, call: Call, args: &[usize]) -
 }
 
 pub(crate) fn comm_remote_size(state: &mut State, call: Call, args: &[usize]) -> usize {
-    let Some(remote) = state.comm(args[0]).remote else {
+    let known = state.comm(args[0]);
+    let Some(remote) = &known.remote else {
         let code = real::code(call, &[state.behind(args[0]), args[1]]);
         return state.error(args[0], code, call);
     };
@@ -203,7 +205,7 @@ pub(crate) fn ranks_of(state: &State, group: usize) -> Vec<i32> {
 
 /// Before a communicator is made of the first argument: what the process says to that is compared
 /// with what comes next.  Returns what is known of the one that there is.
-fn begin(state: &mut State, call: Call, args: &[usize]) -> Comm {
+fn begin(state: &mut State, call: Call, args: &[usize]) -> Arc<Comm> {
     state.finish_makings(args[0]);
     let known = state.comm(args[0]);
     state.mix(&[known.number, known.rank as u64]);

@@ -3,6 +3,8 @@
 //!
 //! Their handles are none of MPI's, since MPI may be stuck in making another.
 
+use std::sync::Arc;
+
 use crate::abi::{self, Family, Own};
 use crate::calls;
 use crate::real::{self, Call};
@@ -120,7 +122,8 @@ fn put_place(at: usize, rank: i32, n: i32) {
 }
 
 fn set_name(state: &mut State, args: &[usize]) {
-    if let Some(made) = state.comms.get_mut(&args[0]).and_then(|it| it.made.as_mut()) {
+    let known = state.comms.get_mut(&args[0]).map(Arc::make_mut);
+    if let Some(made) = known.and_then(|it| it.made.as_mut()) {
         let name = unsafe { std::ffi::CStr::from_ptr(args[1] as *const std::ffi::c_char) };
         made.name = name.to_bytes().iter().copied().take(NAME_MAX - 1).collect();
     }

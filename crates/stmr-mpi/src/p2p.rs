@@ -1,5 +1,7 @@
 //! Messages.  What leaves is compared first and carries a seal of what was agreed on.
 
+use std::sync::Arc;
+
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
 
@@ -93,7 +95,7 @@ impl Envelope {
 /// A send whose contents are about to leave.
 pub(crate) struct Leaving {
     id: u64,
-    known: Comm,
+    known: Arc<Comm>,
     /// Its communicator is MPI's own.
     envelope: Envelope,
 }

@@ -313,7 +313,7 @@ pub(crate) struct State {
     pub(crate) world: usize,
     /// Another of the same processes, for messages of this library's own.
     pub(crate) hidden: usize,
-    pub(crate) comms: BTreeMap<usize, Comm>,
+    pub(crate) comms: BTreeMap<usize, Arc<Comm>>,
     pub(crate) n_comms: u64,
     pub(crate) errhandlers: BTreeMap<usize, usize>,
     /// Codes of errors that the program has got.
