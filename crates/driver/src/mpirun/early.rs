@@ -53,6 +53,12 @@ impl Init {
     pub(super) fn lose(&mut self, rank: Rank, set: SetId) {
         self.deaths.push((rank, set, Instant::now()));
     }
+
+    /// What the deaths come to, of which the first was so long ago.  Who died in MPI_Init was never
+    /// heard to run, and once that is over nobody waits for it.
+    fn weigh(&self, standings: impl Iterator<Item = (bool, bool)>, since: Duration) -> Early {
+        if self.is_over { Early::Count } else { Early::of(standings, since) }
+    }
 }
 
 impl Attempt<'_> {
@@ -83,7 +89,7 @@ impl Attempt<'_> {
             let sets = cluster.iter().enumerate();
             sets.map(move |(set, it)| (it.running, is_dead(rank, set)))
         });
-        match Early::of(standings, since.elapsed()) {
+        match self.init.weigh(standings, since.elapsed()) {
             Early::Count => {
                 for (rank, set, _) in std::mem::take(&mut self.init.deaths) {
                     self.job.died(rank, set);
@@ -145,7 +151,11 @@ mod tests {
         let (runs, new) = ((true, false), (false, false));
         let (lost, lost_new) = ((true, true), (false, true));
         let check = |standings: [(bool, bool); 3], since, wanted| {
-            assert_eq!(Early::of(standings.into_iter(), since), wanted, "{standings:?} {since:?}");
+            let weighed = Init::default().weigh(standings.into_iter(), since);
+            assert_eq!(weighed, wanted, "{standings:?} {since:?}");
+            // Who died before is heard no more, and was counted then.
+            let over = Init { is_over: true, ..Init::default() };
+            assert_eq!(over.weigh(standings.into_iter(), since), Early::Count, "{standings:?}");
         };
         let soon = Duration::ZERO;
         check([lost, runs, runs], soon, Early::Count);
