@@ -34,13 +34,16 @@ pub(super) fn check(options: &MpirunOptions, globals: &Globals) -> Outcome {
         let read = |rank| read(&sends.join(format!("sends.{rank}")));
         runs.push((0..options.ranks).map(read).collect::<Outcome<Vec<_>>>()?);
     }
-    let processes: Vec<Row> = runs[0]
+    let compared: Vec<Compared> =
+        runs[0].iter().zip(&runs[1]).map(|(first, second)| compare(first, second)).collect();
+    let shared = |it: &Compared| it.first.as_ref().is_some_and(|it| !it.before.is_empty());
+    let shared = compared.iter().position(shared);
+    let processes: Vec<Row> = compared
         .iter()
-        .zip(&runs[1])
         .enumerate()
-        .map(|(rank, (first, second))| {
-            let (differ, told) = compare(first, second);
-            Row { rank, sends: first.len(), differ, told }
+        .map(|(rank, it)| {
+            let told = it.told(shared);
+            Row { rank, sends: it.sends, differ: it.differ, told }
         })
         .collect();
     let n_sends: usize = processes.iter().map(|it| it.sends).sum();
@@ -100,49 +103,94 @@ fn read(path: &Path) -> Outcome<Vec<Send>> {
     Ok(text.lines().filter_map(send).collect())
 }
 
-/// How many sends of a process differ, and what there is to say of that.
+/// Two runs of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Compared {
+    sends: usize,
+    differ: usize,
+    first: Option<Difference>,
+}
+
+/// The first send that differs.
+#[derive(Debug, PartialEq, Eq)]
+struct Difference {
+    at: usize,
+    what: String,
+    /// What came in before it that replicas would share.
+    before: BTreeSet<String>,
+}
+
+/// How the sends of two runs differ.
 ///
 /// When somebody who comes to a window is answered, time tells, and replicas get that from one of
 /// them: its answers are compared with its answers, and what else is sent with what else is.
-fn compare(first: &[Send], second: &[Send]) -> (usize, Option<String>) {
-    let all = first.iter().chain(second);
-    let whom: BTreeSet<&str> = all.map(|it| it.answers.as_str()).collect();
-    let (mut n, mut missing, mut differing) = (0, 0, Vec::new());
+fn compare(first: &[Send], second: &[Send]) -> Compared {
+    let whom: BTreeSet<&str> = first.iter().chain(second).map(|it| &*it.answers).collect();
+    let (mut sends, mut differ, mut earliest) = (0, 0, None::<(usize, String)>);
     for answers in whom {
         let [a, b] = [first, second].map(|sends| {
             let sends = sends.iter().enumerate();
             sends.filter(|it| it.1.answers == answers).collect::<Vec<_>>()
         });
-        missing += a.len().abs_diff(b.len());
-        let pairs = a.iter().zip(&b).filter(|(a, b)| !a.1.is_same(b.1));
-        differing.extend(pairs.clone().next().map(|(a, b)| (a.0, a.1, b.1)));
-        n += pairs.count();
+        for idx in 0..a.len().max(b.len()) {
+            sends += 1;
+            let (at, what) = match (a.get(idx), b.get(idx)) {
+                (Some((_, a)), Some((_, b))) if a.is_same(b) => continue,
+                (Some((at, a)), Some((_, b))) => (*at, a.beside(b)),
+                (Some((at, it)), None) => (*at, format!("{}, in one run only", it.named())),
+                (None, Some((_, it))) => (first.len(), format!("{}, in one run only", it.named())),
+                (None, None) => continue,
+            };
+            differ += 1;
+            if earliest.as_ref().is_none_or(|it| at < it.0) {
+                earliest = Some((at, what));
+            }
+        }
     }
-    n += missing;
-    let Some(&(at, send, other)) = differing.iter().min_by_key(|it| it.0) else {
-        let told = (0 < missing)
-            .then(|| format!("{} sends in one run and {} in the other", first.len(), second.len()));
-        return (n, told);
-    };
-    let before = first[..=at].iter().flat_map(|it| &it.sources);
-    let before: BTreeSet<&str> = before.map(String::as_str).collect();
-    let why = if before.is_empty() {
-        "nothing that replicas would share came before it: look for memory that was never written, \
-         addresses, other threads, files"
-            .to_owned()
-    } else {
-        let before: Vec<&str> = before.into_iter().collect();
-        format!("before it came {}, which all replicas get from one of them", before.join(", "))
-    };
-    let what = if send.call == other.call && send.length == other.length {
-        format!("{} of {} bytes", send.call, send.length)
-    } else {
-        let (a, b) = (&send.call, &other.call);
-        format!("{a} of {} bytes in one and {b} of {} in the other", send.length, other.length)
-    };
-    let told =
-        format!("{n} of {} sends differ; the first is send {at}, {what}; {why}", first.len());
-    (n, Some(told))
+    let first = earliest.map(|(at, what)| {
+        let before = [first, second].into_iter().flat_map(|it| it.iter().take(at + 1));
+        let before = before.flat_map(|it| &it.sources).cloned().collect();
+        Difference { at, what, before }
+    });
+    Compared { sends, differ, first }
+}
+
+impl Send {
+    fn named(&self) -> String {
+        format!("{} of {} bytes", self.call, self.length)
+    }
+
+    /// What there is to say of two that differ.
+    fn beside(&self, other: &Self) -> String {
+        let (a, b) = (self.named(), other.named());
+        if a == b { a } else { format!("{a} in one and {b} in the other") }
+    }
+}
+
+impl Compared {
+    /// What there is to say, if something differs; `shared` is a process that differs in what
+    /// replicas would share, if there is one.
+    fn told(&self, shared: Option<usize>) -> Option<String> {
+        let Self { sends, differ, first } = self;
+        let Difference { at, what, before } = first.as_ref()?;
+        let before: Vec<&str> = before.iter().map(String::as_str).collect();
+        let why = match (&before[..], shared) {
+            ([], Some(rank)) => format!(
+                "nothing that replicas would share came before it, but it may have received what \
+                 differs from rank {rank}, or from others that did"
+            ),
+            ([], None) => "nothing that replicas would share came before it: look for memory that \
+                           was never written, addresses, other threads, files"
+                .to_owned(),
+            (all, _) => {
+                format!(
+                    "before it came {}, which all replicas get from one of them",
+                    all.join(", ")
+                )
+            }
+        };
+        Some(format!("{differ} of {sends} sends differ; the first is send {at}, {what}; {why}"))
+    }
 }
 
 /// A folder that is gone when the check is over.
@@ -194,28 +242,40 @@ mod tests {
         let own = send("MPI_Bcast", "a", "");
         let first = [own.clone(), to("3.1", "b"), to("3.2", "c"), to("3.1", "d")];
         let other = [to("3.2", "c"), to("3.1", "b"), own.clone(), to("3.1", "d")];
-        assert_eq!(compare(&first, &other), (0, None));
-        let other = [to("3.1", "b"), to("3.1", "e"), to("3.2", "c"), own];
-        let (n, told) = compare(&first, &other);
-        assert_eq!(n, 1);
-        let told = told.unwrap();
-        assert!(told.contains("the first is send 3, an answer at a window of 8 bytes"), "{told}");
-        assert!(told.contains("before it came a message from anybody"), "{told}");
+        assert_eq!(compare(&first, &other), Compared { sends: 4, differ: 0, first: None });
+        let other = [to("3.1", "b"), to("3.1", "e"), to("3.2", "c"), own.clone()];
+        assert_eq!(
+            compare(&first, &other).told(None).unwrap(),
+            "1 of 4 sends differ; the first is send 3, an answer at a window of 8 bytes; before it \
+             came a message from anybody, which all replicas get from one of them"
+        );
+        // Each has one that the other has not, though there are as many.
+        let other = [own, to("3.1", "b"), to("3.2", "c"), to("3.2", "d")];
+        let told = compare(&first, &other).told(None).unwrap();
+        assert!(told.starts_with("2 of 5 sends differ; the first is send 3, an answer"), "{told}");
+        assert!(told.contains(" of 8 bytes, in one run only; before"), "{told}");
     }
 
     #[test]
     fn the_first_send_that_differs_is_named_with_what_came_before_it() {
         let first = [send("MPI_Send", "a", "clocks"), send("MPI_Allreduce", "b", "")];
-        assert_eq!(compare(&first, &first), (0, None));
+        assert_eq!(compare(&first, &first).told(None), None);
         let second = [first[0].clone(), send("MPI_Allreduce", "c", "")];
-        let (n, told) = compare(&first, &second);
-        assert_eq!(n, 1);
         assert_eq!(
-            told.unwrap(),
+            compare(&first, &second).told(None).unwrap(),
             "1 of 2 sends differ; the first is send 1, MPI_Allreduce of 8 bytes; before it came \
              clocks, which all replicas get from one of them"
         );
-        let (n, told) = compare(&first, &first[..1]);
-        assert_eq!((n, told.unwrap().as_str()), (1, "2 sends in one run and 1 in the other"));
+        for (a, b) in [(&first[..], &first[..1]), (&first[..1], &first[..])] {
+            let told = compare(a, b).told(None).unwrap();
+            assert!(told.starts_with("1 of 2 sends differ; the first is send 1, MPI_A"), "{told}");
+        }
+        // Who has it from another looks there first.
+        let [a, b] = ["a", "b"].map(|digest| [send("MPI_Send", digest, "")]);
+        let told = compare(&a, &b).told(Some(3)).unwrap();
+        assert!(
+            told.ends_with("may have received what differs from rank 3, or from others that did")
+        );
+        assert!(compare(&a, &b).told(None).unwrap().contains("look for memory"));
     }
 }
