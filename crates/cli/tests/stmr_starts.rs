@@ -57,6 +57,31 @@ fn who_dies_once_it_goes_on_is_outlived_however_late_others_come() {
     }
 }
 
+/// Goal: one replica alone that ends before MPI_Init, whatever it did until then, neither ends the
+/// program nor holds it up: it starts again.  Method: see unbegun.c.
+#[test]
+fn one_replica_that_ends_before_mpi_init_is_not_the_programs_end() {
+    for mpi in Mpi::in_turn("an early end") {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("unbegun", folder.path());
+        for (opens, marks, deaths) in [(false, 0, 0), (true, 1, 1)] {
+            let (sign, file) = (at(&format!("sign{opens}")), at("file"));
+            let args = if opens { vec![&*sign, &*file] } else { vec![&*sign] };
+            let words = [&[program.to_str().unwrap()], &args[..]].concat();
+            let out = mpi.tripled(&summary, &words).output().unwrap();
+            let said = format!("{}, {opens}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            let printed = mpi::lines(&String::from_utf8_lossy(&out.stdout));
+            assert_eq!(printed, "rank 0\nrank 1\nrank 2\nrank 3", "{said}");
+            let counts = [("restarts", 1), ("marks", marks), ("deaths", deaths)];
+            mpi::check_counts(&summary, &counts, &said);
+            assert!(!Path::new(&file).exists(), "one replica alone has opened it: {said}");
+        }
+    }
+}
+
 /// Goal: a library that ends the program when it is loaded is not taken for a crash, and the code
 /// is the one that it gives.  Method: see constructed.c.
 #[test]

@@ -459,15 +459,8 @@ impl Attempt<'_> {
             if let Some(ended) = self.look_at_early() {
                 return Ok(self.finish(ended));
             }
-            let all = self.options.ranks * self.options.replicas;
-            if self.without_mpi.is_over(all) {
-                let code = self.without_mpi.code;
-                if code == 0 && self.lacks_some() {
-                    let started = self.processes.iter().flatten().filter(|it| it.pid != 0).count();
-                    let launcher = self.path.clone();
-                    return Err(MpirunError::NotAllStarted { launcher, started, processes: all });
-                }
-                return Ok(self.finish(Ended::WithoutMpi(code)));
+            if let Some(ended) = self.look_at_without_mpi()? {
+                return Ok(self.finish(ended));
             }
             while let Some(order) = self.job.poll() {
                 match order {

@@ -340,7 +340,8 @@ pub(crate) struct State {
     pub(crate) blocking: Option<Blocking>,
     /// Another thread is in MPI, which is told of one thread at a time.
     pub(crate) in_block: bool,
-    /// All processes have come to where this one waits for them, at the program's end at last.
+    /// The launcher has said that all processes are where this one waits for them: through MPI_Init,
+    /// and then at the program's end.
     pub(crate) gone_on: bool,
     /// It has told its siblings that its end is no death.
     pub(crate) has_said_bye: bool,

@@ -1,11 +1,11 @@
-//! Deaths and ends while not all processes were heard to have come through MPI_Init.
+//! How the processes come through MPI_Init, and deaths and ends before all have.
 
 use std::time::{Duration, Instant};
 
 use selvedge_stmr::job::Rank;
 use selvedge_stmr::verdict::{Double, SetId};
 
-use super::{Attempt, DYING_WAIT, Ended};
+use super::{Attempt, DYING_WAIT, Ended, MpirunError, Process};
 
 /// How long processes that have come through MPI_Init may go unheard while another dies.
 const INIT_WAIT: Duration = Duration::from_secs(2);
@@ -102,6 +102,33 @@ impl Attempt<'_> {
             Early::Again if self.is_early_fault() => None,
             Early::Again => Some(Ended::Again(rank, Double::Early)),
         }
+    }
+
+    /// Ends the program if it is none of MPI's, and starts it again if one replica alone ended as if
+    /// it were none.
+    pub(super) fn look_at_without_mpi(&mut self) -> Result<Option<Ended>, MpirunError> {
+        let all = self.options.ranks * self.options.replicas;
+        if !self.without_mpi.is_over(all) {
+            return Ok(None);
+        }
+        let strays = |cluster: &Vec<Process>| {
+            let left = cluster.iter().filter(|it| it.ended && !it.running).count();
+            let are_there = cluster.iter().any(|it| it.pid != 0 && !it.ended);
+            are_there && (1..=cluster.len() / 2).contains(&left)
+        };
+        if let Some(rank) = self.processes.iter().position(strays) {
+            let rank = Rank(rank as u32);
+            self.notes
+                .push(format!("{rank}: a replica ended without MPI_Init, and others did not"));
+            return Ok(Some(Ended::Again(rank, Double::Early)));
+        }
+        let code = self.without_mpi.code;
+        if code == 0 && self.lacks_some() {
+            let started = self.processes.iter().flatten().filter(|it| it.pid != 0).count();
+            let launcher = self.path.clone();
+            return Err(MpirunError::NotAllStarted { launcher, started, processes: all });
+        }
+        Ok(Some(Ended::WithoutMpi(code)))
     }
 
     /// Whether one of those that died early, not long ago, had said that it dies of a fault.
