@@ -299,9 +299,9 @@ pub(crate) fn begin_send(state: &mut State, row: &[u8], member: i32, tag: i32, c
 
 /// The same of what answers a member that has come to a window.
 pub(crate) fn begin_answer(state: &mut State, row: &[u8], member: i32, tag: i32, comm: usize) {
-    state.answers = Some((state.comm(comm).number, member));
+    state.log.answers = Some((state.comm(comm).number, member));
     begin_send(state, row, member, tag, comm);
-    state.answers = None;
+    state.log.answers = None;
 }
 
 /// Receives what a member tells of the accesses that it carried out.  Meanwhile those are served to

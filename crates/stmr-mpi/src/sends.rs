@@ -35,11 +35,21 @@ impl Source {
 }
 
 /// Where what is sent is written down, if that is wanted.
-pub(crate) fn open(told: &Told) -> Option<File> {
-    let folder = PathBuf::from(std::env::var_os("SELVEDGE_SENDS")?);
-    let path = folder.join(format!("sends.{}", told.rank));
-    let opened = File::create(&path);
-    Some(opened.unwrap_or_else(|e| real::fail(&format!("cannot write {}: {e}", path.display()))))
+pub(crate) struct Log {
+    file: Option<File>,
+    /// What is compared answers a member of this communicator, by its number, at a window.
+    pub(crate) answers: Option<(u64, i32)>,
+}
+
+impl Log {
+    pub(crate) fn open(told: &Told) -> Self {
+        let file = std::env::var_os("SELVEDGE_SENDS").map(|folder| {
+            let path = PathBuf::from(folder).join(format!("sends.{}", told.rank));
+            let opened = File::create(&path);
+            opened.unwrap_or_else(|e| real::fail(&format!("cannot write {}: {e}", path.display())))
+        });
+        Self { file, answers: None }
+    }
 }
 
 impl State {
@@ -47,9 +57,10 @@ impl State {
     /// are answered who come to a window, time tells; but each has one answer after the other.
     pub(crate) fn write_log(&mut self, digest: Digest, length: usize) {
         let sources = std::mem::take(&mut self.sources);
-        let doing = if self.answers.is_some() { "an answer at a window" } else { self.doing };
-        let to = self.answers.map(|(comm, member)| format!("{comm}.{member}")).unwrap_or_default();
-        if let Some(log) = &mut self.log {
+        let Log { file, answers } = &mut self.log;
+        let doing = if answers.is_some() { "an answer at a window" } else { self.doing };
+        if let Some(log) = file {
+            let to = answers.map(|(comm, member)| format!("{comm}.{member}")).unwrap_or_default();
             let words: Vec<&str> = sources.iter().map(|it| it.name()).collect();
             let line = format!("{doing}\t{length}\t{digest:?}\t{}\t{to}\n", words.join(","));
             if log.write_all(line.as_bytes()).is_err() {

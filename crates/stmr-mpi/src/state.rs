@@ -36,7 +36,7 @@ use crate::p2p::Outgoing;
 use crate::real::{self, Blocking, Call};
 use crate::receives::Buffer;
 use crate::request::Request;
-use crate::sends::{self, Source};
+use crate::sends::{Log, Source};
 use crate::sites::Sites;
 use crate::spare::Spare;
 use crate::stack;
@@ -340,8 +340,8 @@ pub(crate) struct State {
     pub(crate) blocking: Option<Blocking>,
     /// Another thread is in MPI, which is told of one thread at a time.
     pub(crate) in_block: bool,
-    /// The launcher has said that all processes are where this one waits for them: through MPI_Init,
-    /// and then at the program's end.
+    /// The launcher has said that all processes are where this one waits for them: through
+    /// MPI_Init, and then at the program's end.
     pub(crate) gone_on: bool,
     /// It has told its siblings that its end is no death.
     pub(crate) has_said_bye: bool,
@@ -349,8 +349,6 @@ pub(crate) struct State {
     pub(crate) spare: Spare,
     /// What came in since the last compare that two runs of a program may differ in.
     pub(crate) sources: BTreeSet<Source>,
-    /// What is compared answers a member of this communicator, by its number, at a window.
-    pub(crate) answers: Option<(u64, i32)>,
     pub(crate) sites: Sites,
     pub(crate) mpi_files: Vec<Option<MpiFile>>,
     /// Those of them that this process opened as the first of its communicator, in all.
@@ -365,7 +363,7 @@ pub(crate) struct State {
     pub(crate) n_signals_due: usize,
     /// Names of files that are another in each replica.
     pub(crate) own_names: BTreeSet<std::ffi::CString>,
-    pub(crate) log: Option<std::fs::File>,
+    pub(crate) log: Log,
     /// Sends that were not compared yet.
     n_in_window: u64,
     /// The call that is made.
@@ -434,7 +432,6 @@ impl State {
             wait: Wait::new(told.replicas),
             spare: Spare::default(),
             sources: BTreeSet::new(),
-            answers: None,
             sites: Sites::default(),
             mpi_files: Vec::new(),
             n_mpi_files: 0,
@@ -444,7 +441,7 @@ impl State {
             signals: Vec::new(),
             n_signals_due: 0,
             own_names: BTreeSet::new(),
-            log: sends::open(told),
+            log: Log::open(told),
             n_in_window: 0,
             doing: "MPI_Init",
         };

@@ -5,7 +5,8 @@
 //! each byte more of one takes, which is held against nothing: valgrind's processor has not the
 //! instructions by which digests are made on others.  A call's are the difference of two
 //! runs of one process that sends to itself, so that start and end do not count; replicas wait for
-//! each other in it, and the middle one of the three stands for all.
+//! each other in it, and the middle one of the three stands for all.  How long they wait is not the
+//! same twice: the middle of some such differences counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +14,9 @@ use std::path::Path;
 
 use crate::mpi::{self, Mpi, succeed};
 use crate::{LAMMPS, MELT, path_of};
+
+/// How often a call is counted.
+const COUNTS: usize = 5;
 
 /// Calls of the two runs.
 const CALLS: [u64; 2] = [200, 1200];
@@ -74,7 +78,7 @@ fn count(folder: &Path, run: impl FnOnce(&[&str])) -> Vec<BTreeMap<String, u64>>
 
 /// What one call of so many bytes takes, in a run in replicas or in a plain one.
 fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, bytes: u64, in_replicas: bool) -> u64 {
-    let all = CALLS.map(|calls| {
+    let of_a_run = |calls: u64| {
         let counted = count(folder, |valgrind| {
             let [calls, bytes] = [calls, bytes].map(|it| it.to_string());
             let words = [valgrind, &[program, &calls, &bytes]].concat();
@@ -87,11 +91,18 @@ fn of_a_call(mpi: &Mpi, folder: &Path, program: &str, bytes: u64, in_replicas: b
             // The cycle counter is valgrind's own here.
             succeed(command.env("SELVEDGE_CYCLES", "own"));
         });
-        let mut all: Vec<u64> = counted.iter().map(|it| it.values().sum()).collect();
-        all.sort_unstable();
-        all[all.len() / 2]
-    });
-    all[1].saturating_sub(all[0]) / (CALLS[1] - CALLS[0])
+        middle(counted.iter().map(|it| it.values().sum()).collect())
+    };
+    let once = |_| {
+        let [few, many] = CALLS.map(of_a_run);
+        many.saturating_sub(few) / (CALLS[1] - CALLS[0])
+    };
+    middle((0..COUNTS).map(once).collect())
+}
+
+fn middle(mut all: Vec<u64>) -> u64 {
+    all.sort_unstable();
+    all[all.len() / 2]
 }
 
 /// Counts, prints what came of it, and returns what is more than replicas may cost: a tenth of our

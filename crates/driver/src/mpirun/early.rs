@@ -104,8 +104,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends the program if it is none of MPI's, and starts it again if one replica alone ended as if
-    /// it were none.
+    /// Ends the program if it is none of MPI's, and starts it again if one replica alone ended as
+    /// if it were none.
     pub(super) fn look_at_without_mpi(&mut self) -> Result<Option<Ended>, MpirunError> {
         let all = self.options.ranks * self.options.replicas;
         if !self.without_mpi.is_over(all) {
@@ -119,7 +119,7 @@ impl Attempt<'_> {
         if let Some(rank) = self.processes.iter().position(strays) {
             let rank = Rank(rank as u32);
             self.notes
-                .push(format!("{rank}: a replica ended without MPI_Init, and others did not"));
+                .push(format!("{rank}: a replica ended without MPI_Init, and others have not"));
             return Ok(Some(Ended::Again(rank, Double::Early)));
         }
         let code = self.without_mpi.code;
