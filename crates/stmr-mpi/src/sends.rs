@@ -53,8 +53,8 @@ impl Log {
 }
 
 impl State {
-    /// Where two runs are compared, writes down what is sent and what it may depend on.  When those
-    /// are answered who come to a window, time tells; but each has one answer after the other.
+    /// Where two runs are compared, writes down what is sent and what it may depend on.  Accesses
+    /// to a window are not answered at the same moment twice, so whom an answer is to is told.
     pub(crate) fn write_log(&mut self, digest: Digest, length: usize) {
         let sources = std::mem::take(&mut self.sources);
         let Log { file, answers } = &mut self.log;

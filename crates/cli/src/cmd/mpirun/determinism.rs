@@ -122,8 +122,8 @@ struct Difference {
 
 /// How the sends of two runs differ.
 ///
-/// When somebody who comes to a window is answered, time tells, and replicas get that from one of
-/// them: its answers are compared with its answers, and what else is sent with what else is.
+/// Accesses to a window are not answered at the same moment twice, and replicas get that from one
+/// of them: answers are compared with those to the same member, other sends with each other.
 fn compare(first: &[Send], second: &[Send]) -> Compared {
     let whom: BTreeSet<&str> = first.iter().chain(second).map(|it| &*it.answers).collect();
     let (mut sends, mut differ, mut earliest) = (0, 0, None::<(usize, String)>);
