@@ -57,6 +57,20 @@ fn who_dies_once_it_goes_on_is_outlived_however_late_others_come() {
     }
 }
 
+/// Goal: a program without MPI runs to its end however far apart its processes end.  Method: one of
+/// two works for longer than is waited for those that stay in MPI_Init.
+#[test]
+fn a_program_without_mpi_is_not_cut_off_when_one_of_its_processes_ends() {
+    for mpi in Mpi::in_turn("no MPI") {
+        let script = "grep -q SELVEDGE_RANK=1 /proc/self/environ && sleep 12; echo over";
+        let words = [&mpi.launcher_args()[..], &["/bin/sh", "-c", script]].concat();
+        let out = run(&[&["-n", "2"], &words[..]].concat());
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "over\nover\n", "{said}");
+    }
+}
+
 /// Goal: one replica alone that ends before MPI_Init, whatever it did until then, neither ends the
 /// program nor holds it up: it starts again.  Method: see unbegun.c.
 #[test]

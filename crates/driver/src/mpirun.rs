@@ -352,6 +352,9 @@ struct Process {
     port: u16,
     /// It was given up: what it still says and prints is nothing.
     is_parted: bool,
+    /// It has called MPI_Init.
+    entered: bool,
+    /// It has come through it.
     running: bool,
     /// What it prints on each channel has ended, and nobody knows yet whether it has or died.
     closed: [bool; 2],
@@ -622,6 +625,7 @@ impl Attempt<'_> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let code = || rest.parse().unwrap_or(1);
         match word {
+            "entering" => self.process(rank, set).entered = true,
             "running" => self.hear_through(rank, set),
             "counts" => {
                 let mut words = rest.split(' ').map(|it| it.parse().unwrap_or(0));

@@ -40,6 +40,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         state.refuse_in_words("MPI_Init, a second time,");
     }
     origin::begin();
+    state.say("entering");
     // Nobody is heard while it is in MPI_Init: who has come another way is found before.
     state.compare(Vec::new());
     launchers_numbers();

@@ -108,14 +108,20 @@ impl Attempt<'_> {
     /// if it were none.
     pub(super) fn look_at_without_mpi(&mut self) -> Result<Option<Ended>, MpirunError> {
         let all = self.options.ranks * self.options.replicas;
-        if !self.without_mpi.is_over(all) {
-            return Ok(None);
-        }
+        // Siblings wait for one that ended, where they do what replicas agree on.
         let strays = |cluster: &Vec<Process>| {
             let left = cluster.iter().filter(|it| it.ended && !it.running).count();
             let are_there = cluster.iter().any(|it| it.pid != 0 && !it.ended);
             are_there && (1..=cluster.len() / 2).contains(&left)
         };
+        let is_over = self.without_mpi.is_over(all, || {
+            // Who has not called it works still, and ends when it is done.
+            let entered = |it: &Process| it.entered && !it.ended;
+            self.processes.iter().any(strays) || self.processes.iter().flatten().any(entered)
+        });
+        if !is_over {
+            return Ok(None);
+        }
         if let Some(rank) = self.processes.iter().position(strays) {
             let rank = Rank(rank as u32);
             self.notes
@@ -162,10 +168,11 @@ impl WithoutMpi {
         0 < self.n
     }
 
-    /// A program that is none of MPI's is over when all its processes are; some may wait in
-    /// MPI_Init for others that never come there.
-    pub(super) fn is_over(&self, all: usize) -> bool {
-        self.n == all || self.last.is_some_and(|it| WITHOUT_MPI_WAIT <= it.elapsed())
+    /// A program that is none of MPI's is over when all its processes are, or, if some have called
+    /// MPI_Init and may wait there for others that never come, after a while.
+    pub(super) fn is_over(&self, all: usize, some_wait: impl FnOnce() -> bool) -> bool {
+        let is_late = |it: Instant| WITHOUT_MPI_WAIT <= it.elapsed();
+        self.n == all || (self.last.is_some_and(is_late) && some_wait())
     }
 }
 
