@@ -65,22 +65,27 @@ fn print_alike(&(name, args): &(&str, &[&str])) {
     let summary = folder.path().join("summary.json");
     for mpi in Mpi::in_turn(name) {
         let program = mpi.compile(name, folder.path());
-        // On a busy machine Intel's MPI loses some of what is accumulated, in 6 of 25 plain runs;
-        // MPICH 5.0.2 stands still where two sides are made while a send waits.
-        let is_wrong = matches!(
-            (&*mpi.name, name, args.len()),
-            ("impi-package", "windows" | "exposed", _) | ("mpich-package", "anybody", 2)
-        );
-        let other = Mpi::named("mpich").filter(|_| is_wrong);
-        let wanted = match other {
+        // MPICH 5.0.2 stands still where two sides are made while a send waits. On a busy machine
+        // Intel's MPI loses some of what is accumulated, in 6 of 25 plain runs: most are right.
+        let stands_still = (name, args.len()) == ("anybody", 2) && mpi.name.starts_with("mpich-");
+        let is_lossy = mpi.name.starts_with("impi-") && ["windows", "exposed"].contains(&name);
+        let other = Mpi::named("mpich").filter(|_| stands_still);
+        let plain = || match &other {
             Some(mpich) => mpich.plain(&mpich.compile(name, folder.path()), args),
             None => mpi.plain(&program, args),
         };
+        let mut wanted = plain();
         let name = format!("{name} under {}", mpi.name);
         let out =
             mpi.tripled(&summary, &[&[program.to_str().unwrap()], args].concat()).output().unwrap();
         assert!(out.status.success(), "{name}: {}", told(&out));
-        assert_eq!(lines(&String::from_utf8_lossy(&out.stdout)), wanted, "{name}");
+        let got = lines(&String::from_utf8_lossy(&out.stdout));
+        for _ in 0..8 {
+            if is_lossy && got != wanted {
+                wanted = plain();
+            }
+        }
+        assert_eq!(got, wanted, "{name}");
         assert_eq!(count(&summary, "marks"), 0, "{name}: a false alarm: {}", told(&out));
         assert_eq!(count(&summary, "restarts"), 0, "{name}");
         assert!(0 < count(&summary, "compares"), "{name}");
