@@ -189,7 +189,7 @@ fn locks_on_files_outlive_who_took_them() {
 #[ignore = "one of the long tests of cargo xtask test"]
 fn files_of_mpi_are_written_once_and_outlive_who_wrote_them() {
     for (mpi, rank) in Mpi::in_turn("views").into_iter().zip([2, 1].into_iter().cycle()) {
-        for (name, rounds) in [("mpiio", "12"), ("shared", "4")] {
+        for (name, rounds) in [("mpiio", "60"), ("shared", "20")] {
             outlive_its_meta(&mpi, name, rounds, rank);
         }
     }
