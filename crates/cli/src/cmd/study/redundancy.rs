@@ -20,7 +20,7 @@ use selvedge_sim::study::redundancy::speedup::{
 use serde::Serialize;
 
 use crate::Globals;
-use crate::cmd::study::redundancy::measured::{Measured, Program};
+use crate::cmd::study::redundancy::measured::{About, Measured, Program};
 use crate::failure::{Answer, Failure, Outcome, Within as _};
 use crate::render;
 
@@ -61,9 +61,10 @@ pub(crate) struct Redundancy {
     /// For all dice.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Measured points to show beside the model: {"points":[{"program","mpi","ranks","replicas",
-    /// "overhead_cpu","messages_per_send","bytes_per_send"}]}.
-    #[arg(long, value_name = "FILE")]
+    /// Measured points to show beside the model in place of ours, which the page names; `none`
+    /// for no points: {"points":[{"program","mpi","ranks","replicas", "overhead_cpu",
+    /// "messages_per_send","bytes_per_send"}]}.
+    #[arg(long, value_name = "FILE|none")]
     measured: Option<PathBuf>,
     /// Draw figure 13, the mean times and the measured points into this file.
     #[arg(long, value_name = "FILE")]
@@ -103,6 +104,8 @@ struct Study {
     /// The same by the sum over the chance of still running.
     crossings_exact: Crossings,
     recoveries: Vec<Recovery>,
+    /// Where the points come from, if their file says it.
+    measured_about: Option<About>,
     measured: Vec<Program>,
 }
 
@@ -193,16 +196,13 @@ struct Crossings {
 
 pub(crate) fn run(args: &Redundancy, globals: &Globals) -> Outcome {
     let constants = constants(args)?;
-    let measured = match &args.measured {
-        Some(path) => measured::read(path)?,
-        None => Measured::default(),
-    };
+    let measured = measured::choose(args.measured.as_deref())?;
     let panels = figure::panels(constants);
     let study = study(args, constants, &panels, &measured);
     if let Some(file) = &args.svg {
         let means: Vec<(Until, Vec<(f64, f64)>)> =
             Until::ALL.map(|it| (it, means(args, it))).into();
-        let svg = picture::draw(&panels, &means, &study, &measured);
+        let svg = picture::draw(&panels, &means, &study);
         fs::write(file, svg).within(|| format!("cannot write {}", file.display()))?;
     }
     if globals.json {
@@ -234,6 +234,7 @@ fn study(args: &Redundancy, constants: Constants, panels: &[Panel], measured: &M
         crossings: crossings(by_daly),
         crossings_exact: crossings(by_sum),
         recoveries: recovery::recoveries(&scalable(constants, Network::MESH), mttf, checkpoints),
+        measured_about: measured.about.clone(),
         measured: measured.programs(constants),
     }
 }
@@ -443,7 +444,68 @@ fn decades(n: i32, of_each: i32) -> impl Iterator<Item = f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::first_where;
+    use clap::Parser as _;
+    use selvedge_sim::study::redundancy::figure;
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::{Redundancy, constants, first_where, measured, page, picture, study};
+
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: Redundancy,
+    }
+
+    /// The page, none of whose lines is too wide for a terminal, and the picture without its mean
+    /// times.
+    fn drawn(words: &[&str]) -> (String, String) {
+        let args = [&["study", "--trials", "10"], words].concat();
+        let args = Words::try_parse_from(args).unwrap().args;
+        let constants = constants(&args).unwrap();
+        let measured = measured::choose(args.measured.as_deref()).unwrap();
+        let panels = figure::panels(constants);
+        let study = study(&args, constants, &panels, &measured);
+        let page = anstream::adapter::strip_str(&page::draw(&study)).to_string();
+        for line in page.lines() {
+            assert!(line.width() <= 100, "{words:?}: {} columns: {line}", line.width());
+        }
+        (page, picture::draw(&panels, &[], &study))
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_hundred_columns_with_small_constants_or_large() {
+        let small =
+            ["--memory-gbit", "1e-6", "--sends", "0", "--errors", "0", "--node-mttf", "1e9"];
+        let large =
+            ["--compute", "1e9", "--compares", "1e6", "--sends", "1e9", "--link-gbps", "1e-3"];
+        for words in [small, large] {
+            let (page, _) = drawn(&words);
+            assert!(page.contains("by an option"), "{page}");
+        }
+    }
+
+    /// Goal: points that were measured stand beside the model, with their machine, and their
+    /// numbers of processes can be read.  Method: the page and the picture with and without them.
+    #[test]
+    fn measured_points_are_drawn_unless_none_are_asked_for() {
+        let (page, picture) = drawn(&[]);
+        let in_one_line = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for text in [&in_one_line, &picture] {
+            for said in ["measured on two cores", "2026-", "Open MPI 4.1.4", "stmr-cost", "ring"] {
+                assert!(text.contains(said), "{said}: {text}");
+            }
+        }
+        for ticks in ["2", "4", "8", "16"] {
+            let tick = format!("text-anchor=\"middle\" fill=\"#555\">{ticks}</text>");
+            assert_eq!(picture.matches(&tick).count(), 4, "{ticks} in each of four frames");
+        }
+        // 18 points in each frame, and a name for each of eight programs.
+        assert_eq!(picture.matches("<polygon").count(), 4 * 18 + 8);
+        let (page, picture) = drawn(&["--measured", "none"]);
+        for text in [&page, &picture] {
+            assert!(!text.contains("measured on") && !text.contains("<polygon"), "{text}");
+        }
+    }
 
     #[test]
     fn a_crossing_is_the_first_number_and_not_the_next_point_of_a_grid() {

@@ -81,7 +81,7 @@ impl Verdict {
     pub const fn word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
-            Verdict::UpperBoundOnly => "upper bound only",
+            Verdict::UpperBoundOnly => "O, not Θ",
             Verdict::No => "no",
         }
     }
@@ -100,8 +100,8 @@ pub struct Sentence {
     pub says: &'static str,
     /// Under each reading of D_size; all alike where it does not speak of it.
     pub verdicts: [Verdict; 3],
-    /// What is found where it does not hold, or beside.
-    pub found: String,
+    /// The figures that the verdicts rest on, one line each.
+    pub found: Vec<String>,
 }
 
 /// S^R is "the same as S" where it is no less than this share of it at the last point.
@@ -124,12 +124,12 @@ pub fn sentences(constants: Constants) -> Vec<Sentence> {
             place: place(panel.letter),
             says,
             verdicts: [Verdict::of(class == said); 3],
-            found: format!(
-                "{}: S^R grows as {}, S as {}",
-                class.word(),
+            found: vec![format!(
+                "S^R grows as {}, S as {}{}",
                 class::redundant_order(&panel.case, Mechanism::Tmr),
-                class::speedup_order(&panel.case)
-            ),
+                class::speedup_order(&panel.case),
+                other_than(class, said)
+            )],
         });
     }
     for panel in &panels {
@@ -138,22 +138,28 @@ pub fn sentences(constants: Constants) -> Vec<Sentence> {
             (class::class(&panel.case, mechanism), curve(&panel.case, mechanism).share_at_end)
         };
         let shares = Reading::ALL.map(share);
+        let found = by_reading("S^R/S at the end:", |nth| {
+            format!("{:.3}{}", shares[nth].1, other_than(shares[nth].0, Class::Scalable))
+        });
         sentences.push(Sentence {
             place: place(panel.letter),
             says: "STMR is scalable and its curve is that of S",
             verdicts: shares
                 .map(|(class, share)| Verdict::of(class == Class::Scalable && COINCIDES <= share)),
-            found: shares
-                .iter()
-                .zip(Reading::ALL)
-                .map(|((class, share), reading)| {
-                    format!("{}: {}, {:.3} of S", reading.word(), class.word(), share)
-                })
-                .collect::<Vec<_>>()
-                .join("; "),
+            found,
         });
     }
     sentences
+}
+
+/// The figure of each reading, in one line.
+fn by_reading(what: &str, of: impl Fn(usize) -> String) -> Vec<String> {
+    vec![format!("{what} {}", [0, 1, 2].map(of).join(", "))]
+}
+
+/// The class that was found where another is said.
+fn other_than(found: Class, said: Class) -> String {
+    if found == said { String::new() } else { format!(": {}", found.word()) }
 }
 
 fn place(letter: char) -> &'static str {
@@ -189,13 +195,10 @@ fn networks(constants: Constants) -> Vec<Sentence> {
     let found = |network| {
         let fit = class::fit(&case(network), Mechanism::Tmr, P_MAX);
         let order = class::overhead_order(&case(network), Mechanism::Tmr);
-        format!(
-            "T_R grows as {}, fitted {}: {}; fitted: {}",
-            order.map_or_else(String::new, |it| it.to_string()),
-            power(fit.overhead_power),
-            class(network).word(),
-            fit.class.word()
-        )
+        let order = order.map_or_else(String::new, |it| it.to_string());
+        // A power does not see a logarithm.
+        let other = other_than(fit.class, class(network));
+        vec![format!("T_R grows as {order}; fitted {}{other}", power(fit.overhead_power))]
     };
     let on_mesh = match class(Network::MESH) {
         Class::Weakly => is_theta(&case(Network::MESH), Mechanism::Tmr, Order::of(Growth::Root)),
@@ -226,20 +229,16 @@ fn networks(constants: Constants) -> Vec<Sentence> {
 fn formula_9(constants: Constants) -> Sentence {
     let (network, other, traffic) = (Network::MESH, Growth::Constant, Growth::Root);
     let case = Case { constants, network, other, traffic };
-    let found = |reading: Reading| {
-        let fit = class::fit(&case, Mechanism::Stmr(reading), P_MAX);
-        format!(
-            "{}: {} (sends alone {})",
-            reading.word(),
-            power(fit.overhead_power),
-            class::sends_order(&case, reading)
-        )
-    };
+    let fitted = |reading| class::fit(&case, Mechanism::Stmr(reading), P_MAX).overhead_power;
+    let whole = by_reading("T_R fitted", |nth| power(fitted(Reading::ALL[nth])));
+    let sends = by_reading("its sends alone", |nth| {
+        class::sends_order(&case, Reading::ALL[nth]).to_string()
+    });
     Sentence {
         place: "§2.4, (9)",
         says: "T_R of STMR is Θ(1)",
         verdicts: Reading::ALL.map(|it| is_theta(&case, Mechanism::Stmr(it), Order::ONE)),
-        found: format!("T_R fitted: {}", Reading::ALL.map(found).join("; ")),
+        found: [whole, sends].concat(),
     }
 }
 

@@ -58,7 +58,7 @@ impl Constants {
         ("b", "bit/s", "seed 003 [9]: BlueGene/L, one direction of a link"),
         ("d", "bit", "seed 003 [9]: BlueGene/L, the memory of a node"),
         ("M", "", "assumed: a compare a minute"),
-        ("K_j", "", "assumed: as many compares, one of them the last"),
+        ("K_j", "", "assumed: M - 1, since one compare more follows at the end"),
         ("F", "", "assumed: one error in the run"),
         ("D_size of a send at P = 1", "bit", "assumed: 1 MiB a send"),
         ("compare", "bit/s", "assumed: half of a node's memory bandwidth of 5.5 GB/s"),

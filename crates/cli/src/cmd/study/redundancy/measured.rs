@@ -17,7 +17,27 @@ use crate::failure::{Failure, Outcome, Within as _};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Measured {
+    pub(super) about: Option<About>,
     pub(super) points: Vec<Point>,
+}
+
+/// Where points come from, in words.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct About {
+    pub(super) machine: String,
+    pub(super) mpi: String,
+    pub(super) date: String,
+    /// What made them.
+    pub(super) command: String,
+}
+
+impl About {
+    /// A sentence.
+    pub(super) fn words(&self) -> String {
+        let Self { machine, mpi, date, command } = self;
+        format!("measured on {machine}, {mpi}, {date}, by `{command}`")
+    }
 }
 
 /// One program on so many processes.
@@ -149,7 +169,21 @@ const FORM: &str = "write {\"points\": [{\"program\": \"lu\", \"mpi\": \"openmpi
                     \"replicas\": 3, \"overhead_cpu\": 0.05, \"messages_per_send\": 6.1, \
                     \"bytes_per_send\": 400}]}";
 
-pub(super) fn read(path: &Path) -> Outcome<Measured> {
+/// What `cargo xtask prove stmr-cost` once wrote, with its machine, MPI and date.
+const OURS: &str = include_str!("../../../../data/replicas.json");
+/// In place of a file: no points.
+const NONE: &str = "none";
+
+/// The points of this file; our own without one.
+pub(super) fn choose(path: Option<&Path>) -> Outcome<Measured> {
+    match path {
+        None => parse(OURS),
+        Some(it) if it == Path::new(NONE) => Ok(Measured::default()),
+        Some(it) => read(it),
+    }
+}
+
+fn read(path: &Path) -> Outcome<Measured> {
     let shown = path.display();
     let text = fs::read_to_string(path).within(|| format!("cannot read {shown}"))?;
     parse(&text).map_err(|it| it.within(format!("cannot use {shown}")))
@@ -164,9 +198,10 @@ fn parse(text: &str) -> Outcome<Measured> {
         ))
         .hint(FORM));
     };
-    if let Some(name) = top.keys().find(|it| *it != "points") {
+    if let Some(name) = top.keys().find(|it| *it != "points" && *it != "about") {
         return Err(Failure::new(format!("{name:?} is not known beside \"points\"")).hint(FORM));
     }
+    top.get("about").map_or(Ok(()), check_about)?;
     match top.get("points") {
         Some(Value::Array(points)) if points.is_empty() => {
             return Err(Failure::new("points is empty").hint(FORM));
@@ -179,6 +214,27 @@ fn parse(text: &str) -> Outcome<Measured> {
     }
     // Every field has been looked at.
     serde_json::from_value(value).map_err(|it| Failure::new(it).hint(FORM))
+}
+
+fn check_about(about: &Value) -> Outcome<()> {
+    let hint = "write \"about\": {\"machine\": \"…\", \"mpi\": \"…\", \"date\": \"…\", \
+                \"command\": \"…\"}, or leave it out";
+    let names = ["machine", "mpi", "date", "command"];
+    let refuse = |what: String| Err(Failure::new(what).hint(hint));
+    let Value::Object(fields) = about else {
+        return refuse(format!("about is {}", kind(about)));
+    };
+    if let Some(name) = fields.keys().find(|it| !names.contains(&it.as_str())) {
+        return refuse(format!("about.{name} is not known"));
+    }
+    for name in names {
+        match fields.get(name) {
+            Some(it) if Kind::Text.takes(it) => {}
+            Some(it) => return refuse(format!("about.{name} is {}", shown(it))),
+            None => return refuse(format!("about.{name} is missing")),
+        }
+    }
+    Ok(())
 }
 
 fn check(nth: usize, point: &Value) -> Outcome<()> {
@@ -259,7 +315,9 @@ fn power(points: &[Point], get: fn(&Point) -> f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Constants, parse};
+    use std::path::Path;
+
+    use super::{Constants, OURS, choose, parse};
 
     const GOOD: &str = r#"{"program": "lu", "mpi": "openmpi", "ranks": 4, "replicas": 3,
         "overhead_cpu": -0.02, "messages_per_send": 0, "bytes_per_send": 12.5}"#;
@@ -314,8 +372,32 @@ mod tests {
             (r#"{"points": {}}"#, "points is an object"),
             (r#"{"points": [], "point": 1}"#, r#""point" is not known beside "points""#),
             (r#"{"points": [7]}"#, "points[0] is a number"),
+            (r#"{"about": "here", "points": []}"#, "about is a text"),
+            (r#"{"about": {"machine": "x"}}"#, "about.mpi is missing"),
+            (r#"{"about": {"machine": 7}}"#, "about.machine is 7"),
+            (r#"{"about": {"host": "x"}}"#, "about.host is not known"),
         ] {
             assert_eq!(parse(text).unwrap_err().text(), said);
         }
+    }
+
+    /// Goal: the study shows what was measured without being asked, and says where.  Method: our
+    /// own points hold what figure 13 is to be held against: two programs or more on 2, 4, 8 and
+    /// 16 processes, for which STMR does not grow.
+    #[test]
+    fn without_a_file_our_own_points_are_shown_and_none_of_them_if_so_asked() {
+        let ours = choose(None).unwrap();
+        let about = ours.about.as_ref().unwrap();
+        assert!(about.command.contains("stmr-cost") && about.machine.contains("two cores"));
+        assert_eq!(ours.points.len(), OURS.matches("\"program\"").count());
+        let programs = ours.programs(Constants::BLUE_GENE_L);
+        let on_many = programs.iter().filter(|it| {
+            [2, 4, 8, 16].iter().all(|p| it.points.iter().any(|point| point.ranks == *p))
+        });
+        assert_eq!(on_many.filter(|it| it.class == Some("scalable")).count(), 2);
+        assert!(programs.iter().all(|it| it.by_formula.iter().all(Option::is_some)));
+        let none = choose(Some(Path::new("none"))).unwrap();
+        assert!(none.points.is_empty() && none.about.is_none());
+        assert!(choose(Some(Path::new("./none"))).is_err(), "a file of this name");
     }
 }
