@@ -42,6 +42,9 @@ pub(super) fn height(study: &Study) -> f64 {
     2.0 * ROW + LINE * (study.measured.len().div_ceil(NAMES) + beside(study).len()) as f64
 }
 
+/// What is told of a point.
+type Count = fn(&Point) -> f64;
+
 /// How one program's marks look, and where they stand.
 struct Look<'a> {
     nth: usize,
@@ -55,7 +58,7 @@ pub(super) fn draw(svg: &mut String, study: &Study) {
     let ranks = Axis::octaves(all().map(|it| f64::from(it.ranks)));
     let looks: Vec<Look<'_>> = study.measured.iter().enumerate().map(look).collect();
     let places = places(study);
-    let counts: [(&str, &str, fn(&Point) -> f64); 2] = [
+    let counts: [(&str, &str, Count); 2] = [
         ("messages between replicas for each send", "messages", |it| it.messages_per_send),
         ("bytes between replicas for each send", "bytes", |it| it.bytes_per_send),
     ];
