@@ -344,7 +344,7 @@ fn measured(study: &Study) -> Table {
         ">r",
         ">ranks",
         ">CPU",
-        ">formula (9)",
+        ">by (9)",
         ">messages",
         ">bytes",
         "grow as",
@@ -364,7 +364,7 @@ fn measured(study: &Study) -> Table {
                 it.ranks.into(),
                 format!("{:+.1} %", 100.0 * it.overhead_cpu).into(),
                 program.by_formula[nth]
-                    .map_or_else(|| "-".to_owned(), |it| format!("{:+.1} %", 100.0 * it))
+                    .map_or_else(|| "-".to_owned(), |it| format!("{:+.0} %", 100.0 * it))
                     .into(),
                 format!("{:.2}", it.messages_per_send).into(),
                 format!("{:.0}", it.bytes_per_send).into(),
@@ -379,7 +379,7 @@ fn measured(study: &Study) -> Table {
 /// Whose figures these are, and what stands in the columns.
 fn beside_measured(study: &Study) -> Vec<String> {
     let about = study.measured_about.as_ref().map(About::words);
-    let columns = "CPU: processor time beyond that of three plain runs; formula (9): T_R of the same \
+    let columns = "CPU: processor time beyond that of three plain runs; by (9): T_R by formula (9) of the same \
                    sends with their contents in full, by the plain process's time";
     about.into_iter().chain([columns.to_owned()]).collect()
 }
