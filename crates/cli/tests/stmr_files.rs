@@ -93,6 +93,31 @@ fn views_and_windows_are_what_they_are_plain_for_types_of_every_kind() {
     }
 }
 
+/// Goal: what a process finds in a folder and reads under a lock, which other processes of the
+/// program change meanwhile, is the same in all its replicas.  Method: see listed.c and guarded.c,
+/// which send it.
+#[test]
+fn what_others_change_meanwhile_is_found_alike_by_all_replicas() {
+    for name in ["listed", "guarded"] {
+        for mpi in Mpi::in_turn(name) {
+            let folder = tempfile::tempdir().unwrap();
+            let summary = folder.path().join("summary.json");
+            let program = mpi.compile(name, folder.path());
+            let words = [program.to_str().unwrap(), "60"];
+            let (plain, tripled) = (fresh(folder.path(), "plain"), fresh(folder.path(), "tripled"));
+            let wanted = mpi::succeed(mpi.plain_command(&words).current_dir(&plain));
+            let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
+            let said = format!("{name} under {}: {}", mpi.name, told(&out));
+            assert!(out.status.success(), "{said}");
+            let [wanted, got] = [&wanted, &out].map(|it| String::from_utf8_lossy(&it.stdout));
+            assert_eq!(wanted, got, "{said}");
+            assert!(!got.is_empty(), "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+            assert_alike(&tree(&plain), &tripled, &said);
+        }
+    }
+}
+
 /// Goal: files by whole names under `/dev/shm`, pipes with names, locks on parts and reads into
 /// several places come to what they come to plain.  Method: see ways.c, whose calls each say once
 /// what they did.

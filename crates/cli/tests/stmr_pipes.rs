@@ -76,6 +76,39 @@ fn input_goes_on_without_a_replica_that_is_gone() {
     }
 }
 
+/// Goal: a program that is steered by what comes in finds it at the same step in all replicas,
+/// whichever way it looks for it, and also when who leads has died.  Method: see steered.c; a
+/// command is written while it makes steps.
+#[test]
+fn what_comes_in_is_found_at_the_same_step_by_all_replicas() {
+    for (mpi, kills) in Mpi::in_turn("steered").into_iter().zip([false, true].into_iter().cycle()) {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("steered", folder.path());
+        let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let mut first = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+        for text in ["turn left\n", "turn right\n", "quit\n"] {
+            pipe.write_all(text.as_bytes()).unwrap();
+            thread::sleep(Duration::from_millis(150));
+            if kills && text.starts_with("turn left") {
+                kill(&program, 0, 0);
+            }
+        }
+        let out = child.wait_with_output().unwrap();
+        let said = format!("{}, killed: {kills}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        let printed = [&first[..], &out.stdout].concat();
+        let wanted = "steps are made\nit was told: turn left\nturn right\nquit\n";
+        assert_eq!(String::from_utf8_lossy(&printed), wanted, "{said}");
+        let deaths = u64::from(kills);
+        mpi::check_counts(&summary, &[("restarts", 0), ("marks", 0), ("deaths", deaths)], &said);
+    }
+}
+
 #[test]
 fn a_program_whose_output_nobody_reads_waits_and_outlives_a_death_meanwhile() {
     Mpi::in_turn("chatty").iter().for_each(|it| leave_output(it, Duration::from_secs(5)));

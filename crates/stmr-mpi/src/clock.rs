@@ -9,11 +9,13 @@
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::replica::Question;
 
+use crate::input;
 use crate::own;
 use crate::python;
 use crate::real::{self, Inside};
@@ -237,6 +239,25 @@ pub unsafe extern "C" fn time(to: *mut time_t) -> time_t {
     })
 }
 
+/// What ftime(3) writes: `timeb` of sys/timeb.h.
+#[repr(C)]
+pub struct Timeb {
+    seconds: time_t,
+    milliseconds: u16,
+    zone: [i16; 2],
+}
+
+/// See ftime(3), which old programs call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ftime(to: *mut Timeb) -> c_int {
+    looking(|| {
+        let now = now(libc::CLOCK_REALTIME);
+        let milliseconds = (now.tv_nsec / 1_000_000) as u16;
+        unsafe { *to = Timeb { seconds: now.tv_sec, milliseconds, zone: [0; 2] } };
+        0
+    })
+}
+
 /// See clock(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn clock() -> c_long {
@@ -450,6 +471,19 @@ pub unsafe extern "C" fn select(
 ) -> c_int {
     type Sets = *mut libc::fd_set;
     type Select = unsafe extern "C" fn(c_int, Sets, Sets, Sets, *mut timeval) -> c_int;
+    let input = stack::on_own(|| unsafe {
+        let at_most = left.as_ref().map(|it| {
+            Duration::new(it.tv_sec as u64, 0) + Duration::from_micros(it.tv_usec as u64)
+        });
+        input::select(n, reads, [writes, faults], at_most)
+    });
+    if let Some((found, rest)) = input {
+        if !left.is_null() {
+            let (tv_sec, tv_usec) = (rest.as_secs() as time_t, rest.subsec_micros().into());
+            unsafe { *left = timeval { tv_sec, tv_usec } };
+        }
+        return found;
+    }
     let native = unsafe { std::mem::transmute::<usize, Select>(real::next(c"select")) };
     let found = unsafe { native(n, reads, writes, faults, left) };
     if !left.is_null() {

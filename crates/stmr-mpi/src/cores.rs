@@ -1,10 +1,11 @@
-//! On which core a process runs, and on which it may: the meta's answer.
+//! On which core a process runs, and on which it may; how many its host has, how much memory, and
+//! how much of it is free: the meta's answer.
 //!
 //! Launchers give each process cores of its own, and the kernel moves it among them.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::sync::OnceLock;
 
 use libc::{cpu_set_t, pid_t, pthread_t, size_t};
@@ -99,4 +100,48 @@ pub unsafe extern "C" fn pthread_getaffinity_np(
         std::mem::transmute::<*mut c_void, Option<Native>>(at)
     });
     native.map_or(libc::ENOSYS, |it| unsafe { it(thread, size, to) })
+}
+
+/// See sysconf(3): what it says of the host, and not of the system.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sysconf(name: c_int) -> c_long {
+    const OF_HOST: [c_int; 4] = [
+        libc::_SC_NPROCESSORS_CONF,
+        libc::_SC_NPROCESSORS_ONLN,
+        libc::_SC_PHYS_PAGES,
+        libc::_SC_AVPHYS_PAGES,
+    ];
+    type Native = unsafe extern "C" fn(c_int) -> c_long;
+    static NATIVE: OnceLock<Option<Native>> = OnceLock::new();
+    stack::on_own(|| {
+        let native = NATIVE.get_or_init(|| unsafe {
+            let at = libc::dlsym(libc::RTLD_NEXT, c"sysconf".as_ptr());
+            std::mem::transmute::<*mut c_void, Option<Native>>(at)
+        });
+        let ask = || native.map_or(-1, |it| unsafe { it(name) });
+        match OF_HOST.iter().position(|it| *it == name) {
+            Some(idx) if real::is_program_asking() => {
+                clock::shared_value(CORES + 2 + idx as u64, ask)
+            }
+            _ => ask(),
+        }
+    })
+}
+
+/// Functions that say what [`sysconf`] says.
+macro_rules! of_host {
+    ($($name:ident() -> $answer:ty: $of:expr;)*) => {$(
+        /// See the manual's page of this name.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> $answer {
+            unsafe { sysconf($of) as $answer }
+        }
+    )*};
+}
+
+of_host! {
+    get_nprocs() -> c_int: libc::_SC_NPROCESSORS_ONLN;
+    get_nprocs_conf() -> c_int: libc::_SC_NPROCESSORS_CONF;
+    get_phys_pages() -> c_long: libc::_SC_PHYS_PAGES;
+    get_avphys_pages() -> c_long: libc::_SC_AVPHYS_PAGES;
 }

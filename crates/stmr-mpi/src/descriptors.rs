@@ -13,6 +13,7 @@ use crate::files::{
     FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_begun, is_known, last_error,
     let_out_waiting, native_close, native_seek, table, take, words,
 };
+use crate::input;
 use crate::names;
 use crate::real::{self, Inside};
 use crate::stack;
@@ -22,6 +23,9 @@ use crate::state;
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
     stack::on_own(|| {
+        if file_locks::is_held(fd) {
+            meet();
+        }
         file_locks::forget(fd);
         if !is_known(fd) {
             return native_close(fd);
@@ -181,6 +185,9 @@ unsafe fn lock_part(fd: c_int, asked: Asked, lock: *mut libc::flock) -> c_int {
             native(asked.number(false), to)
         });
     }
+    if unsafe { (*lock).l_type } == libc::F_UNLCK as i16 {
+        meet();
+    }
     let row = [4, u64::from(asked.waits)];
     let done = lock_for(row, asked.waits, || native(asked.number(false), lock));
     if done == 0 {
@@ -223,6 +230,9 @@ pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
         if !is_begun() {
             return native(how);
         }
+        if how & !libc::LOCK_NB == libc::LOCK_UN {
+            meet();
+        }
         let waits = how & libc::LOCK_NB == 0;
         let done = lock_for([6, how as u64], waits, || native(how | libc::LOCK_NB));
         if done == 0 {
@@ -230,6 +240,19 @@ pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
         }
         done
     })
+}
+
+/// A lock is about to go: each replica has read by then what it reads under it.
+fn meet() {
+    if !real::is_program_asking() {
+        return;
+    }
+    let_out_waiting();
+    let _inside = Inside::enter();
+    state::with(|state| {
+        state.mix(&[FILES, 20]);
+        state.compare(Vec::new());
+    });
 }
 
 /// A lock against other programs is the meta's: its replicas would wait for each other.
@@ -483,6 +506,9 @@ pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssi
         if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
             return unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) };
         }
+        if input::is_shared(fd) {
+            return input::read(to, length);
+        }
         let_out_waiting();
         unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t }
     })
@@ -523,6 +549,10 @@ pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, length: size_t, at:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
     stack::on_own(|| {
+        if input::is_shared(fd) && 0 < n {
+            // Its first row, as a read may be shorter than what there is room for.
+            return unsafe { input::read((*rows).iov_base, (*rows).iov_len) };
+        }
         let_out_waiting();
         unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
     })

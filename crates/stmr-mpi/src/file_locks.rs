@@ -165,6 +165,15 @@ pub(crate) fn keep_part(fd: c_int, is_of_file: bool, lock: &libc::flock) {
     keep(locks, is_lock.then_some(Lock { fd, file, of, is_taken }));
 }
 
+/// Whether the program holds a lock that may go when this descriptor is closed.
+pub(crate) fn is_held(fd: c_int) -> bool {
+    if !ANY.load(Ordering::Relaxed) {
+        return false;
+    }
+    let file = files::identity_of_open(fd);
+    locks().iter().any(|it| it.fd == fd || it.file == file)
+}
+
 /// A descriptor is closed: with it go all locks of this process on parts of the same file, and with
 /// the last of an open file those of that.
 pub(crate) fn forget(fd: c_int) {

@@ -18,8 +18,8 @@ use crate::real::fail;
 const ASKS: u32 = 16;
 const YIELDS: u32 = 200;
 
-/// How long it sleeps, in microseconds.
-const SLEEP_US: u32 = 50;
+/// How long it sleeps, in nanoseconds.
+const SLEEP_NS: i64 = 50_000;
 
 thread_local! {
     /// How often in a row this thread has asked in vain; nothing in the program's own threads.
@@ -39,12 +39,20 @@ pub unsafe extern "C" fn ucp_worker_progress(worker: *mut c_void) -> c_uint {
         let asked = if came == 0 { asked.saturating_add(1) } else { 0 };
         ASKED.set(Some(asked));
         if ASKS + YIELDS < asked {
-            unsafe { libc::usleep(SLEEP_US) };
+            sleep();
         } else if ASKS < asked {
             unsafe { libc::sched_yield() };
         }
     }
     came
+}
+
+/// The C library is not asked for it: who looks for its function waits for the loader, and the
+/// program's thread may be in the call while it loads a library that calls MPI.
+fn sleep() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP_NS };
+    let nothing = std::ptr::null_mut::<c_void>();
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, nothing) };
 }
 
 type Progress = unsafe extern "C" fn(*mut c_void) -> c_uint;

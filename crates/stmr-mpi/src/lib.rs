@@ -28,9 +28,10 @@
 //! are CPython's own (`python`), what the C library is asked for that differs between replicas
 //! (`clock`, `cores`), the cycle counter (`cycles`), which libraries that come later may read
 //! (`loads`), signals (`signals`), and what it is asked to change in the world: files (`files`),
-//! locks on them (`file_locks`) and their descriptors (`descriptors`), those that are none
-//! (`devices`), their names (`names`), the C library's own ways of writing them (`streams`,
-//! `prints`), commands of the shell (`commands`) and what surrounds them (`environment`), MPI's
+//! locks on them (`file_locks`), their descriptors (`descriptors`), what comes in by the first of
+//! them (`input`), those that are none
+//! (`devices`), their names (`names`) and folders (`folders`), the C library's own ways of writing
+//! them (`streams`, `prints`), commands of the shell (`commands`) and what surrounds them (`environment`), MPI's
 //! files (`mpi_files`), how data stand in them (`representation`), what goes wrong
 //! with them (`file_errors`), a place that processes share (`pointers`); last, memory that other
 //! processes put to and get from (`windows`, in Fortran `fortran`), and when (`epochs`), also where
@@ -175,9 +176,13 @@ mod file_locks;
 
 mod descriptors;
 
+mod input;
+
 mod devices;
 
 mod names;
+
+mod folders;
 
 mod streams;
 

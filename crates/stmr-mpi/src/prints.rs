@@ -10,6 +10,7 @@ use libc::{FILE, size_t, wchar_t};
 
 use crate::descriptors;
 use crate::files::{self, Identity};
+use crate::input;
 use crate::stack;
 use crate::streams::{is_ours, next};
 use crate::told::told;
@@ -66,6 +67,9 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> 
         if request == libc::TIOCGWINSZ && argument != 0 && is_terminal(fd) {
             unsafe { *(argument as *mut libc::winsize) = std::mem::zeroed() };
             return 0;
+        }
+        if request == libc::FIONREAD && argument != 0 && input::is_shared(fd) {
+            return input::how_many(argument as *mut c_int);
         }
         unsafe { libc::syscall(libc::SYS_ioctl, fd, request, argument) as c_int }
     })

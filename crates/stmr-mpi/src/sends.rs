@@ -27,7 +27,7 @@ impl Source {
             Self::Clock => "clocks",
             Self::Random => "random bytes",
             Self::Pid => "process numbers",
-            Self::Core => "the core that it runs on",
+            Self::Core => "the cores and the memory of its host",
             Self::Wildcard => "a message from anybody",
             Self::Completion => "which request was complete",
         }

@@ -1,0 +1,111 @@
+/* Folders that one process changes while others list them in each way of the C library's, and send
+   what they found: replicas have to find the same, whenever each of them looks. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "want.h"
+
+static int rank;
+
+enum { KEPT = 4, WAYS = 6, WORDS = 2 + WAYS };
+
+static int number_of(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot && strncmp(name, "job.", 4) == 0 ? atoi(dot + 1) + 1 : 0;
+}
+
+static int is_job(const struct dirent *row) {
+    return number_of(row->d_name) != 0;
+}
+
+static int sum_of(DIR *from) {
+    int sum = 0;
+    for (struct dirent *row; (row = readdir(from));) sum = sum * 7 + number_of(row->d_name);
+    return sum;
+}
+
+static int by_names(void) {
+    struct dirent **rows;
+    int n = scandir("spool", &rows, is_job, alphasort), sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * 7 + number_of(rows[i]->d_name), free(rows[i]);
+    free(rows);
+    return sum;
+}
+
+static int by_pattern(void) {
+    glob_t found;
+    int sum = 0;
+    if (glob("spool/job.*", 0, NULL, &found)) return 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) sum = sum * 7 + number_of(found.gl_pathv[i] + 6);
+    globfree(&found);
+    return sum;
+}
+
+static int by_descriptor(void) {
+    int at = open("spool", O_RDONLY | O_DIRECTORY);
+    DIR *from = fdopendir(at);
+    WANT(from && dirfd(from) == at);
+    int sum = sum_of(from);
+    WANT(!closedir(from));
+    return sum;
+}
+
+/* What a folder holds is looked at again when it is rewound, and may be when a place is gone to. */
+static void by_places(int *to) {
+    DIR *from = opendir("spool");
+    WANT(from);
+    long begin = telldir(from);
+    to[0] = sum_of(from);
+    seekdir(from, begin);
+    to[0] = to[0] * 7 + sum_of(from);
+    usleep(300);
+    rewinddir(from);
+    to[1] = sum_of(from);
+    WANT(!closedir(from));
+}
+
+static void change(int round) {
+    char name[32];
+    snprintf(name, sizeof name, "spool/job.%d", round);
+    FILE *file = fopen(name, "w");
+    WANT(file && fprintf(file, "%d\n", round) > 0 && !fclose(file));
+    snprintf(name, sizeof name, "spool/job.%d", round - KEPT);
+    if (KEPT <= round) WANT(!unlink(name));
+}
+
+int main(int argc, char **argv) {
+    int size, rounds = argc > 1 ? atoi(argv[1]) : 40, got[WORDS], has_found = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == 0) WANT(!mkdir("spool", 0755) && !opendir("nowhere"));
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int round = 0; round < rounds; round++) {
+        if (rank == 0) {
+            change(round);
+        } else {
+            int sent[WORDS] = {by_names(), by_pattern(), by_descriptor()};
+            by_places(sent + 3);
+            sent[5] = (int)sysconf(_SC_AVPHYS_PAGES), sent[6] = (int)get_avphys_pages();
+            sent[7] = get_nprocs();
+            MPI_Send(sent, WORDS, MPI_INT, 0, round, MPI_COMM_WORLD);
+        }
+    }
+    for (int i = 0; rank == 0 && i < rounds * (size - 1); i++) {
+        MPI_Recv(got, WORDS, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        has_found += got[0] && got[5];
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("%s in the spool, %s at its end\n", has_found ? "jobs" : "nothing",
+               by_names() ? "some" : "none");
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,240 @@
+//! Standard input: whether some is there, and how much of it a call is given, is the meta's answer.
+//!
+//! The bytes are the same in all replicas, and come to each through a pipe of its own, to one
+//! earlier than to another.
+
+#![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
+
+use std::ffi::{c_int, c_ulong, c_void};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use libc::{nfds_t, pollfd, size_t, ssize_t, timespec};
+use selvedge_stmr::message::EventKind;
+
+use crate::clock;
+use crate::files::{bytes_of, failed, last_error, let_out_waiting, words};
+use crate::real::{self, Inside};
+use crate::stack;
+use crate::state;
+use crate::streams::next;
+
+const INPUT: u64 = u64::MAX - 5;
+
+/// Standard input's descriptor.
+const FD: c_int = libc::STDIN_FILENO;
+
+/// Whether what comes in there comes as it is sent: to a pipe, and not from a file.
+fn is_pipe() -> bool {
+    let mut row: libc::stat = unsafe { std::mem::zeroed() };
+    let is_there = unsafe { libc::syscall(libc::SYS_fstat, FD, &raw mut row) } == 0;
+    is_there && [libc::S_IFIFO, libc::S_IFSOCK].contains(&(row.st_mode & libc::S_IFMT))
+}
+
+/// Whether the program is to be told what its replicas are told of this descriptor.
+pub(crate) fn is_shared(fd: c_int) -> bool {
+    fd == FD && real::is_program_asking() && is_pipe()
+}
+
+/// What is there to be read, as poll(2) has it: 0 where nothing is.
+fn ready(events: i16) -> i16 {
+    let mut row = pollfd { fd: FD, events, revents: 0 };
+    let found = unsafe { native_poll(&raw mut row, 1, 0) };
+    if found == 1 { row.revents } else { 0 }
+}
+
+/// See read(2): all replicas are given as many bytes as the meta.
+pub(crate) fn read(to: *mut c_void, length: size_t) -> ssize_t {
+    let_out_waiting();
+    let _inside = Inside::enter();
+    let waits = unsafe { libc::fcntl(FD, libc::F_GETFL) } & libc::O_NONBLOCK == 0;
+    let take = |to: *mut c_void, length: size_t| unsafe {
+        libc::syscall(libc::SYS_read, FD, to, length) as ssize_t
+    };
+    let (row, did) = state::with(|state| {
+        state.mix(&[INPUT, 1, length as u64]);
+        state.event(EventKind::Decision, |_| {
+            if waits && ready(libc::POLLIN) == 0 {
+                return None;
+            }
+            let got = take(to, length);
+            Some(bytes_of(&[got as u64, if got < 0 { last_error() } else { 0 } as u64]))
+        })
+    });
+    let row = words(&row);
+    let (got, error) = (row[0] as ssize_t, row[1] as c_int);
+    if got < 0 {
+        return failed(error) as ssize_t;
+    }
+    let mut done = if did { got } else { 0 };
+    while done < got {
+        let at = to.wrapping_byte_add(done as usize);
+        match take(at, (got - done) as size_t) {
+            0 => break,
+            n if 0 < n => done += n,
+            _ => {
+                let mut row = pollfd { fd: FD, events: libc::POLLIN, revents: 0 };
+                unsafe { native_poll(&raw mut row, 1, -1) };
+            }
+        }
+    }
+    done
+}
+
+/// See ioctl(2), `FIONREAD`: how many bytes are there.
+pub(crate) fn how_many(to: *mut c_int) -> c_int {
+    let_out_waiting();
+    let _inside = Inside::enter();
+    let ask = || {
+        let mut n: c_int = 0;
+        unsafe { libc::syscall(libc::SYS_ioctl, FD, libc::FIONREAD, &raw mut n) };
+        bytes_of(&[n as u64])
+    };
+    let row = state::with(|state| state.look_or_recall(INPUT, ask));
+    unsafe { *to = words(&row)[0] as c_int };
+    0
+}
+
+/// What is there at once, as the meta has it.
+fn look(events: i16) -> i16 {
+    let_out_waiting();
+    let _inside = Inside::enter();
+    let question = INPUT ^ (1 + u64::from(events as u16)) << 8;
+    let row = state::with(|state| {
+        state.look_or_recall(question, || bytes_of(&[u64::from(ready(events) as u16)]))
+    });
+    words(&row)[0] as i16
+}
+
+/// Waits for it as long as the meta does: what is there, and what is left of the time.
+fn wait(events: i16, at_most: Option<Duration>) -> (i16, Duration) {
+    let_out_waiting();
+    let _inside = Inside::enter();
+    let begin = clock::now_ms(libc::CLOCK_MONOTONIC);
+    let row = state::with(|state| {
+        state.mix(&[INPUT, 2, u64::from(events as u16)]);
+        let answer = |_: &mut _| {
+            let found = ready(events);
+            let waited = Duration::from_millis(clock::now_ms(libc::CLOCK_MONOTONIC) - begin);
+            let left = at_most.map(|it| it.saturating_sub(waited));
+            let is_over = found != 0 || left == Some(Duration::ZERO);
+            let left = left.unwrap_or_default().as_nanos() as u64;
+            is_over.then(|| bytes_of(&[u64::from(found as u16), left]))
+        };
+        state.event(EventKind::Decision, answer).0
+    });
+    let row = words(&row);
+    (row[0] as i16, Duration::from_nanos(row[1]))
+}
+
+/// As [`wait`] or, where no time is given to wait, [`look`].
+fn see(events: i16, at_most: Option<Duration>) -> (i16, Duration) {
+    if at_most == Some(Duration::ZERO) {
+        (look(events), Duration::ZERO)
+    } else {
+        wait(events, at_most)
+    }
+}
+
+unsafe fn native_poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c_int {
+    let time = (0 <= at_most).then(|| timespec {
+        tv_sec: (at_most / 1000).into(),
+        tv_nsec: i64::from(at_most % 1000) * 1_000_000,
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let number = libc::SYS_ppoll;
+    let no_mask = std::ptr::null::<c_void>();
+    unsafe { libc::syscall(number, rows, n, time, no_mask, size_of::<c_ulong>()) as c_int }
+}
+
+/// The answer where standard input is all that is asked for, or is one of several that are looked
+/// at without waiting: how many are ready.
+unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option<c_int> {
+    if n == 0 || rows.is_null() {
+        return None;
+    }
+    let rows = unsafe { std::slice::from_raw_parts_mut(rows, n as usize) };
+    let input = rows.iter().position(|it| it.fd == FD)?;
+    let others = rows.iter().filter(|it| 0 <= it.fd && it.fd != FD).count();
+    let is_looked_at = others == 0 || at_most == Some(Duration::ZERO);
+    if !is_looked_at || !is_shared(FD) {
+        return None;
+    }
+    let (found, _) = see(rows[input].events, at_most);
+    let mut all = 0;
+    if others != 0 {
+        rows[input].fd = -1;
+        all = unsafe { native_poll(rows.as_mut_ptr(), n, 0) }.max(0);
+        rows[input].fd = FD;
+    }
+    rows[input].revents = found;
+    Some(all + c_int::from(found != 0))
+}
+
+type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
+
+/// See poll(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c_int {
+    static REAL: OnceLock<usize> = OnceLock::new();
+    let (answer, real) = stack::on_own(|| {
+        let time = u64::try_from(at_most).ok().map(Duration::from_millis);
+        let real = *REAL.get_or_init(|| next(c"poll"));
+        (unsafe { ask(rows, n, time) }, unsafe { std::mem::transmute::<usize, Poll>(real) })
+    });
+    answer.unwrap_or_else(|| unsafe { real(rows, n, at_most) })
+}
+
+/// What a program that is compiled with checks calls for poll(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __poll_chk(
+    rows: *mut pollfd,
+    n: nfds_t,
+    at_most: c_int,
+    _room: size_t,
+) -> c_int {
+    unsafe { poll(rows, n, at_most) }
+}
+
+type PollMasked =
+    unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const libc::sigset_t) -> c_int;
+
+/// See ppoll(2).  With a mask of signals it is each replica's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ppoll(
+    rows: *mut pollfd,
+    n: nfds_t,
+    at_most: *const timespec,
+    mask: *const libc::sigset_t,
+) -> c_int {
+    static REAL: OnceLock<usize> = OnceLock::new();
+    let (answer, real) = stack::on_own(|| {
+        let time = unsafe { at_most.as_ref() };
+        let time = time.map(|it| Duration::new(it.tv_sec as u64, it.tv_nsec as u32));
+        let real = *REAL.get_or_init(|| next(c"ppoll"));
+        let answer = if mask.is_null() { unsafe { ask(rows, n, time) } } else { None };
+        (answer, unsafe { std::mem::transmute::<usize, PollMasked>(real) })
+    });
+    answer.unwrap_or_else(|| unsafe { real(rows, n, at_most, mask) })
+}
+
+/// See select(2), where standard input alone is asked for, and to be read: what is found, and what
+/// is left of the time.
+pub(crate) unsafe fn select(
+    n: c_int,
+    reads: *mut libc::fd_set,
+    others: [*mut libc::fd_set; 2],
+    at_most: Option<Duration>,
+) -> Option<(c_int, Duration)> {
+    let has = |set: *mut libc::fd_set, fd| !set.is_null() && unsafe { libc::FD_ISSET(fd, set) };
+    let is_other = |fd| others.iter().any(|it| has(*it, fd)) || fd != FD && has(reads, fd);
+    let is_alone = 0 < n && has(reads, FD) && !(0..n).any(is_other);
+    if !is_alone || !is_shared(FD) {
+        return None;
+    }
+    let (found, left) = see(libc::POLLIN, at_most);
+    if found == 0 {
+        unsafe { libc::FD_CLR(FD, reads) };
+    }
+    Some((c_int::from(found != 0), left))
+}
