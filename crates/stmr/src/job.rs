@@ -51,7 +51,7 @@ impl std::fmt::Display for Rank {
 }
 
 /// What the launcher does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Tell the live processes of this set to leave MPI.
     LeaveMpi(SetId),
@@ -65,7 +65,7 @@ pub enum Order {
     Part(Rank, SetId),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Standing {
     Running,
     Ending,
@@ -74,7 +74,7 @@ enum Standing {
 }
 
 /// The launcher's view of a job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Job {
     clusters: Vec<Vec<Standing>>,
     broken: BTreeSet<SetId>,

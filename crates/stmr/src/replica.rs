@@ -502,7 +502,8 @@ impl Replica {
     pub(crate) fn hash_state(&self, hasher: &mut impl std::hash::Hasher) {
         use std::hash::Hash;
         (&self.cluster, self.call, self.event, self.offered, self.owed).hash(hasher);
-        self.yields.hash(hasher);
+        (self.signals_heard, self.signals, self.yields).hash(hasher);
+        (self.tarries, self.tarried, self.took, self.any_took).hash(hasher);
         (&self.bytes, &self.log, &self.looks, self.meta).hash(hasher);
         self.out.hash(hasher);
     }

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use self::script::{Dice, Fault, N, Op, SOURCES, Script, Sent};
+use self::script::{Fault, N, Op, SOURCES, Script, Sent};
 use super::{Match, Pattern, Receives};
 use crate::digest::{Digest, Shape};
+use crate::explore::dice::Dice;
 use crate::message::{EventKind, Message, Place};
 use crate::replica::{Input, Note, Passed, Replica, ReplicaOptions, Step};
 use crate::verdict::SetId;

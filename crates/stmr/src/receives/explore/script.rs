@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::explore::dice::Dice;
 use crate::receives::Pattern;
 
 /// How many replicas there are, and processes that send.
@@ -9,26 +10,6 @@ pub(super) const N: usize = 3;
 pub(super) const SOURCES: usize = 3;
 
 const TAG: i32 = 5;
-
-/// SplitMix64: enough to draw with.
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    pub(super) fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        (self.draw() % n as u64) as usize
-    }
-
-    pub(super) fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Op {
