@@ -20,6 +20,7 @@
 //! before marked, then by number) are dead or have said that they left; each of those sent what it
 //! had settled before it said so.
 
+mod feeds;
 mod looks;
 mod stray;
 
@@ -194,7 +195,7 @@ impl Replica {
             notes: VecDeque::new(),
             meta: None,
         };
-        this.meta = this.find_meta();
+        this.meta = feeds::leads(&this.cluster);
         this
     }
 
@@ -400,7 +401,11 @@ impl Replica {
             *to = it.offers.at(self.call).copied();
         }
         match judge(&offers[..self.cluster.len()], self.cluster.len()) {
-            Verdict::Restart(why) => Some(Some(Passed::Restart(why))),
+            Verdict::Restart(why) => {
+                // Who is gone may have offered what only that one had come to.
+                let is_alone = !self.siblings().any(|it| self.is_there(it));
+                Some(Some(Passed::Restart(if is_alone { Double::Lone } else { why })))
+            }
             Verdict::Agreed { offer, wrong, strayed } => Some(self.agree(&offer, &wrong, &strayed)),
         }
     }
@@ -660,26 +665,8 @@ impl Replica {
         self.find_promotion();
     }
 
-    /// The lowest of the trusted, else of the marked, whose set is whole (definition 7); those who
-    /// were asked to yield come after the others of either.
-    fn find_meta(&self) -> Option<SetId> {
-        let leads = |set: &SetId| {
-            let it = &self.cluster[set.idx()];
-            !it.dead && !it.strayed && !it.left
-        };
-        let after_others = |set: &SetId| {
-            let it = &self.cluster[set.idx()];
-            (0 < it.marked, it.yielded)
-        };
-        let able = || SetId::all(self.cluster.len()).filter(leads);
-        // Nearly always it is the first, and this is asked at every call.
-        able()
-            .find(|it| after_others(it) == (false, false))
-            .or_else(|| able().min_by_key(|it| (after_others(it), *it)))
-    }
-
     fn find_promotion(&mut self) {
-        let meta = self.find_meta();
+        let meta = feeds::leads(&self.cluster);
         if meta == self.meta {
             return;
         }
@@ -697,26 +684,6 @@ impl Replica {
         }
     }
 
-    /// Gives one that has left MPI what came in since the last compare, or, if another gives it
-    /// that, a word about what it was.
-    fn feed_log(&mut self, set: SetId) {
-        if self.is_awaited(set) {
-            let about = |it| Some((set, self.message_about(it)?));
-            let messages: Vec<_> = self.log.iter().filter_map(about).collect();
-            self.out.extend(messages);
-        }
-    }
-
-    /// What this replica tells of an event to one that has left MPI.
-    fn message_about(&self, event: &Event) -> Option<Message> {
-        if self.is_meta() {
-            return Some(Message::Event(event.clone()));
-        }
-        let digest = || Digest::of(&event.bytes);
-        (event.kind == EventKind::Data && !self.has_left())
-            .then(|| Message::Echo { event: event.number, digest: digest() })
-    }
-
     /// Moves past `event`: keeps it for those that may lack it, and tells those that wait for it.
     fn keep(&mut self, event: Event) {
         self.event = event.number + 1;
@@ -726,10 +693,8 @@ impl Replica {
             it.echoes.remove(&event.number);
         }
         for set in self.siblings() {
-            let wants = event.kind == EventKind::Decision || self.cluster[set.idx()].left;
-            if wants
-                && self.is_awaited(set)
-                && let Some(message) = self.message_about(&event)
+            if self.is_awaited(set)
+                && let Some(message) = self.message_about(&event, set)
             {
                 self.out.push_back((set, message));
             }

@@ -57,6 +57,12 @@ fn what_one_sends_another_receives_whoever_dies_when() {
 
 #[test]
 #[ignore = "one of the long tests of cargo xtask test"]
+fn what_one_sends_another_receives_whoever_dies_and_errs() {
+    assert_eq!(check(&WORD, 1, 1).restarted, 0);
+}
+
+#[test]
+#[ignore = "one of the long tests of cargo xtask test"]
 fn what_each_of_three_sends_is_received_whoever_errs() {
     assert_eq!(check(&RING, 0, 1).restarted, 0);
     assert!(0 < check(&ANSWER, 0, 2).restarted);
