@@ -1,4 +1,4 @@
-//! How the program of one process goes on by one call, which drives its replica as the library does.
+//! How a program goes on by one call, which drives its replica as the library does.
 
 use std::sync::Arc;
 
