@@ -104,7 +104,7 @@ fn every_call_that_is_served_is_made_by_a_program() {
         there.extend(symbols(Path::new(&library), &["--dynamic", "--defined-only"]));
     }
     if there.is_empty() {
-        println!("not run: no MPI is here");
+        mpi::missing("the library of an MPI");
         return;
     }
     let is_due = |it: &&String| there.contains(*it) && !NOT_MADE.contains(&it.as_str());

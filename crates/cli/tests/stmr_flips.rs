@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use mpi::{Book, Dice, Mpi, Share};
+use mpi::{Book, Dice, Mask, Mpi, Share};
 
 const RANKS: u64 = 4;
 const SETS: u64 = 3;
@@ -47,8 +47,8 @@ struct Program {
     args: Vec<String>,
     /// What lies in the folder in which it runs.
     input: Option<PathBuf>,
-    /// Numbers on lines that hold one of these are times.
-    clocks: &'static [&'static str],
+    /// What is compared of what it prints.
+    mask: Mask,
     /// Files that it leaves.
     leaves: &'static [&'static str],
 }
@@ -87,15 +87,9 @@ impl Bench {
         for (name, args) in VICTIMS {
             let path = bench.mpi.compile(name, folder);
             let args = args.iter().map(|it| (*it).to_owned()).collect();
-            bench.add(Program { name, path, args, input: None, clocks: &[], leaves: &[] });
+            bench.add(Program { name, path, args, input: None, mask: mpi::whole, leaves: &[] });
         }
-        for program in packaged(&bench.mpi) {
-            if program.path.is_file() {
-                bench.add(program);
-            } else {
-                println!("not hit: {}, which is not installed", program.name);
-            }
-        }
+        packaged(&bench.mpi).into_iter().for_each(|it| bench.add(it));
         bench
     }
 
@@ -114,7 +108,9 @@ impl Bench {
                 [path].into_iter().chain(program.args.iter().map(|it| &**it)).collect();
             let out = mpi::succeed(self.mpi.plain_command(&row).current_dir(&scratch));
             let left = program.leaves.iter().map(|it| fs::read(scratch.join(it)).unwrap());
-            Plain { printed: program.printed(&out.stdout), left: left.collect() }
+            let plain = Plain { printed: program.printed(&out.stdout), left: left.collect() };
+            assert!(!plain.printed.concat().is_empty(), "{} prints nothing", program.name);
+            plain
         })
     }
 
@@ -260,7 +256,7 @@ impl Bench {
 impl Program {
     /// Lines of different processes come in any order, plain as well.
     fn printed(&self, text: &[u8]) -> Vec<String> {
-        let mut lines = mpi::without_times(self.clocks, text);
+        let mut lines = (self.mask)(text);
         lines.sort_unstable();
         lines
     }
@@ -268,29 +264,26 @@ impl Program {
 
 /// Programs of Debian's packages for an MPI of Debian's.
 fn packaged(mpi: &Mpi) -> Vec<Program> {
-    let tests = Path::new("/usr/lib/x86_64-linux-gnu/scalapack").join(mpi.name.clone() + "-tests");
     let mut all = Vec::new();
     if mpi.name == "openmpi" {
         let input = mpi::sources().join("in.restart");
-        all.push(Program {
+        all.extend(mpi.lammps().map(|path| Program {
             name: "lammps",
-            path: PathBuf::from("/usr/bin/lmp"),
+            path,
             args: ["-in", input.to_str().unwrap(), "-log", "none"].map(str::to_owned).to_vec(),
             input: None,
-            clocks: mpi::LAMMPS_CLOCKS,
+            mask: mpi::of_lammps,
             leaves: mpi::RESTART_FILES,
-        });
+        }));
     }
-    if ["openmpi", "mpich"].contains(&&*mpi.name) {
-        all.push(Program {
-            name: "xddblu",
-            path: tests.join("xddblu"),
-            args: Vec::new(),
-            input: Some(tests.join("BLU.dat")),
-            clocks: mpi::SCALAPACK_CLOCKS,
-            leaves: &[],
-        });
-    }
+    all.extend(mpi.scalapack().map(|tests| Program {
+        name: "xddblu",
+        path: tests.join("xddblu"),
+        args: Vec::new(),
+        input: Some(tests.join("BLU.dat")),
+        mask: mpi::of_scalapack,
+        leaves: &[],
+    }));
     all
 }
 
@@ -305,17 +298,20 @@ fn place_of_data(path: &Path) -> Option<(String, String)> {
     })
 }
 
-/// What was noticed in a run that ended right.
+/// What was noticed in a run that ended right.  A dead value is one of which nothing was: no mark,
+/// no death, no start and no note that says that something is wrong.
 fn class(summary: &Path) -> String {
     let text = fs::read_to_string(summary).unwrap();
     let row: serde_json::Value = serde_json::from_str(&text).unwrap();
     let notes: Vec<&str> =
         row["notes"].as_array().unwrap().iter().filter_map(|it| it.as_str()).collect();
     let noted = |words: &str| notes.iter().any(|it| it.contains(words));
-    let class = if 0 < row["restarts"].as_u64().unwrap() {
+    let [marks, deaths, restarts] = ["marks", "deaths", "restarts"].map(|it| row[it].as_u64());
+    if 0 < restarts.unwrap() {
         println!("{notes:?}");
-        "started again"
-    } else if ["differs in MPI_Finalize", "differs in its end", "printed something else"]
+        return "started again".to_owned();
+    }
+    let class = if ["differs in MPI_Finalize", "differs in its end", "printed something else"]
         .into_iter()
         .any(noted)
     {
@@ -326,8 +322,11 @@ fn class(summary: &Path) -> String {
         "divergence"
     } else if noted("changed on its way") {
         "detected at receive"
-    } else if 0 < row["deaths"].as_u64().unwrap() {
+    } else if 0 < deaths.unwrap() {
         "crash"
+    } else if 0 < marks.unwrap() {
+        println!("{notes:?}");
+        "wrong: a mark that no note explains"
     } else {
         "dead value"
     };

@@ -22,7 +22,7 @@ fn answers() -> bool {
 fn a_program_that_srun_starts_outlives_a_killed_replica() {
     let Some(mpi) = Mpi::named("openmpi") else { return };
     if !answers() {
-        println!("not run: programs that srun starts, for want of a Slurm that answers");
+        mpi::missing("a Slurm that answers srun");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,6 +32,13 @@ pub(crate) fn first<T>(n: usize, of: &[T]) -> &[T] {
 /// Whether this is a proof, and not its short form.
 pub(crate) fn is_full() -> bool {
     env::var("SELVEDGE_PROOF").is_ok_and(|it| it == "full")
+}
+
+/// Names what is not here, for want of which something is not run: a proof, which was to show just
+/// that, fails by it.
+pub(crate) fn missing(what: &str) {
+    assert!(!is_full(), "this proof needs what is not here: {what}");
+    println!("not run, for want of it: {what}");
 }
 
 /// One MPI of this machine: how programs are compiled for it, and its launcher.
@@ -66,7 +74,7 @@ impl Mpi {
         }
         all.retain(Self::is_here);
         if all.is_empty() {
-            println!("not run: MPI programs in replicas, for want of an mpicc and its launcher");
+            missing("an MPI (an mpicc and its launcher)");
         }
         all
     }
@@ -107,7 +115,8 @@ impl Mpi {
         vec![plain, standard]
     }
 
-    /// The one that a proof is for.
+    /// The one that a proof is for: Debian's Open MPI if none is named, or what is here where this
+    /// is no proof.
     pub(crate) fn chosen() -> Option<Self> {
         let all = Self::all();
         match env::var("SELVEDGE_MPI") {
@@ -117,6 +126,7 @@ impl Mpi {
                 assert!(found.is_some(), "there is no {name} here, only {names:?}");
                 found.cloned()
             }
+            Err(_) if is_full() => Self::named("openmpi"),
             Err(_) => all.into_iter().next(),
         }
     }
@@ -125,7 +135,7 @@ impl Mpi {
     pub(crate) fn named(name: &str) -> Option<Self> {
         let found = Self::all().into_iter().find(|it| it.name == name);
         if found.is_none() {
-            println!("not run: programs of {name}, which is not here");
+            missing(&format!("the MPI {name}"));
         }
         found
     }
@@ -172,11 +182,47 @@ impl Mpi {
         }
     }
 
-    /// A LAMMPS that is linked with it: Debian's, or that of the Python package `lammps`, whose
-    /// command is a Python program that starts LAMMPS as a process of its own.
+    /// The same where it has mpi4py, which is missing from a Python that has not.
+    pub(crate) fn mpi4py(&self) -> Option<String> {
+        let python = self.python()?;
+        let mut asked = Command::new(&python);
+        asked.args(["-c", "import mpi4py"]).stderr(Stdio::null());
+        if asked.status().is_ok_and(|it| it.success()) {
+            return Some(python);
+        }
+        missing(&format!("mpi4py of {python}, for {}", self.name));
+        None
+    }
+
+    /// A LAMMPS that is linked with it: Debian's, which is missing where it is not here, or that of
+    /// the Python package `lammps`, which need not be there, and whose command is a Python program
+    /// that starts LAMMPS as a process of its own.  Both need Debian's examples.
     pub(crate) fn lammps(&self) -> Option<PathBuf> {
         let debian = || (self.name == "openmpi").then(|| PathBuf::from("/usr/bin/lmp"));
-        self.beside("lmp").or_else(debian).filter(|it| it.is_file())
+        let Some(program) = self.beside("lmp").or_else(debian) else {
+            println!("no LAMMPS is linked with {}", self.name);
+            return None;
+        };
+        let is_here = program.is_file() && Path::new(LAMMPS_EXAMPLES).is_dir();
+        if !is_here {
+            missing("LAMMPS and its examples (lammps, lammps-examples)");
+        }
+        is_here.then_some(program)
+    }
+
+    /// Where ScaLAPACK's testers for it are, and their input: for each of Debian's MPIs there are
+    /// some, which are missing where they are not here.
+    pub(crate) fn scalapack(&self) -> Option<PathBuf> {
+        if !["openmpi", "mpich"].contains(&&*self.name) {
+            return None;
+        }
+        let folder = "/usr/lib/x86_64-linux-gnu/scalapack";
+        let tests = Path::new(folder).join(self.name.clone() + "-tests");
+        let is_here = tests.join("xddblu").is_file();
+        if !is_here {
+            missing(&format!("ScaLAPACK's testers for {} (scalapack-mpi-test)", self.name));
+        }
+        is_here.then_some(tests)
     }
 
     /// Its Fortran compiler.
@@ -232,9 +278,20 @@ impl Mpi {
 
     /// A run in three replicas of each process.
     pub(crate) fn tripled_on(&self, ranks: u32, summary: &Path, program: &[&str]) -> Command {
+        self.replicated("3", ranks, summary, program)
+    }
+
+    /// A run in so many replicas of each process.
+    pub(crate) fn replicated(
+        &self,
+        replicas: &str,
+        ranks: u32,
+        summary: &Path,
+        program: &[&str],
+    ) -> Command {
         let mut command = Command::new("timeout");
         command
-            .args([limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", "3"])
+            .args([limit_s(), env!("CARGO_BIN_EXE_selvedge"), "mpirun", "-r", replicas])
             .args(["-n", &ranks.to_string()])
             .args(self.launcher_args())
             .arg("--json-summary")
@@ -280,16 +337,55 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
 }
 
 /// Numbers on lines of LAMMPS that hold one of these are times.
-pub(crate) const LAMMPS_CLOCKS: &[&str] =
+const LAMMPS_CLOCKS: &[&str] =
     &["CPU", "Loop time", "Performance", "wall time", " | ", "timesteps", "Memory", "Per MPI"];
 
-/// The same of ScaLAPACK's testers.
-pub(crate) const SCALAPACK_CLOCKS: &[&str] = &["WALL", "CPU", "Time", "time", "MFLOPS", "PASSED"];
+/// Where Debian has LAMMPS's examples.
+pub(crate) const LAMMPS_EXAMPLES: &str = "/usr/share/lammps/examples";
+
+/// What ScaLAPACK's testers call columns of times, and of rates.
+const SCALAPACK_TIMES: &[&str] = &["Time", "WALL", "CPU", "MFLOPS", "MFLOP2"];
+
+/// And those of residuals, of whose last digits the order decides in which something was added.
+const SCALAPACK_RESIDUALS: &[&str] = &["CHK", "QTQ", "Residual"];
 
 /// What `in.restart` leaves: a step's own file, those of the end of both runs, and what was written
 /// on the way.
 pub(crate) const RESTART_FILES: &[&str] =
     &["step.20.restart", "step.40.restart", "end.restart", "again.restart", "dump.melt"];
+
+/// What is compared of what a program prints, in lines.
+pub(crate) type Mask = fn(&[u8]) -> Vec<String>;
+
+/// All of it.
+pub(crate) fn whole(text: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(text).lines().map(str::to_owned).collect()
+}
+
+/// Of LAMMPS.
+pub(crate) fn of_lammps(text: &[u8]) -> Vec<String> {
+    without_times(LAMMPS_CLOCKS, text)
+}
+
+/// Of ScaLAPACK's testers: all but times and rates.
+pub(crate) fn of_scalapack(text: &[u8]) -> Vec<String> {
+    let is_time = |name: &str, _: &Row<'_>| SCALAPACK_TIMES.iter().any(|it| name.contains(it));
+    without_columns(is_time, text)
+}
+
+/// Of those which add what comes from several processes in the order in which it comes: plain runs
+/// have other residuals each time where a row or column of the grid has more than two processes,
+/// of which it is compared whether they are small enough.
+pub(crate) fn of_scalapack_sums(text: &[u8]) -> Vec<String> {
+    let is_out = |name: &str, row: &Row<'_>| {
+        let is_long = |it: &(&str, &str)| {
+            ["P", "Q"].contains(&it.0) && it.1.parse::<u32>().is_ok_and(|it| 2 < it)
+        };
+        SCALAPACK_TIMES.iter().any(|it| name.contains(it))
+            || SCALAPACK_RESIDUALS.contains(&name) && row.iter().any(is_long)
+    };
+    without_columns(is_out, text)
+}
 
 /// Lines of a text, those that hold one of `clocks` without what may be a time: numbers but whole
 /// ones, and whole ones in columns of times, where one may have nothing behind its point.
@@ -313,6 +409,47 @@ pub(crate) fn without_times(clocks: &[&str], text: &[u8]) -> Vec<String> {
         }
     };
     String::from_utf8_lossy(text).lines().map(mask).collect()
+}
+
+/// Lines of a text without what stands in some columns of its tables.  A table begins with a header
+/// above a rule of dashes, one run of them for each column.  Its rows are the lines of as many
+/// words as it has columns, or one less, where the last column is empty.
+fn without_columns(is_out: impl Fn(&str, &Row<'_>) -> bool, text: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(text);
+    let (mut kept, mut names) = (Vec::<String>::new(), Vec::<String>::new());
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_rule = 1 < words.len() && words.iter().all(|it| it.bytes().all(|it| it == b'-'));
+        if is_rule {
+            let header = kept.last().map(String::as_str).unwrap_or_default();
+            let name = |at: Range<usize>| {
+                let end = at.end.min(header.len());
+                header.get(at.start..end).unwrap_or_default().trim().to_owned()
+            };
+            names = columns_of(line).into_iter().map(name).collect();
+        }
+        let n_empty = names.len().checked_sub(words.len());
+        if !is_rule && 1 < words.len() && n_empty.is_some_and(|it| it < 2) {
+            let row: Row<'_> = names.iter().map(String::as_str).zip(words).collect();
+            let shown = row.iter().map(|(name, word)| if is_out(name, &row) { "*" } else { word });
+            kept.push(shown.collect::<Vec<_>>().join(" "));
+        } else {
+            kept.push(line.trim_end().to_owned());
+        }
+    }
+    kept
+}
+
+/// Names of columns, and what stands there.
+type Row<'r> = Vec<(&'r str, &'r str)>;
+
+/// Where the runs of dashes of a rule are, each as far as the next begins.
+fn columns_of(rule: &str) -> Vec<Range<usize>> {
+    let bytes = rule.as_bytes();
+    let begins = |it: &usize| bytes[*it] == b'-' && (*it == 0 || bytes[it - 1] != b'-');
+    let firsts: Vec<usize> = (0..bytes.len()).filter(begins).collect();
+    let ends = firsts.iter().skip(1).copied().chain([usize::MAX]);
+    firsts.iter().copied().zip(ends).map(|(first, end)| first..end).collect()
 }
 
 /// What is in a folder: of each file its bytes, of each link where it leads.

@@ -16,6 +16,7 @@ pub(super) fn prove(root: &Path, options: &ProofOptions) -> Result<(), ProofErro
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "-p", "selvedge", "--test", "stmr_flips", "--", "--nocapture"]);
     test.env("SELVEDGE_RUNS", options.runs.unwrap_or(RUNS).to_string());
-    test.env("SELVEDGE_SEED", options.seed.to_string()).current_dir(root);
+    test.env("SELVEDGE_SEED", options.seed.to_string());
+    test.env("SELVEDGE_PROOF", "full").current_dir(root);
     within(&mut test, LIMIT)
 }

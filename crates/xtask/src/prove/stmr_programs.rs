@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::{ProofError, ProofOptions, within};
 
-/// Goal: unmodified programs run in replicas.  Method: the tests' own programs, all of them; those
-/// whose packages are missing are named.
+/// Goal: unmodified programs run in replicas.  Method: the tests' own programs, all of them; a
+/// package that is missing fails it by name.
 pub(super) fn prove(root: &Path, _: &ProofOptions) -> Result<(), ProofError> {
     const LIMIT: Duration = Duration::from_secs(3600);
     let mut test = Command::new("cargo");
