@@ -20,7 +20,8 @@ pub(super) fn prove(root: &Path, options: &ProofOptions) -> Result<(), ProofErro
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "--release", "-p", "selvedge", "--test", "stmr_cost"]);
     test.args(["--", "--nocapture"]);
-    test.env("SELVEDGE_RUNS", options.runs.unwrap_or(PAIRS).to_string()).current_dir(root);
+    test.env("SELVEDGE_RUNS", options.runs.unwrap_or(PAIRS).to_string());
+    test.env("SELVEDGE_PROOF", "full").current_dir(root);
     if let Some(path) = &options.json {
         test.env("SELVEDGE_JSON", path);
     }
