@@ -26,6 +26,7 @@ pub(super) fn prove_calls(root: &Path, _: &ProofOptions) -> Result<(), ProofErro
     for name in [
         "mpirun",
         "stmr_calls",
+        "stmr_doubles",
         "stmr_files",
         "stmr_joined",
         "stmr_pipes",
