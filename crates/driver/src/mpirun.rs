@@ -232,12 +232,16 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
         Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
     let mut printed = Vec::new();
     let mut avoided = Avoided::default();
-    let mut differed = false;
+    let (mut differed, mut is_undecided) = (false, false);
     let mut dead_ends = 0;
     let (input, outlet) = (Input::default(), Outlet::default());
     loop {
         let again = 0 < summary.restarts;
-        let given = avoided.options(options);
+        let mut given = avoided.options(options);
+        if is_undecided {
+            // Where it differs is found in contents that are compared in full, one by one.
+            (given.compares_full, given.window) = (true, 1);
+        }
         let before = std::mem::take(&mut printed);
         let mut attempt = Attempt::start(&given, &launcher, again, before, (&input, &outlet))?;
         let ended = attempt.go_on();
@@ -268,6 +272,7 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                 // deterministic: which of both it is shows when it starts again.
                 let is_again = why == Double::NotDeterministic && differed;
                 differed |= why == Double::NotDeterministic;
+                is_undecided |= !why.is_of_deaths();
                 dead_ends += u32::from(why.is_of_deaths());
                 let lost = input.is_lost();
                 let is_last = lost.is_some()
@@ -286,7 +291,8 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
                     return Ok(summary);
                 }
                 summary.restarts += 1;
-                summary.notes.push(format!("{rank}: {why}; the program starts again"));
+                let full = if is_undecided { ", with contents compared in full" } else { "" };
+                summary.notes.push(format!("{rank}: {why}; the program starts again{full}"));
                 let args = &options.launcher_args;
                 summary.notes.extend(avoided.learn(&attempt, launcher.family, args));
             }
@@ -673,11 +679,9 @@ impl Attempt<'_> {
             // Who is left of a cluster that dies has nobody to compare with.
             "restart" if self.dying.is_some() => {}
             "restart" => {
-                let (why, calls) = rest.split_once(' ').unwrap_or((rest, "?"));
-                self.notes.push(format!("{rank}: {set} stopped at compare {calls}"));
                 self.job.restart(
                     rank,
-                    match why {
+                    match rest {
                         "majority" => Double::NoMajority,
                         "deterministic" => Double::NotDeterministic,
                         "set" => Double::NoWholeSet,

@@ -64,6 +64,15 @@ struct Held {
     digest: Digest,
 }
 
+/// What they are, where no two replicas' are alike.
+fn words_of(sends: &[Held]) -> String {
+    let first = sends.first().map(|it| it.leaving.words()).unwrap_or_default();
+    match sends.len() {
+        0 | 1 => first,
+        n => format!(" in {n} sends, the first{first}"),
+    }
+}
+
 impl State {
     /// Sends what is held, unless it stays so behind this call, of the form with small counts.
     pub(crate) fn send_held_before(&mut self, call: impl FnOnce() -> Call) {
@@ -113,7 +122,8 @@ impl State {
         let doing = std::mem::replace(&mut self.doing, self.batch.doing);
         let mut sends = std::mem::take(&mut self.batch.sends);
         let rows: Vec<&[u8]> = sends.iter().map(|it| &it.bytes[..]).collect();
-        if let (Some(right), _) = self.compare_rows(&rows) {
+        let what = || words_of(&sends);
+        if let (Some(right), _) = self.compare_rows_of(&rows, what) {
             let mut rest = &right[..];
             for it in &mut sends {
                 let (own, others) = rest.split_at(it.bytes.len());

@@ -389,7 +389,8 @@ fn compare_given(state: &mut State, gives: &[Part]) -> Vec<u8> {
         &packed
     };
     let length = bytes.len();
-    if let Some(right) = state.compare_leaving(bytes).0.filter(|it| it.len() == length) {
+    if let Some(right) = state.compare_leaving(bytes, String::new).0.filter(|it| it.len() == length)
+    {
         let mut rest = &right[..];
         for part in gives {
             let length = part.count * pack::size_of(part.datatype);

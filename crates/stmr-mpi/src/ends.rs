@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use selvedge_stmr::verdict::SetId;
+use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::{self, Family};
 use crate::clock;
@@ -43,6 +43,34 @@ impl State {
                 leave(1)
             }
         }
+    }
+
+    /// Goes on where no two replicas have the same, if nothing else is why.
+    pub(crate) fn concede(&mut self, why: Double) {
+        if why.is_of_deaths() {
+            self.restart(why);
+        }
+        self.replica.concede();
+    }
+
+    /// This cluster cannot go on, and the program starts again.
+    pub(crate) fn restart(&mut self, why: Double) -> ! {
+        let (rank, calls) = (self.told.rank, self.replica.n_calls());
+        self.say(&format!("note rank {rank} stopped at compare {calls}"));
+        self.restart_as_said(why)
+    }
+
+    /// The same where the launcher has heard at which call.
+    pub(crate) fn restart_as_said(&mut self, why: Double) -> ! {
+        let word = match why {
+            Double::NoMajority => "majority",
+            Double::NotDeterministic => "deterministic",
+            Double::Lone | Double::Gone => "lone",
+            Double::NoWholeSet => "set",
+            Double::Early => "early",
+        };
+        self.say(&format!("restart {word}"));
+        self.wait_for_the_end()
     }
 
     /// This replica has strayed: it ends without a word to its twins, which go on.  They may have

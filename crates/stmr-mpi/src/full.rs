@@ -80,8 +80,37 @@ impl State {
         }
     }
 
+    /// Starts the program again, after a compare that came to nothing: where no two replicas have
+    /// the same, it is told of which call, in the same words by all, and `what` is their message.
+    #[cold]
+    pub(crate) fn end_undecided(&mut self, why: Double, own: &[&[u8]], what: &str) -> ! {
+        let offers = self.replica.offers();
+        if offers.len() < 2 {
+            self.restart(why)
+        }
+        let (call, rank, doing) = (self.replica.n_calls(), self.told.rank, self.doing);
+        let length: usize = own.iter().map(|it| it.len()).sum();
+        let contents = match self.told.window {
+            0 | 1 => format!("{length} bytes{what}"),
+            window => format!("the last {window} sends"),
+        };
+        let place = format!("{doing}, compare {call} ({contents})");
+        if offers.windows(2).all(|it| it[0].1.is_same_call(&it[1].1)) {
+            let who = match &offers[..] {
+                [one, other] => format!("{} and {}", one.0, other.0),
+                _ => "all three replicas".to_owned(),
+            };
+            self.say(&format!("note rank {rank}: {who} differ in {place}"));
+            self.tell_differences(call, own);
+        } else {
+            let own = self.told.set;
+            self.say(&format!("note rank {rank}: set{own} makes a call of its own, {place}"));
+        }
+        self.restart_as_said(why)
+    }
+
     /// Says where contents differ of which none was agreed on.
-    pub(crate) fn tell_differences(&mut self, call: u64, own: &[&[u8]]) {
+    fn tell_differences(&mut self, call: u64, own: &[&[u8]]) {
         if !self.told.compares_full {
             return;
         }

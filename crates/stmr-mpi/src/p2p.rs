@@ -100,6 +100,15 @@ pub(crate) struct Leaving {
     envelope: Envelope,
 }
 
+impl Leaving {
+    /// Where it goes, behind what it is.
+    pub(crate) fn words(&self) -> String {
+        let Envelope { dest, tag, .. } = self.envelope;
+        let peer = usize::try_from(dest).ok().and_then(|it| self.known.peers().get(it));
+        format!(" to rank {}, tag {tag}", peer.unwrap_or(&dest))
+    }
+}
+
 /// Takes note of a send, and packs its contents; nothing if it goes to nobody.
 fn prepare_send(
     state: &mut State,
@@ -141,7 +150,7 @@ pub(crate) fn begin_later(state: &mut State, part: Part, envelope: Envelope) -> 
 impl State {
     fn compare_and_leave(&mut self, leaving: Leaving, bytes: Vec<u8>) -> u64 {
         let id = leaving.id;
-        let (right, digest) = self.compare_leaving(&bytes);
+        let (right, digest) = self.compare_leaving(&bytes, || leaving.words());
         self.let_leave(leaving, right.unwrap_or(bytes), digest);
         id
     }

@@ -488,8 +488,19 @@ impl State {
     /// Compares contents that leave together; returns those of the majority, one behind the other,
     /// if they are others.
     pub(crate) fn compare_rows(&mut self, rows: &[&[u8]]) -> (Option<Vec<u8>>, Digest) {
-        let compared = self.compare_unless_own(rows, false);
-        compared.expect("a difference is conceded where that is wanted")
+        self.compare_rows_of(rows, String::new)
+    }
+
+    /// The same of contents that `what` names, where no two replicas have the same.
+    pub(crate) fn compare_rows_of(
+        &mut self,
+        rows: &[&[u8]],
+        what: impl FnOnce() -> String,
+    ) -> (Option<Vec<u8>>, Digest) {
+        match self.compare_unless_own(rows, false) {
+            Ok(it) => it,
+            Err(why) => self.end_undecided(why, rows, &what()),
+        }
     }
 
     /// Whether each send is compared by itself, before it leaves.
@@ -498,11 +509,15 @@ impl State {
     }
 
     /// Compares contents that leave to other processes, as was asked for: before they do, with more
-    /// of them later, or where they come in.
-    pub(crate) fn compare_leaving(&mut self, bytes: &[u8]) -> (Option<Vec<u8>>, Digest) {
+    /// of them later, or where they come in.  `what` names them where no two replicas' are alike.
+    pub(crate) fn compare_leaving(
+        &mut self,
+        bytes: &[u8],
+        what: impl FnOnce() -> String,
+    ) -> (Option<Vec<u8>>, Digest) {
         let Told { window, compares_at_receiver, .. } = *self.told;
         if self.compares_each() {
-            return self.compare_there(bytes);
+            return self.compare_rows_of(&[bytes], what);
         }
         self.let_out();
         let digest = Digest::of(bytes);
@@ -532,8 +547,8 @@ impl State {
         self.compare_there(bytes).0.filter(|it| it.len() == bytes.len())
     }
 
-    /// Compares contents, rows one behind the other; where `may_differ`, it may be that no two
-    /// replicas have the same.
+    /// Compares contents, rows one behind the other, or says why it comes to nothing; where
+    /// `may_differ`, it may be that no two replicas have the same, and all go on.
     pub(crate) fn compare_unless_own(
         &mut self,
         rows: &[&[u8]],
@@ -583,16 +598,11 @@ impl State {
                     return Ok((Some(right), digest));
                 }
                 Some(Passed::Leave) => self.stray(),
-                Some(Passed::Restart(why))
-                    if may_differ
-                        && [Double::NotDeterministic, Double::NoMajority].contains(&why) =>
-                {
-                    self.replica.concede();
-                    return Err(why);
-                }
                 Some(Passed::Restart(why)) => {
-                    self.tell_differences(call, rows);
-                    self.restart(why)
+                    if may_differ {
+                        self.concede(why);
+                    }
+                    return Err(why);
                 }
             }
         }
@@ -770,18 +780,5 @@ impl State {
             is_over.store(true, Ordering::Relaxed);
             answer
         })
-    }
-
-    pub(crate) fn restart(&mut self, why: Double) -> ! {
-        let word = match why {
-            Double::NoMajority => "majority",
-            Double::NotDeterministic => "deterministic",
-            Double::Lone | Double::Gone => "lone",
-            Double::NoWholeSet => "set",
-            Double::Early => "early",
-        };
-        let calls = self.replica.n_calls();
-        self.say(&format!("restart {word} {calls}"));
-        self.wait_for_the_end()
     }
 }

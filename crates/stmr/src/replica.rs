@@ -410,6 +410,14 @@ impl Replica {
         }
     }
 
+    /// What is offered for the compare that lasts, by those that have come to it.
+    #[must_use]
+    pub fn offers(&self) -> Vec<(SetId, Offer)> {
+        let of = |it: &Sibling| it.offers.at(self.call).copied();
+        let all = SetId::all(self.cluster.len()).zip(&self.cluster);
+        all.filter_map(|(set, it)| Some((set, of(it)?))).collect()
+    }
+
     /// Goes on from a compare that came to no majority, where what was to be compared may be each
     /// replica's own, and stays so.  All replicas find the same, and all do this or none.
     ///
