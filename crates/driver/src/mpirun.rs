@@ -76,6 +76,7 @@ use std::time::{Duration, Instant};
 
 use selvedge_stmr::job::{Job, N_COUNTS, Order, Rank};
 use selvedge_stmr::quits::{self, Agreed, Quit};
+use selvedge_stmr::report::{Differed, Report};
 use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
@@ -502,15 +503,6 @@ impl Attempt<'_> {
             | Event::Closed(_, rank, set)
                 if self.process(rank, set).is_parted => {}
             Event::Said(rank, set, line) => {
-                if let Some(code) = line.strip_prefix("never ") {
-                    // A script ends behind the program that it started.
-                    if self.process(rank, set).running {
-                        return Ok(None);
-                    }
-                    self.process(rank, set).ended = true;
-                    self.without_mpi.end(code.parse().unwrap_or(1));
-                    return Ok(None);
-                }
                 return Ok(self.hear(rank, set, &line));
             }
             Event::Gone(rank, set) => {
@@ -561,8 +553,8 @@ impl Attempt<'_> {
     }
 
     /// A replica dies of a fault: the program ends where most of a process do.
-    fn hear_fault(&mut self, rank: Rank, set: SetId, text: &str) {
-        self.process(rank, set).fault = Quit::from_text(text);
+    fn hear_fault(&mut self, rank: Rank, set: SetId, fault: Quit) {
+        self.process(rank, set).fault = Some(fault);
         let cluster = &self.processes[rank.0 as usize];
         let said: Vec<_> = cluster.iter().map(|it| it.fault).collect();
         if let (None, Agreed::InOrder(Quit { code, .. })) = (self.dying, quits::agree(&said)) {
@@ -628,78 +620,74 @@ impl Attempt<'_> {
     }
 
     fn hear(&mut self, rank: Rank, set: SetId, line: &str) -> Option<Ended> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let code = || rest.parse().unwrap_or(1);
-        match word {
-            "entering" => self.process(rank, set).entered = true,
-            "running" => self.hear_through(rank, set),
-            "counts" => {
-                let mut words = rest.split(' ').map(|it| it.parse().unwrap_or(0));
-                self.process(rank, set).counts = std::array::from_fn(|_| words.next().unwrap_or(0));
+        let report = match Report::from_text(line) {
+            Ok(it) => it,
+            // It may have said its end in these words: its link then ends as at a death.
+            Err(e) => {
+                self.notes.push(format!("{rank}: {set} said {e}"));
+                return None;
             }
-            "note" => {
+        };
+        match report {
+            Report::Entering => self.process(rank, set).entered = true,
+            Report::Running => self.hear_through(rank, set),
+            Report::Counts(counts) => self.process(rank, set).counts = counts,
+            Report::Note(text) => {
                 // Each replica of a cluster notes the same.
-                if !self.notes.iter().any(|it| it == rest) {
-                    self.notes.push(rest.to_owned());
+                if !self.notes.iter().any(|it| it == text) {
+                    self.notes.push(text.to_owned());
                 }
             }
-            "mark" => self.hear_mark(rank, rest),
-            "strayed" => self.hear_stray(rank, rest),
-            "signal" => {
-                let signal = code();
+            Report::Mark(it) => self.hear_mark(rank, it),
+            Report::Strayed(it) => self.hear_stray(rank, it),
+            Report::Signal(signal) => {
                 if self.signals.came(rank, set, signal) {
                     self.pass_on(Some(rank), signal);
                 }
             }
-            "yielded" => self.away.yielded(rank, set),
-            "at" => self.hear_port(rank, set, rest.parse().unwrap_or(0)),
-            "missed" | "end" | "usage" => self.hear_of_sibling(rank, set, word, rest),
-            "ending" => self.job.ending(rank, set),
-            "ended" => {
+            Report::Yielded => self.away.yielded(rank, set),
+            Report::At(port) => self.hear_port(rank, set, port),
+            Report::Missed(it) if self.are_siblings(set, it) => self.hear_missed(rank, set, it),
+            Report::End(it) if self.are_siblings(set, it) => self.job.part(rank, it),
+            Report::Usage(it) if self.are_siblings(set, it) => self.ask_usage(rank, set, it),
+            Report::Missed(_) | Report::End(_) | Report::Usage(_) => {}
+            Report::Ending => self.job.ending(rank, set),
+            Report::Ended(code) => {
                 self.process(rank, set).ended = true;
-                self.job.ended(rank, set, code());
+                self.job.ended(rank, set, code);
                 return self.end_outputs(rank, set, false);
             }
-            "early" => {
+            Report::Early(code) => {
                 self.process(rank, set).ended = true;
-                self.job.abort(code());
+                self.job.abort(code);
                 return self.end_outputs(rank, set, false);
             }
-            "abort" => self.job.abort(code()),
-            "quit" => {
-                self.process(rank, set).quit = Quit::from_text(rest);
+            Report::Abort(code) => self.job.abort(code),
+            Report::Quit(quit) => {
+                self.process(rank, set).quit = Some(quit);
                 self.settle_quits(rank);
             }
-            "fault" => self.hear_fault(rank, set, rest),
-            // The program cannot begin, for a reason that all its processes have.
-            "stop" => return Some(Ended::Refused(rest.to_owned())),
-            "refuse" => {
-                return Some(Ended::Refused(format!("{rest} is not served with replicas")));
+            Report::Fault(fault) => self.hear_fault(rank, set, fault),
+            Report::Stop(why) => return Some(Ended::Refused(why.to_owned())),
+            Report::Refuse(what) => {
+                return Some(Ended::Refused(format!("{what} is not served with replicas")));
             }
             // Who is left of a cluster that dies has nobody to compare with.
-            "restart" if self.dying.is_some() => {}
-            "restart" => {
-                self.job.restart(
-                    rank,
-                    match rest {
-                        "majority" => Double::NoMajority,
-                        "deterministic" => Double::NotDeterministic,
-                        "set" => Double::NoWholeSet,
-                        "early" => Double::Early,
-                        _ => Double::Lone,
-                    },
-                );
+            Report::Restart(_) if self.dying.is_some() => {}
+            Report::Restart(why) => self.job.restart(rank, why),
+            // A script ends behind the program that it started.
+            Report::Never(_) if self.process(rank, set).running => {}
+            Report::Never(code) => {
+                self.process(rank, set).ended = true;
+                self.without_mpi.end(code);
             }
-            _ => self.notes.push(format!("{rank}: {set} said `{line}`")),
         }
         None
     }
 
     /// A replica of a cluster says who differed: each of them says the same.
-    fn hear_mark(&mut self, rank: Rank, rest: &str) {
-        let words: Vec<u64> = rest.split(' ').filter_map(|it| it.parse().ok()).collect();
-        let (&[set, call] | &[set, call, _]) = &words[..] else { return };
-        let mark = Mark { rank: rank.0, set: set as u8, call, byte: words.get(2).copied() };
+    fn hear_mark(&mut self, rank: Rank, Differed { set, call, byte }: Differed) {
+        let mark = Mark { rank: rank.0, set: set.idx() as u8, call, byte };
         if !self.marked.contains(&mark) {
             self.marked.push(mark);
             self.tell_of(mark);
@@ -708,11 +696,10 @@ impl Attempt<'_> {
 
     /// A replica makes other calls, says it itself or one that found it.  At which compare each of
     /// them was may be another, and the replica is gone: it is one mark.
-    fn hear_stray(&mut self, rank: Rank, rest: &str) {
-        let set = rest.split(' ').next().and_then(|it| it.parse().ok());
-        let Some(set) = set.filter(|it| *it < self.options.replicas) else { return };
-        if !std::mem::replace(&mut self.process(rank, SetId::new(set)).strayed, true) {
-            self.hear_mark(rank, rest);
+    fn hear_stray(&mut self, rank: Rank, it: Differed) {
+        let is_one = it.set.idx() < self.options.replicas;
+        if is_one && !std::mem::replace(&mut self.process(rank, it.set).strayed, true) {
+            self.hear_mark(rank, it);
         }
     }
 

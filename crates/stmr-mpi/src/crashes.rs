@@ -12,12 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use selvedge_stmr::digest::Shape;
 use selvedge_stmr::quits::Quit;
+use selvedge_stmr::report::Report;
 
 use crate::cycles;
 use crate::real::Inside;
 use crate::signals;
 use crate::state;
-use crate::told::{Told, native_pid, tell_launcher, told};
+use crate::told::{Told, native_pid, tell_launcher_line, told};
 
 /// Faults, what the C library ends a program by that spoils its memory, and a pipe that nobody
 /// reads.
@@ -151,9 +152,9 @@ pub(crate) fn tell(signal: c_int) {
     let place = Some(PLACE.load(Ordering::Relaxed));
     let mut line = [0; 64];
     let mut to = Cursor::new(&mut line[..]);
-    let _ = writeln!(to, "fault {}", Quit { code: 128 + signal, place });
+    let _ = writeln!(to, "{}", Report::Fault(Quit { code: 128 + signal, place }));
     let length = to.position() as usize;
-    tell_launcher(std::str::from_utf8(&line[..length]).unwrap_or("\n"));
+    tell_launcher_line(std::str::from_utf8(&line[..length]).unwrap_or("\n"));
 }
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {

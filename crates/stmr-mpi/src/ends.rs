@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use selvedge_stmr::report::{Differed, Report};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::{self, Family};
@@ -56,20 +57,13 @@ impl State {
     /// This cluster cannot go on, and the program starts again.
     pub(crate) fn restart(&mut self, why: Double) -> ! {
         let (rank, calls) = (self.told.rank, self.replica.n_calls());
-        self.say(&format!("note rank {rank} stopped at compare {calls}"));
+        self.note(&format!("rank {rank} stopped at compare {calls}"));
         self.restart_as_said(why)
     }
 
     /// The same where the launcher has heard at which call.
     pub(crate) fn restart_as_said(&mut self, why: Double) -> ! {
-        let word = match why {
-            Double::NoMajority => "majority",
-            Double::NotDeterministic => "deterministic",
-            Double::Lone | Double::Gone => "lone",
-            Double::NoWholeSet => "set",
-            Double::Early => "early",
-        };
-        self.say(&format!("restart {word}"));
+        self.say(Report::Restart(why));
         self.wait_for_the_end()
     }
 
@@ -99,9 +93,9 @@ impl State {
             0 | 1 => "makes other calls".to_owned(),
             window => format!("differs within {window} sends"),
         };
-        self.say(&format!("note rank {rank}: {set} {what} and is left out"));
+        self.note(&format!("rank {rank}: {set} {what} and is left out"));
         let call = self.replica.n_calls().saturating_sub(1);
-        self.say(&format!("strayed {} {call}", set.idx()));
+        self.say(Report::Strayed(Differed { set, call, byte: None }));
     }
 
     /// Stops the program because of a call that is not served.
@@ -121,7 +115,7 @@ impl State {
         unsafe { libc::fflush(std::ptr::null_mut()) };
         self.let_out();
         self.tell_counts();
-        self.say(&format!("refuse {words}"));
+        self.say(Report::Refuse(words));
         self.wait_for_the_end()
     }
 
@@ -141,14 +135,14 @@ impl State {
     pub(crate) fn give_up(&mut self, code: i32) -> ! {
         self.compare(code.to_le_bytes().to_vec());
         self.tell_counts();
-        self.say(&format!("abort {code}"));
+        self.say(Report::Abort(code));
         self.wait_for_the_end()
     }
 
     /// All processes have come through MPI_Init.  None goes on before: who waits in it for one that
     /// is lost meanwhile may stay there for ever.
     pub(crate) fn begin_together(&mut self) {
-        self.say("running");
+        self.say(Report::Running);
         while !std::mem::take(&mut self.gone_on) {
             self.progress();
             // The others have the processor.
@@ -161,7 +155,7 @@ impl State {
     pub(crate) fn end_together(&mut self) {
         ENDING.store(true, Ordering::Relaxed);
         self.tell_counts();
-        self.say("ending");
+        self.say(Report::Ending);
         while !self.gone_on {
             self.progress();
             unsafe { libc::usleep(200) };
@@ -181,12 +175,12 @@ impl State {
         self.send_out();
         self.tell_counts();
         if self.handles.is_none() || self.gone_on {
-            self.say(&format!("ended {code}"));
+            self.say(Report::Ended(code));
         } else {
             // A process that ends without MPI_Finalize ends the program, as under mpirun; that has
             // failed to Open MPI, and not to hydra.
             let is_failure = code == 0 && abi::table().family == Family::OpenMpi;
-            self.say(&format!("early {}", if is_failure { 1 } else { code }));
+            self.say(Report::Early(if is_failure { 1 } else { code }));
         }
         let is_unsent = |this: &Self| {
             let siblings = || this.siblings.iter().flatten().any(Sibling::is_unsent);

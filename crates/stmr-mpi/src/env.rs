@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
 use selvedge_stmr::numbers::{self, Place};
+use selvedge_stmr::report::Report;
 
 use crate::abi::{self, Handles};
 use crate::attributes;
@@ -26,7 +27,7 @@ pub(crate) fn init_thread(state: &mut State, call: Call, args: &[usize]) -> usiz
     let wanted = (args[2] as i32).min(abi::table().thread_serialized);
     state.asked.may_take_turns = wanted == abi::table().thread_serialized;
     if wanted < args[2] as i32 && state.told.set == 0 && state.told.rank == 0 {
-        state.say("note MPI_THREAD_MULTIPLE is lowered to MPI_THREAD_SERIALIZED");
+        state.note("MPI_THREAD_MULTIPLE is lowered to MPI_THREAD_SERIALIZED");
     }
     let code = start(state, || real::code(call, &[args[0], args[1], wanted as usize, args[3]]));
     let provided = args[3] as *mut i32;
@@ -40,7 +41,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
         state.refuse_in_words("MPI_Init, a second time,");
     }
     origin::begin();
-    state.say("entering");
+    state.say(Report::Entering);
     // Nobody is heard while it is in MPI_Init: who has come another way is found before.
     state.compare(Vec::new());
     launchers_numbers();
@@ -62,7 +63,7 @@ fn start(state: &mut State, init: impl FnOnce() -> i32) -> i32 {
     program_heap::mend_mmap();
     objects::begin();
     if !program_heap::begin() {
-        state.say("note addresses of the program's memory may differ: its heap has no room");
+        state.note("addresses of the program's memory may differ: its heap has no room");
     }
     crashes::begin();
     state.begin_together();

@@ -151,7 +151,7 @@ impl State {
         // MPICH's has lines.
         let text = String::from_utf8_lossy(&text).replace('\n', "; ");
         let (name, rank) = (call.name(), self.told.rank);
-        self.say(&format!("note rank {rank}: {name} failed: {text}"));
+        self.note(&format!("rank {rank}: {name} failed: {text}"));
         let code = self.codes.shared(code);
         self.abort(code)
     }

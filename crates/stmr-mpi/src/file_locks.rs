@@ -56,8 +56,8 @@ impl State {
         }
         if LOST.load(Ordering::Relaxed) != 0 && LOST.swap(0, Ordering::Relaxed) != 0 {
             let rank = self.told.rank;
-            self.say(&format!(
-                "note rank {rank}: a lock on a file was somebody else's after its replica was lost"
+            self.note(&format!(
+                "rank {rank}: a lock on a file was somebody else's after its replica was lost"
             ));
         }
     }

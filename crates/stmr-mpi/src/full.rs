@@ -70,7 +70,7 @@ impl State {
             if !is_unseen && !marked.contains(&set) {
                 continue;
             }
-            self.say(&format!("note rank {rank}: {set} differs in {doing} {what}"));
+            self.note(&format!("rank {rank}: {set} differs in {doing} {what}"));
             let alike = bytes.iter().zip(&right).take_while(|(a, b)| a == b).count();
             self.tell_mark(set, Some(alike));
             if is_unseen {
@@ -100,11 +100,11 @@ impl State {
                 [one, other] => format!("{} and {}", one.0, other.0),
                 _ => "all three replicas".to_owned(),
             };
-            self.say(&format!("note rank {rank}: {who} differ in {place}"));
+            self.note(&format!("rank {rank}: {who} differ in {place}"));
             self.tell_differences(call, own);
         } else {
             let own = self.told.set;
-            self.say(&format!("note rank {rank}: set{own} makes a call of its own, {place}"));
+            self.note(&format!("rank {rank}: set{own} makes a call of its own, {place}"));
         }
         self.restart_as_said(why)
     }
@@ -121,9 +121,7 @@ impl State {
         for (idx, (set, bytes)) in all.iter().enumerate() {
             for (other, others) in &all[idx + 1..] {
                 if let Some(what) = difference(bytes, others) {
-                    self.say(&format!(
-                        "note rank {rank}: {set} and {other} differ in {doing} {what}"
-                    ));
+                    self.note(&format!("rank {rank}: {set} and {other} differ in {doing} {what}"));
                 }
             }
         }

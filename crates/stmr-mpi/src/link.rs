@@ -13,6 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::greet::End;
 use selvedge_stmr::pipe::{PipeReader, PipeWriter};
+use selvedge_stmr::report::Report;
 use selvedge_stmr::usage::Usage;
 
 use crate::ends;
@@ -330,8 +331,8 @@ impl Meeting<'_> {
                 }
             }
             for what in gate.as_mut().map(Gate::notes).unwrap_or_default() {
-                let line = format!("note rank {}: set{}: {what}\n", told.rank, told.set);
-                launcher.unsent.extend(line.as_bytes());
+                let words = format!("rank {}: set{}: {what}", told.rank, told.set);
+                launcher.unsent.extend(format!("{}\n", Report::Note(&words)).as_bytes());
                 launcher.flush();
             }
         }
@@ -394,7 +395,7 @@ impl Meeting<'_> {
 /// Tells the launcher where this process listens, and learns where its siblings do: none of these
 /// addresses is one on this host.
 fn ask_ways(told: &Told, port: u16, launcher: &mut Link) -> Vec<Vec<SocketAddr>> {
-    launcher.unsent.extend(format!("at {port}\n").as_bytes());
+    launcher.unsent.extend(format!("{}\n", Report::At(port)).as_bytes());
     launcher.flush();
     let mut ways = vec![None; told.replicas];
     ways[told.set] = Some(Vec::new());

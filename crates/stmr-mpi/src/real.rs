@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use selvedge_stmr::report::Report;
+
 use crate::ARGS_MAX;
 use crate::abi::Family;
 use crate::calls::{self, N_CALLS, NAMES};
@@ -418,7 +420,7 @@ impl Blocking {
 
 /// Says why the program cannot begin, which is no fault of this replica alone, and ends it.
 pub(crate) fn stop(why: &str) -> ! {
-    crate::told::tell_launcher(&format!("stop {why}\n"));
+    crate::told::tell_launcher(Report::Stop(why));
     ends::leave(1)
 }
 

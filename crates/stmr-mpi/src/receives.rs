@@ -186,8 +186,8 @@ impl State {
         if wanted.0 != u128::from_le_bytes(*seal) {
             let rank = self.told.rank;
             let (source, set) = (status.source, self.told.set);
-            self.say(&format!(
-                "note rank {rank}: set{set} ends: a message from {source} changed on its way"
+            self.note(&format!(
+                "rank {rank}: set{set} ends: a message from {source} changed on its way"
             ));
             ends::leave(0)
         }

@@ -149,8 +149,8 @@ impl State {
         let shares = |it: &Window| it.shared.is_some() && 1 < it.sizes.len();
         if self.replica.has_left() && self.windows.open.iter().flatten().any(shares) {
             let (rank, set) = (self.told.rank, self.told.set);
-            self.say(&format!(
-                "note rank {rank}: set{set} ends: it shares memory with one that is gone"
+            self.note(&format!(
+                "rank {rank}: set{set} ends: it shares memory with one that is gone"
             ));
             ends::leave(0);
         }

@@ -21,6 +21,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
+use selvedge_stmr::report::Report;
+
 use crate::crashes;
 use crate::cycles;
 use crate::files;
@@ -321,7 +323,7 @@ impl State {
         }
         for signal in DEFERRED {
             for _ in 0..CAME[signal as usize].swap(0, Ordering::Relaxed) {
-                self.say(&format!("signal {signal}"));
+                self.say(Report::Signal(signal));
             }
         }
     }
@@ -330,7 +332,7 @@ impl State {
     pub(crate) fn hear_signal(&mut self, signal: c_int) {
         if !is_handled(signal) && !is_blocked(signal) {
             // It ends the program, wherever it is.
-            self.say(&format!("abort {}", 128 + signal));
+            self.say(Report::Abort(128 + signal));
             self.wait_for_the_end();
         }
         self.keep_signal(signal);

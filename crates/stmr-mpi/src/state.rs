@@ -13,6 +13,7 @@ use selvedge_stmr::job::N_COUNTS;
 use selvedge_stmr::message::{EventKind, Message, Place};
 use selvedge_stmr::receives::Receives;
 use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
+use selvedge_stmr::report::{Differed, Report};
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
@@ -92,7 +93,7 @@ pub(crate) fn is_linked() -> bool {
 pub(crate) fn tell_never(code: i32) {
     let is_early = is_replica() && !CONNECTED.load(Ordering::Relaxed);
     if is_early && told().is_some_and(|it| it.first == Some(native_pid())) {
-        tell_launcher(&format!("never {code}\n"));
+        tell_launcher(Report::Never(code));
     }
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn end_if_held(code: i32) {
     if is_held() {
         let call = Call(CALLED.load(Ordering::Relaxed)).name();
         let rank = told().map_or(0, |it| it.rank);
-        tell_launcher(&format!("note rank {rank}: MPI ended a process in {call}\n"));
+        tell_launcher(Report::Note(&format!("rank {rank}: MPI ended a process in {call}")));
         ends::leave(code)
     }
 }
@@ -157,7 +158,8 @@ pub(crate) fn with_turn<R>(call: Call, what: impl FnOnce(&mut State) -> R) -> R 
             Err(TryLockError::WouldBlock) => {
                 let other = Call(CALLED.load(Ordering::Relaxed)).name();
                 let call = call.name();
-                tell_launcher(&format!("refuse {call} of a thread while another is in {other}\n"));
+                let words = format!("{call} of a thread while another is in {other}");
+                tell_launcher(Report::Refuse(&words));
                 break lock();
             }
         }
@@ -461,17 +463,20 @@ impl State {
         crashes::keep_place(self.shape);
     }
 
-    /// Tells the launcher a line.
-    pub(crate) fn say(&mut self, line: &str) {
-        self.launcher.unsent.extend(line.as_bytes());
-        self.launcher.unsent.push(b'\n');
+    /// Tells the launcher what is to be known there.
+    pub(crate) fn say(&mut self, report: Report<'_>) {
+        self.launcher.unsent.extend(format!("{report}\n").as_bytes());
         self.launcher.flush();
+    }
+
+    /// Tells it words for people.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.say(Report::Note(text));
     }
 
     /// Tells the launcher what was counted, which may be on another host.
     pub(crate) fn tell_counts(&mut self) {
-        let words = self.counts.words().map(|it| it.to_string());
-        self.say(&format!("counts {}", words.join(" ")));
+        self.say(Report::Counts(self.counts.words()));
     }
 
     /// Compares contents that are about to leave; returns those that may.
@@ -726,7 +731,7 @@ impl State {
                 Note::Marked(set) => {
                     self.counts.marks += 1;
                     let (rank, doing) = (self.told.rank, self.doing);
-                    self.say(&format!("note rank {rank}: {set} differs in {doing} and is marked"));
+                    self.note(&format!("rank {rank}: {set} differs in {doing} and is marked"));
                     // Who compares in full also says where, when it has looked.
                     if self.told.compares_full {
                         self.marked.push(set);
@@ -741,7 +746,7 @@ impl State {
                     self.see_stray(set);
                 }
                 Note::Promoted(_) => self.counts.promotions += 1,
-                Note::Yielded(set) if set.idx() == self.told.set => self.say("yielded"),
+                Note::Yielded(set) if set.idx() == self.told.set => self.say(Report::Yielded),
                 Note::Yielded(_) => {}
                 Note::Trusted(_) | Note::Died(_) => {}
             }
@@ -752,8 +757,7 @@ impl State {
     /// Tells the launcher which replica erred at the compare that is over, and at which byte.
     pub(crate) fn tell_mark(&mut self, set: SetId, byte: Option<usize>) {
         let call = self.replica.n_calls().saturating_sub(1);
-        let byte = byte.map_or(String::new(), |it| format!(" {it}"));
-        self.say(&format!("mark {} {call}{byte}", set.idx()));
+        self.say(Report::Mark(Differed { set, call, byte: byte.map(|it| it as u64) }));
     }
 
     /// Makes a call that waits for all processes in MPI, and looks at no sibling: one that still

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use selvedge_stmr::quits::Quit;
+use selvedge_stmr::report::Report;
 
 use crate::clock;
 use crate::real::{self, Inside};
@@ -76,7 +77,7 @@ pub(crate) fn note_opening(path: &CStr, flags: c_int) {
 static HAS_OPENED: AtomicBool = AtomicBool::new(false);
 
 fn note(what: &str) {
-    tell_launcher(&format!("note {what}\n"));
+    tell_launcher(Report::Note(what));
 }
 
 /// Whether this thread, which ends the program with `code`, now has the order among replicas: they
@@ -88,7 +89,7 @@ pub(crate) fn take_order(code: c_int) -> bool {
     }
     let _inside = Inside::enter();
     if !state::take_for_good(CALL_MS) {
-        tell_launcher(&format!("quit {}\n", Quit { code, place: None }));
+        tell_launcher(Report::Quit(Quit { code, place: None }));
         loop {
             unsafe { libc::pause() };
         }
@@ -109,7 +110,7 @@ impl State {
     fn wait_to_quit(&mut self, code: c_int) {
         let place = Some(self.shape.0);
         self.doing = "its end by another thread";
-        self.say(&format!("quit {}", Quit { code, place }));
+        self.say(Report::Quit(Quit { code, place }));
         let mut alone_ms = None;
         while !MAY_QUIT.load(Ordering::Relaxed) {
             self.pump();

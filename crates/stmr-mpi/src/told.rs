@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use selvedge_stmr::greet::Secret;
 use selvedge_stmr::numbers::{LOCAL, Place};
+use selvedge_stmr::report::Report;
 
 /// What the launcher told this process in its environment.
 pub(crate) struct Told {
@@ -100,8 +101,13 @@ pub(crate) fn native_pid() -> usize {
     unsafe { libc::syscall(libc::SYS_getpid) as usize }
 }
 
-/// Tells the launcher a line, whatever is under way.
-pub(crate) fn tell_launcher(line: &str) {
+/// Tells the launcher something, whatever is under way.
+pub(crate) fn tell_launcher(report: Report<'_>) {
+    tell_launcher_line(&format!("{report}\n"));
+}
+
+/// The same of a line that is written already, with its end.
+pub(crate) fn tell_launcher_line(line: &str) {
     let link = told().map_or(-1, |it| it.link);
     unsafe { libc::send(link, line.as_ptr().cast(), line.len(), libc::MSG_NOSIGNAL) };
 }

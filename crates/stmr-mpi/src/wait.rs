@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use selvedge_stmr::message::{Message, Place};
 use selvedge_stmr::replica::{Ahead, Input};
+use selvedge_stmr::report::Report;
 use selvedge_stmr::usage::Usage;
 use selvedge_stmr::verdict::{Double, SetId};
 
@@ -422,7 +423,7 @@ impl State {
         if sibling.is_away() && !sibling.said_bye && !self.has_said_bye {
             // It may live, and miss this one: who of both goes is for the launcher to say.
             sibling.is_missed = true;
-            self.say(&format!("missed {set_idx}"));
+            self.say(Report::Missed(SetId::new(set_idx)));
         } else {
             self.close_sibling(set_idx);
         }
@@ -512,8 +513,8 @@ impl State {
             link.received.clear();
             link.is_broken = true;
             let rank = self.told.rank;
-            self.say(&format!(
-                "note rank {rank}: what {set} says cannot be read, and it is ended: {why}"
+            self.note(&format!(
+                "rank {rank}: what {set} says cannot be read, and it is ended: {why}"
             ));
             self.kill_sibling(set_idx);
         }
@@ -523,7 +524,7 @@ impl State {
     /// Ends a sibling; its end is seen as any other.
     fn kill_sibling(&mut self, set_idx: usize) {
         if self.siblings[set_idx].as_ref().is_some_and(Sibling::is_away) {
-            self.say(&format!("end {set_idx}"));
+            self.say(Report::End(SetId::new(set_idx)));
         } else {
             unsafe { libc::kill(self.pids[set_idx] as i32, libc::SIGKILL) };
         }
@@ -584,7 +585,7 @@ impl State {
             return Usage::read(&std::fs::read_to_string(path).ok()?, events);
         };
         let known = sibling.usage;
-        self.say(&format!("usage {set_idx}"));
+        self.say(Report::Usage(SetId::new(set_idx)));
         known
     }
 
@@ -647,7 +648,7 @@ impl State {
         self.wait.late_ms = now_ms;
         if self.is_stuck(now_ms) {
             let rank = self.told.rank;
-            self.say(&format!("note rank {rank}: its replicas all wait for each other"));
+            self.note(&format!("rank {rank}: its replicas all wait for each other"));
             self.restart(Double::NoMajority);
         }
         self.end_who_strayed();
@@ -673,7 +674,7 @@ impl State {
             if computes || (sleeps && since.at_ms + LATE_SLEEP_MS < now_ms) {
                 let rank = self.told.rank;
                 let what = if computes { "computes without end" } else { "does not go on" };
-                self.say(&format!("note rank {rank}: {set} {what} and is ended"));
+                self.note(&format!("rank {rank}: {set} {what} and is ended"));
                 self.kill_sibling(set.idx());
             }
         }
@@ -711,7 +712,7 @@ impl State {
         let others = self.replica.others();
         if own.is_none() && self.replica.is_alone(&places) {
             let (rank, set) = (self.told.rank, self.told.set);
-            self.say(&format!("note rank {rank}: set{set} finds itself elsewhere and ends"));
+            self.note(&format!("rank {rank}: set{set} finds itself elsewhere and ends"));
             ends::leave(0);
         }
         if self.replica.is_split(&places, own.as_ref()) {
@@ -732,7 +733,7 @@ impl State {
             };
             if rest.any(agrees) {
                 let rank = self.told.rank;
-                self.say(&format!("note rank {rank}: {set} waits for something else and is ended"));
+                self.note(&format!("rank {rank}: {set} waits for something else and is ended"));
                 self.kill_sibling(set.idx());
             }
         }

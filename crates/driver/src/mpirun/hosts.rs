@@ -361,28 +361,22 @@ impl Attempt<'_> {
         reach::to_text(&ends)
     }
 
-    /// A replica says something of a sibling: that it is missed, is to be ended, or is asked about.
-    pub(super) fn hear_of_sibling(&mut self, rank: Rank, by: SetId, word: &str, rest: &str) {
-        let whom = rest.parse().unwrap_or(usize::MAX);
-        if self.options.replicas <= whom || whom == by.idx() {
-            return;
+    /// Whether a replica may say something of another.
+    pub(super) fn are_siblings(&self, by: SetId, whom: SetId) -> bool {
+        whom.idx() < self.options.replicas && whom != by
+    }
+
+    /// A replica's link to a sibling has ended.
+    pub(super) fn hear_missed(&mut self, rank: Rank, by: SetId, whom: SetId) {
+        let process = self.process_of(rank, whom);
+        if process.link.is_some() && !process.ended {
+            self.notes.push(format!("{rank}: the link of {by} to {whom} has ended"));
         }
-        let whom = SetId::new(whom);
-        match word {
-            "missed" => {
-                let process = self.process_of(rank, whom);
-                if process.link.is_some() && !process.ended {
-                    self.notes.push(format!("{rank}: the link of {by} to {whom} has ended"));
-                }
-                self.job.missed(rank, by, whom);
-            }
-            "end" => self.job.part(rank, whom),
-            _ => self.ask_usage(rank, by, whom),
-        }
+        self.job.missed(rank, by, whom);
     }
 
     /// What the kernel says of a process is to be told to its sibling.
-    fn ask_usage(&mut self, rank: Rank, asker: SetId, of: SetId) {
+    pub(super) fn ask_usage(&mut self, rank: Rank, asker: SetId, of: SetId) {
         let process = self.process_of(rank, of);
         let replicas = self.options.replicas;
         match process.host {
