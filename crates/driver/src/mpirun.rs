@@ -77,6 +77,7 @@ use std::time::{Duration, Instant};
 use selvedge_stmr::job::{Job, N_COUNTS, Order, Rank};
 use selvedge_stmr::quits::{self, Agreed, Quit};
 use selvedge_stmr::report::{Differed, Report};
+use selvedge_stmr::restarts::{Next, Over, RestartOptions, Restarts};
 use selvedge_stmr::verdict::{Double, SetId};
 
 pub use agent::{serve_host, start_host};
@@ -231,82 +232,88 @@ pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     fits::check(options, &launcher)?;
     let mut summary =
         Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
-    let mut printed = Vec::new();
-    let mut avoided = Avoided::default();
-    let (mut differed, mut is_undecided) = (false, false);
-    let mut dead_ends = 0;
+    let mut restarts = Restarts::new(RestartOptions {
+        restarts_max: options.restarts_max,
+        replicas: options.replicas,
+        is_started_here: !launcher.is_nobody(),
+    });
+    let (mut printed, mut avoided) = (Vec::new(), Avoided::default());
+    let mut in_full = options.compares_full;
     let (input, outlet) = (Input::default(), Outlet::default());
     loop {
-        let again = 0 < summary.restarts;
-        let mut given = avoided.options(options);
-        if is_undecided {
-            // Where it differs is found in contents that are compared in full, one by one.
-            (given.compares_full, given.window) = (true, 1);
-        }
+        let given = avoided.options(options, in_full);
         let before = std::mem::take(&mut printed);
+        let again = 0 < restarts.n();
         let mut attempt = Attempt::start(&given, &launcher, again, before, (&input, &outlet))?;
         let ended = attempt.go_on();
         printed = attempt.take_printed();
+        let over = match &ended {
+            Ok(ended) => ended.over(&input),
+            Err(MpirunError::NotStarted { .. }) => {
+                Over::NotStarted { is_elsewhere: avoided.give_up() }
+            }
+            Err(_) => Over::Refused,
+        };
+        let next = restarts.after(over);
         let ended = match ended {
-            Err(MpirunError::NotStarted { code, .. }) if avoided.give_up() => {
+            Ok(it) => it,
+            Err(MpirunError::NotStarted { code, .. }) if next == Next::Back => {
                 let why = format!("{} ended with {code}", launcher.path.display());
                 summary.notes.push(format!("the program does not start elsewhere: {why}"));
                 continue;
             }
-            Ok(ended) => ended,
             Err(e) => {
                 attempt.finish(Ended::Refused(e.to_string()));
                 return Err(e);
             }
         };
         attempt.sum_up(&mut summary);
-        match ended {
-            Ended::With(code) => return Ok(summary.ended(code)),
-            Ended::WithoutMpi(code) => return Ok(summary.ended_without_mpi(code)),
-            Ended::Refused(why) => {
-                summary.code = 1;
-                summary.result = why;
-                return Ok(summary);
-            }
-            Ended::Again(rank, why) => {
-                // Two faults at once leave three different contents, as a program does that is not
-                // deterministic: which of both it is shows when it starts again.
-                let is_again = why == Double::NotDeterministic && differed;
-                differed |= why == Double::NotDeterministic;
-                is_undecided |= !why.is_of_deaths();
-                dead_ends += u32::from(why.is_of_deaths());
-                let lost = input.is_lost();
-                let is_last = lost.is_some()
-                    || summary.restarts == options.restarts_max
-                    || launcher.is_nobody();
-                if is_again || is_last || options.replicas == 1 {
-                    summary.code = 1;
-                    summary.result = format!("{rank}: {why}");
-                    if let Some(lost) = lost {
-                        summary.result += &format!("; the program cannot start again: {lost}");
-                    }
-                    if 1 < dead_ends && dead_ends == summary.restarts + 1 {
-                        let often = format!("; so it was in all {dead_ends} starts");
-                        summary.result += &(often + ", as of a program that crashes by itself");
-                    }
-                    return Ok(summary);
-                }
-                summary.restarts += 1;
-                let full = if is_undecided { ", with contents compared in full" } else { "" };
-                summary.notes.push(format!("{rank}: {why}; the program starts again{full}"));
+        summary.restarts = restarts.n();
+        let words = ended.words();
+        match next {
+            Next::Stop(stop) => return Ok(summary.stopped(stop, words, &input)),
+            Next::Again { compares_full } => {
+                let is_new = compares_full && !in_full;
+                let full = if is_new { ", with contents compared in full" } else { "" };
+                in_full |= compares_full;
+                summary.notes.push(format!("{words}; the program starts again{full}"));
                 let args = &options.launcher_args;
                 summary.notes.extend(avoided.learn(&attempt, launcher.family, args));
             }
+            Next::Back => unreachable!("it has started"),
         }
     }
 }
 
+/// How a start of the program was over.
 enum Ended {
     With(i32),
     /// With this code, and no process has called MPI_Init.
     WithoutMpi(i32),
     Again(Rank, Double),
     Refused(String),
+}
+
+impl Ended {
+    fn over(&self, input: &Input) -> Over {
+        match self {
+            Self::With(code) => Over::Ended(*code),
+            Self::WithoutMpi(code) => Over::WithoutMpi(*code),
+            Self::Again(_, why) => {
+                Over::Double { why: *why, is_input_lost: input.is_lost().is_some() }
+            }
+            Self::Refused(_) => Over::Refused,
+        }
+    }
+
+    /// Why it has come to no end of its own, if it has not.
+    fn words(&self) -> String {
+        match self {
+            Self::With(_) | Self::WithoutMpi(_) => String::new(),
+            Self::Again(rank, why) => format!("{rank}: {why}"),
+            Self::Refused(why) => why.clone(),
+        }
+    }
 }
 
 /// One start of the program.

@@ -9,7 +9,8 @@
 //! that goes through memory that they share ([`pipe`]) or, between hosts, through a network
 //! ([`limits`], [`greet`], [`frame`]), what a process does ([`usage`]), one replica's view of its
 //! cluster ([`replica`]) and its receives ([`receives`]), what the launcher knows of all ([`job`])
-//! and follows where another thread ends them ([`quits`]), what they report to it ([`report`]),
+//! and follows where another thread ends them ([`quits`]), whether the program then starts again
+//! ([`restarts`]), what they report to the launcher ([`report`]),
 //! which of what they print is let out ([`output`]), what they write to files and has not gone
 //! there ([`writes`]), what they see of files of MPI's ([`view`]) and how they share a place in one
 //! ([`mod@pointer`]), what they do to each other's windows ([`access`]) and how they lock them
@@ -42,6 +43,8 @@ pub mod receives;
 pub mod job;
 
 pub mod quits;
+
+pub mod restarts;
 
 pub mod report;
 

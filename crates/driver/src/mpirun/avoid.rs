@@ -211,8 +211,12 @@ pub(super) struct Avoided {
 
 impl Avoided {
     /// The options for the next start.
-    pub(super) fn options(&self, options: &MpirunOptions) -> MpirunOptions {
+    pub(super) fn options(&self, options: &MpirunOptions, in_full: bool) -> MpirunOptions {
         let mut options = options.clone();
+        if in_full && !options.compares_full {
+            // Where contents differ is found in each before it leaves.
+            (options.compares_full, options.window) = (true, 1);
+        }
         if let Some(it) = &self.elsewhere {
             options.launcher_args.clone_from(&it.args);
         }

@@ -1,7 +1,9 @@
 //! What became of a program.
 
 use selvedge_stmr::job::N_COUNTS;
+use selvedge_stmr::restarts::{Hindrance, Stop};
 
+use super::input::Input;
 use super::{Attempt, Mark};
 
 /// What became of a program.
@@ -48,8 +50,30 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The program is over; `words` say why, if it has not come to its own end.
+    pub(super) fn stopped(mut self, stop: Stop, words: String, input: &Input) -> Self {
+        let (hindrance, crashes) = match stop {
+            Stop::Ended(code) => return self.ended(code),
+            Stop::WithoutMpi(code) => return self.ended_without_mpi(code),
+            Stop::Refused | Stop::NotStarted => (None, None),
+            Stop::Failed { hindrance, crashes } => (Some(hindrance), crashes),
+        };
+        self.code = 1;
+        self.result = words;
+        if hindrance == Some(Hindrance::InputLost)
+            && let Some(lost) = input.is_lost()
+        {
+            self.result += &format!("; the program cannot start again: {lost}");
+        }
+        if let Some(n) = crashes {
+            let often = format!("; so it was in all {n} starts, as of a program that crashes");
+            self.result += &(often + " by itself");
+        }
+        self
+    }
+
     /// The program has come to its end, with this code.
-    pub(super) fn ended(mut self, code: i32) -> Self {
+    fn ended(mut self, code: i32) -> Self {
         self.has_own_end = true;
         // The system has eight bits of an exit code.
         self.code = code & 0xff;
@@ -59,7 +83,7 @@ impl Summary {
     }
 
     /// The same where it has not called MPI.
-    pub(super) fn ended_without_mpi(self, code: i32) -> Self {
+    fn ended_without_mpi(self, code: i32) -> Self {
         let result = format!("the program ended with {code} and never called MPI_Init");
         Self { result, ..self.ended(code) }
     }
