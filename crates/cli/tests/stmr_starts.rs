@@ -29,12 +29,18 @@ fn run(args: &[&str]) -> Output {
 #[test]
 fn a_program_that_dies_has_failed_in_however_many_replicas() {
     for mpi in Mpi::in_turn("a death") {
-        for size in [["-n", "1", "-r", "1"], ["-n", "2", "-r", "1"], ["-n", "1", "-r", "3"]] {
+        let sizes = [
+            (["-n", "1", "-r", "1"], "1 process x 1 replica,"),
+            (["-n", "2", "-r", "1"], "2 processes x 1 replica,"),
+            (["-n", "1", "-r", "3"], "1 process x 3 replicas,"),
+        ];
+        for (size, named) in sizes {
             let die = ["/bin/sh", "-c", "kill -9 $$"];
             let out = run(&[&size[..], &["--launcher", mpi.launcher()], &die].concat());
             let said = format!("{} {size:?}: {}", mpi.name, told(&out));
             assert_eq!(out.status.code(), Some(2), "{said}");
             assert!(said.contains("is gone") && said.contains("error: rank"), "{said}");
+            assert!(said.contains(named), "{said}");
         }
     }
 }

@@ -18,58 +18,76 @@ use crate::render::number;
 /// The library that is preloaded into each replica.
 static LIBRARY: &[u8] = include_bytes!(env!("SELVEDGE_MPI_LIBRARY"));
 
+const EXAMPLES: &str = "\
+Examples:
+  selvedge mpirun -n 4 ./app in.txt
+      4 processes in 3 replicas each, on this machine
+  selvedge mpirun -n 4 --launcher-arg --hostfile --launcher-arg hosts ./app in.txt
+      the same on the hosts that the file hosts names";
+
+const RUNS: &str = "What runs";
+const COMPARING: &str = "Comparing";
+const FAULTS: &str = "Faults and restarts";
+const LAUNCHER: &str = "Launcher";
+const OUTPUT: &str = "Output";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = "selvedge mpirun -r 3 -n 4 ./app in.txt   4 processes in 3 replicas each")]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Mpirun {
+    /// Processes, as the program sees them.
+    #[arg(short = 'n', long, value_name = "P", value_parser = ranks(), help_heading = RUNS)]
+    ranks: u32,
     /// Replicas of each process: 1 counts, 2 detects, 3 masks.
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = replicas())]
+    #[arg(help_heading = RUNS)]
     replicas: u8,
-    /// Processes, as the program sees them.
-    #[arg(short = 'n', long, value_name = "P", value_parser = ranks())]
-    ranks: u32,
-    /// The machine's own launcher, if it is not the one in PATH that belongs to the program's MPI;
-    /// `none`: you start the processes yourself, with the environment that is printed.
-    #[arg(long, value_name = "PROGRAM")]
-    launcher: Option<PathBuf>,
-    /// With `--launcher none`: write that environment to this file, for a shell to read.
-    #[arg(long, value_name = "FILE", requires = "launcher")]
-    env_file: Option<PathBuf>,
-    /// One more argument for the launcher.
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
-    launcher_arg: Vec<OsString>,
-    /// Whether processes may run on other hosts than this, which then listens for them.
-    #[arg(long, value_enum, default_value_t = BetweenHosts::Auto, value_name = "WHEN")]
-    between_hosts: BetweenHosts,
-    /// Write what became of the program to this file, as JSON.
-    #[arg(long, value_name = "FILE")]
-    json_summary: Option<PathBuf>,
-    /// Whether the launcher starts all replicas as one job, or each set of them as a job.
-    #[arg(long, value_enum, default_value_t = Sets::One)]
-    sets: Sets,
     /// What replicas tell each other of what they send.
-    #[arg(long, value_enum, default_value_t = Compare::Digest)]
+    #[arg(long, value_enum, default_value_t = Compare::Digest, help_heading = COMPARING)]
     compare: Compare,
+    /// Run the program twice without replicas; say which sends differ and why that may be.
+    #[arg(long, conflicts_with = "json_summary", help_heading = COMPARING)]
+    check_determinism: bool,
     /// Whether what is sent is compared before it leaves, or where it comes in.
-    #[arg(long, value_enum, default_value_t = CompareAt::Send)]
+    #[arg(long, value_enum, default_value_t = CompareAt::Send, help_heading = COMPARING)]
     compare_at: CompareAt,
     /// Compare so many sends at a time: an error is found within so many, and not contained. Not
     /// with `--compare-at`.
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = window())]
-    #[arg(conflicts_with = "compare_at")]
+    #[arg(conflicts_with = "compare_at", help_heading = COMPARING)]
     window: u32,
     /// What two errors in one cluster lead to.
-    #[arg(long, value_enum, default_value_t = OnDouble::Restart)]
+    #[arg(long, value_enum, default_value_t = OnDouble::Restart, help_heading = FAULTS)]
     on_double: OnDouble,
     /// The command that a shell is given when the program starts again after two errors in one
     /// cluster, if it is not to start from its beginning.
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", help_heading = FAULTS)]
     restart_cmd: Option<OsString>,
     /// How often at the most the program starts again after two errors in one cluster.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, help_heading = FAULTS)]
     restarts_max: u32,
-    /// Run the program twice without replicas; say which sends differ and why that may be.
-    #[arg(long, conflicts_with = "json_summary")]
-    check_determinism: bool,
+    /// One more argument for the launcher.
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = LAUNCHER)]
+    launcher_arg: Vec<OsString>,
+    /// The machine's own launcher, if it is not the one in PATH that belongs to the program's MPI;
+    /// `none`: you start the processes yourself, with the environment that is printed.
+    #[arg(long, value_name = "PROGRAM", help_heading = LAUNCHER)]
+    launcher: Option<PathBuf>,
+    /// With `--launcher none`: write that environment to this file, for a shell to read.
+    #[arg(long, value_name = "FILE", requires = "launcher", help_heading = LAUNCHER)]
+    env_file: Option<PathBuf>,
+    /// Whether processes may run on other hosts than this, which then listens for them.
+    #[arg(long, value_enum, default_value_t = BetweenHosts::Auto, value_name = "WHEN")]
+    #[arg(help_heading = LAUNCHER)]
+    between_hosts: BetweenHosts,
+    /// Whether the launcher starts all replicas as one job, or each set of them as a job.
+    #[arg(long, value_enum, default_value_t = Sets::One, help_heading = LAUNCHER)]
+    sets: Sets,
+    /// Write what became of the program to this file, as JSON.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    json_summary: Option<PathBuf>,
+    /// What every verb takes, and this one changes nothing that it would be a reason for.
+    #[arg(long = "reason", id = "reason", value_name = "TEXT", hide = true)]
+    _reason: Option<String>,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -304,9 +322,12 @@ fn tell(summary: &Summary) {
     let [messages, carried, kept] =
         [summary.link_messages, summary.link_bytes, summary.log_bytes_max].map(number::grouped);
     let [all_s, compares_s] = [seconds(summary), compare_seconds(summary)];
-    anstream::eprintln!(
-        "selvedge: {ranks} processes x {replicas} replicas, {all_s:.1} s: {result}"
-    );
+    let processes = match ranks {
+        1 => "1 process".to_owned(),
+        n => format!("{n} processes"),
+    };
+    let replicas = number::counted(*replicas as u64, "replica");
+    anstream::eprintln!("selvedge: {processes} x {replicas}, {all_s:.1} s: {result}");
     anstream::eprintln!(
         "selvedge: {}, {}, {}, {}",
         number::counted(summary.marks, "mark"),
