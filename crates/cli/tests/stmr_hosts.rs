@@ -88,9 +88,8 @@ impl Hosts {
 
     /// What Open MPI starts its daemons by: a host of its own but for the kernel and the programs.
     /// It has run for another time, has its own processes and its own folder for what is not kept,
-    /// and gets nothing of the launcher's environment, as by ssh.  The agent ends with 0 whatever
-    /// becomes of its host: of one that does not, Open MPI thinks that its daemon never began, and
-    /// ends the job.
+    /// and gets nothing of the launcher's environment, as by ssh.  The agent ends with 255 when
+    /// its host is lost, as ssh does: of such a one Open MPI thinks that its daemon never began.
     fn agent(folder: &Path) -> PathBuf {
         let (path, own) = (folder.join("agent"), own_folder(folder));
         let own = own.display();
@@ -103,7 +102,7 @@ impl Hosts {
              ip netns exec $host unshare --uts --mount --ipc --pid --fork --mount-proc --time \
              --monotonic $ran --boottime $ran sh -c '\
              hostname $host && mount -t tmpfs tmpfs {own} && \
-             exec env -i PATH=\"$PATH\" HOME=/root TMPDIR={own} sh -c \"$COMMAND\"'\nexit 0\n"
+             exec env -i PATH=\"$PATH\" HOME=/root TMPDIR={own} sh -c \"$COMMAND\"' || exit 255\n"
         );
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

@@ -75,6 +75,9 @@ fn processes_that_somebody_else_starts_become_replicas_and_outlive_one() {
             assert!(out.status.success(), "{said}");
             let text = [first, out.stdout].concat();
             assert_eq!(lines(&String::from_utf8_lossy(&text)), wanted, "{said}");
+            // Hydra's replicas are outlived whatever it is told.
+            let is_warned = said.contains("a death is outlived if your launcher goes on");
+            assert_eq!(is_warned, mpi.is_open_mpi(), "{said}");
             assert_eq!(count(&summary, "deaths"), kills, "{said}");
             assert_eq!(count(&summary, "marks"), 0, "{said}");
             // What the launcher thinks of a death is its own.

@@ -18,6 +18,8 @@ mod avoid;
 
 mod away;
 
+mod daemons;
+
 mod early;
 
 mod error;
@@ -230,6 +232,9 @@ enum Channel {
 pub fn run(options: &MpirunOptions) -> Result<Summary, MpirunError> {
     let launcher = program::check(options)?;
     fits::check(options, &launcher)?;
+    for it in launcher.warnings(options).iter().filter(|_| !options.is_silent) {
+        let _ = writeln!(io::stderr(), "selvedge: {it}");
+    }
     let mut summary =
         Summary { ranks: options.ranks, replicas: options.replicas, ..Summary::default() };
     let mut restarts = Restarts::new(RestartOptions {

@@ -136,6 +136,23 @@ pub(super) fn name_slots(args: &[OsString], family: Family) -> bool {
     })
 }
 
+/// How many processes these arguments of Open MPI's leave room for; nothing where a host's number
+/// is not named, or a list and a file are both given, which leave what both have.
+pub(super) fn slots(args: &[OsString]) -> Option<usize> {
+    let named = named(args, Family::OpenMpi);
+    let [Named { value, is_file, .. }] = &named[..] else { return None };
+    if !is_file {
+        return value.split(',').map(|it| it.rsplit_once(':')?.1.parse::<usize>().ok()).sum();
+    }
+    let text = fs::read_to_string(value).ok()?;
+    let lines = text.lines().map(|it| it.split('#').next().unwrap_or_default());
+    let of = |line: &str| {
+        let slots = line.split_whitespace().find_map(|it| it.strip_prefix("slots="))?;
+        slots.parse::<usize>().ok()
+    };
+    lines.filter(|it| !it.trim().is_empty()).map(of).sum()
+}
+
 impl Elsewhere {
     /// These arguments without those hosts.
     fn of(args: &[OsString], family: Family, erred: &BTreeSet<Name>) -> Result<Self, Why> {
@@ -285,6 +302,22 @@ mod tests {
 
     fn args(text: &str) -> Vec<OsString> {
         text.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn slots_are_known_where_each_host_s_are_named() {
+        let file = NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        let check = |text: &str, wanted| assert_eq!(slots(&args(text)), wanted, "{text}");
+        check("--host a:4,b:2", Some(6));
+        check("--mca btl tcp -host=a:1", Some(1));
+        check("--host a:4,b", None);
+        check("--oversubscribe", None);
+        fs::write(path, "a slots=4 # b slots=1\n\n# c slots=9\nb max_slots=8 slots=3\n").unwrap();
+        check(&format!("--hostfile {path}"), Some(7));
+        check(&format!("--hostfile {path} --host a:2"), None);
+        fs::write(path, "a slots=4\nb\n").unwrap();
+        check(&format!("--hostfile {path}"), None);
     }
 
     /// What becomes of a launcher's arguments; files are shown as what they hold.

@@ -1,5 +1,6 @@
 //! The machine's own launchers: which one a program needs, and what each is told.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,6 +78,8 @@ impl Family {
 pub(super) struct Launcher {
     pub(super) path: PathBuf,
     pub(super) family: Family,
+    /// It is Open MPI's before it became PRRTE's.
+    pub(super) is_open_mpi_4: bool,
     /// The program's, where that is known.
     mpi: Option<Family>,
 }
@@ -91,7 +94,8 @@ pub(super) fn choose(
     if let Some(path) = &options.launcher {
         if path == Path::new(NONE) {
             let path = path.clone();
-            return Ok(Launcher { path, family: Family::Nobody, mpi: wanted });
+            let family = Family::Nobody;
+            return Ok(Launcher { path, family, is_open_mpi_4: false, mpi: wanted });
         }
         let found = identify(path)?;
         if let Some((wanted, library)) = library
@@ -143,13 +147,58 @@ fn identify(path: &Path) -> Result<Launcher, MpirunError> {
     } else {
         return Err(MpirunError::OtherLauncher { launcher, said });
     };
-    Ok(Launcher { path: launcher, family, mpi: None })
+    let is_open_mpi_4 = is(&["OpenRTE", "(Open MPI) 4", "(Open MPI) 3"]);
+    Ok(Launcher { path: launcher, family, is_open_mpi_4, mpi: None })
 }
 
 impl Launcher {
     /// Whether it is somebody else who starts the processes.
     pub(super) fn is_nobody(&self) -> bool {
         self.family == Family::Nobody
+    }
+
+    /// What is to be told before anything starts: what may keep a death from being outlived, and
+    /// that the launcher has no room.
+    pub(super) fn warnings(&self, options: &MpirunOptions) -> Vec<String> {
+        let of_deaths = self.warning_of_deaths(options).map(str::to_owned);
+        of_deaths.into_iter().chain(self.warning_of_slots(options)).collect()
+    }
+
+    /// The launcher says it too, in some 25 lines, and not of how many replicas.
+    fn warning_of_slots(&self, options: &MpirunOptions) -> Option<String> {
+        let (ranks, replicas, args) = (options.ranks, options.replicas, &options.launcher_args);
+        if self.family != Family::OpenMpi || oversubscribes(args) {
+            return None;
+        }
+        let there = avoid::slots(args)?;
+        let (wanted, product) = match options.sets_are_jobs {
+            true => (ranks, format!("{ranks} processes in each set")),
+            false => (ranks * replicas, format!("{ranks} processes x {replicas} replicas")),
+        };
+        (there < wanted).then(|| {
+            format!(
+                "{wanted} slots are wanted ({product}), and the launcher's arguments name {there}"
+            )
+        })
+    }
+
+    fn warning_of_deaths(&self, options: &MpirunOptions) -> Option<&'static str> {
+        // Fewer replicas outlive none.
+        if options.replicas < 3 {
+            return None;
+        }
+        match (self.family, self.mpi) {
+            (Family::Slurm, Some(Family::Mpich)) => Some(
+                "under srun a program of MPICH may stand still when a replica dies; start it by \
+                 MPICH's own launcher to outlive deaths",
+            ),
+            // Under hydra each replica has a process before it that stays.
+            (Family::Nobody, mpi) if mpi != Some(Family::Mpich) => Some(
+                "a death is outlived if your launcher goes on when one of its processes dies, as \
+                 Open MPI's does with --enable-recovery",
+            ),
+            (Family::OpenMpi | Family::Mpich | Family::Slurm | Family::Nobody, _) => None,
+        }
     }
 
     /// What the library in each process is told of it.
@@ -182,12 +231,13 @@ impl Launcher {
         })
     }
 
-    /// The launcher with its own options, up to the number `n` of processes.  What it keeps while
-    /// it runs it keeps in the folder `scratch`.  Where processes may run on other hosts they are
-    /// given these variables, which not all launchers do by themselves.
+    /// The launcher with its own options and these arguments, up to the number `n` of processes.
+    /// What it keeps while it runs it keeps in the folder `scratch`.  Where processes may run on
+    /// other hosts they are given these variables, which not all launchers do by themselves.
     pub(super) fn command<'a>(
         &self,
         options: &MpirunOptions,
+        args: &[OsString],
         scratch: &Path,
         n: usize,
         variables: impl Iterator<Item = &'a str>,
@@ -202,7 +252,7 @@ impl Launcher {
             Family::Slurm => tell_slurm(&mut command, options, self.mpi),
             Family::Nobody => {}
         }
-        command.args(&options.launcher_args);
+        command.args(args);
         command.arg("-n").arg(n.to_string());
         command
     }
@@ -211,6 +261,14 @@ impl Launcher {
 /// Open MPI's words for whether a host may have more processes than it takes.
 pub(super) const OVERSUBSCRIBES: [&str; 4] =
     ["-nooversubscribe", "--nooversubscribe", "-oversubscribe", "--oversubscribe"];
+
+/// Whether the launcher may start more processes than hosts take, as these arguments say.
+fn oversubscribes(args: &[OsString]) -> bool {
+    let is_said = |it: &OsString| OVERSUBSCRIBES[2..].iter().any(|word| it == word);
+    // As in `--map-by node:OVERSUBSCRIBE`.
+    let is_mapped = |it: &OsString| it.to_string_lossy().to_lowercase().contains(":oversubscribe");
+    args.iter().any(|it| is_said(it) || is_mapped(it))
+}
 
 fn tell_open_mpi(command: &mut Command, options: &MpirunOptions, scratch: &Path) {
     command.args(["--enable-recovery", "--bind-to", "none"]);

@@ -16,6 +16,7 @@ use nix::time::ClockId;
 use nix::unistd::{AccessFlags, Pid, access};
 use selvedge_stmr::verdict::SetId;
 
+use super::daemons::Agent;
 use super::folder::Folder;
 use super::hosts::Door;
 use super::launcher::{self, Family, JOB_OF_SET, Launcher};
@@ -163,6 +164,7 @@ pub(super) fn launch(
         return Ok(Vec::new());
     }
     shared.extend(fits::files_before());
+    let agent = Agent::guard(options, launcher, folder)?;
     let start = |n: usize, set: Option<SetId>| {
         // Two launchers of Open MPI 4 that share a folder remove each other's in it.
         let scratch = match set {
@@ -173,7 +175,8 @@ pub(super) fn launch(
         let told: Vec<_> =
             shared.iter().cloned().chain(set).chain([(ADDED, OsString::new())]).collect();
         let names = told.iter().map(|it| it.0).filter(|_| door.is_some());
-        let mut command = launcher.command(options, &scratch, n, names);
+        let args = agent.args(&options.launcher_args);
+        let mut command = launcher.command(options, &args, &scratch, n, names);
         command.arg(&options.own_program).arg("mpirun-replica").arg("--");
         match &options.restart_command {
             Some(line) if again => command.args(["sh", "-c"]).arg(line),
