@@ -41,9 +41,12 @@ struct Folder {
     next: usize,
     /// What it was opened by, if it was by a name.
     name: Option<CString>,
-    /// Where the program finds the row that it was given last.
-    row: Box<dirent64>,
+    /// Where the program finds the row that it was given last, on its own heap.
+    row: *mut dirent64,
 }
+
+// SAFETY: that memory is this folder's alone.
+unsafe impl Send for Folder {}
 
 static FOLDERS: Mutex<BTreeMap<usize, Folder>> = Mutex::new(BTreeMap::new());
 
@@ -143,10 +146,14 @@ fn is_each_ones(path: &[u8]) -> bool {
 /// Gives the program a folder that was opened here or not, as the meta has it.
 fn give(name: Option<&CStr>, open: impl Fn() -> *mut DIR) -> *mut DIR {
     let_out_waiting();
-    let _inside = Inside::enter();
+    // On the program's heap, as all that it has of a folder: it may look at where that lies.
     let dir = open();
     let error = if dir.is_null() { last_error() } else { 0 };
-    let Some(told) = ask(name, dir, error) else {
+    let asked = {
+        let _inside = Inside::enter();
+        ask(name, dir, error)
+    };
+    let Some(told) = asked else {
         failed(error);
         return dir;
     };
@@ -161,7 +168,7 @@ fn give(name: Option<&CStr>, open: impl Fn() -> *mut DIR) -> *mut DIR {
     }
     // It has gone here since the meta looked.
     let dir = if dir.is_null() { unsafe { native::opendir(c"/".as_ptr()) } } else { dir };
-    let row = Box::new(unsafe { std::mem::zeroed() });
+    let row = taken(size_of::<dirent64>()).cast();
     let name = name.map(CStr::to_owned);
     folders().insert(dir as usize, Folder { entries: entries(rows), next: 0, name, row });
     dir
@@ -209,7 +216,7 @@ fn step(dir: *mut DIR) -> Option<*mut dirent64> {
     let folder = folders.get_mut(&(dir as usize))?;
     let Some(entry) = folder.entries.get(folder.next) else { return Some(null_mut()) };
     folder.next += 1;
-    let row = &mut *folder.row;
+    let row = unsafe { &mut *folder.row };
     row.d_ino = entry.inode;
     row.d_off = folder.next as i64;
     row.d_type = entry.kind;
@@ -313,7 +320,10 @@ pub unsafe extern "C" fn seekdir(dir: *mut DIR, to: c_long) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn closedir(dir: *mut DIR) -> c_int {
     stack::on_own(|| {
-        folders().remove(&(dir as usize));
+        let known = folders().remove(&(dir as usize));
+        if let Some(Folder { row, .. }) = known {
+            stack::on_programs(|| unsafe { libc::free(row.cast()) });
+        }
         unsafe { native::closedir(dir) }
     })
 }
