@@ -29,10 +29,10 @@
 //! (`clock`, `cores`), the cycle counter (`cycles`), which libraries that come later may read
 //! (`loads`), signals (`signals`), and what it is asked to change in the world: files (`files`),
 //! locks on them (`file_locks`), their descriptors (`descriptors`), what comes in by the first of
-//! them (`input`), those that are none
-//! (`devices`), their names (`names`) and folders (`folders`), the C library's own ways of writing
-//! them (`streams`, `prints`), commands of the shell (`commands`) and what surrounds them (`environment`), MPI's
-//! files (`mpi_files`), how data stand in them (`representation`), what goes wrong
+//! them (`input`), those that are none (`devices`), their names (`names`) and folders (`folders`),
+//! the C library's own ways of writing them (`streams`, `prints`), commands of the shell
+//! (`commands`) and what surrounds them (`environment`), MPI's files (`mpi_files`), how data stand
+//! in them (`representation`), what goes wrong
 //! with them (`file_errors`), a place that processes share (`pointers`); last, memory that other
 //! processes put to and get from (`windows`, in Fortran `fortran`), and when (`epochs`), also where
 //! who accesses it says so (`passive`), or nobody does, because it is shared (`shared`).
