@@ -109,6 +109,30 @@ fn what_comes_in_is_found_at_the_same_step_by_all_replicas() {
     }
 }
 
+/// Goal: an alarm ends a wait for what does not come in, and its handler has run then.  Method: see
+/// steered.c, which waits in each way before it makes steps.
+#[test]
+fn an_alarm_ends_a_wait_for_what_does_not_come_in() {
+    for mpi in Mpi::in_turn("alarms") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("steered", folder.path());
+        let mut command = mpi.tripled(&summary, &[program.to_str().unwrap(), "alarms"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let mut heard = [0; 60];
+        child.stdout.as_mut().unwrap().read_exact(&mut heard).unwrap();
+        pipe.write_all(b"quit\n").unwrap();
+        let out = child.wait_with_output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(out.status.success(), "{said}");
+        let wanted = "way 0: -1, 1 alarms\nway 1: -1, 2 alarms\nway 2: -1, 3 alarms\n";
+        assert_eq!(String::from_utf8_lossy(&heard), wanted, "{said}");
+        mpi::check_counts(&summary, &[("restarts", 0), ("marks", 0), ("deaths", 0)], &said);
+    }
+}
+
 #[test]
 fn a_program_whose_output_nobody_reads_waits_and_outlives_a_death_meanwhile() {
     Mpi::in_turn("chatty").iter().for_each(|it| leave_output(it, Duration::from_secs(5)));

@@ -15,7 +15,7 @@ use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval}
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::replica::Question;
 
-use crate::input;
+use crate::input::{self, Came};
 use crate::own;
 use crate::python;
 use crate::real::{self, Inside};
@@ -477,12 +477,16 @@ pub unsafe extern "C" fn select(
         });
         input::select(n, reads, [writes, faults], at_most)
     });
-    if let Some((found, rest)) = input {
-        if !left.is_null() {
-            let (tv_sec, tv_usec) = (rest.as_secs() as time_t, rest.subsec_micros().into());
-            unsafe { *left = timeval { tv_sec, tv_usec } };
+    match input {
+        Some(Came::Input((found, rest))) => {
+            if !left.is_null() {
+                let (tv_sec, tv_usec) = (rest.as_secs() as time_t, rest.subsec_micros().into());
+                unsafe { *left = timeval { tv_sec, tv_usec } };
+            }
+            return found;
         }
-        return found;
+        Some(Came::Signal { .. }) => return input::end_by_signal(),
+        None => {}
     }
     let native = unsafe { std::mem::transmute::<usize, Select>(real::next(c"select")) };
     let found = unsafe { native(n, reads, writes, faults, left) };

@@ -13,7 +13,7 @@ use crate::files::{
     FILES, Kind, WAITING, bytes_of, divert, end_diverting, failed, is_begun, is_known, last_error,
     let_out_waiting, native_close, native_seek, table, take, words,
 };
-use crate::input;
+use crate::input::{self, Came};
 use crate::names;
 use crate::real::{self, Inside};
 use crate::stack;
@@ -502,16 +502,28 @@ pub unsafe extern "C" fn pwritev64v2(
 /// See read(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
-    stack::on_own(|| {
-        if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
-            return unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) };
+    loop {
+        let came = stack::on_own(|| unsafe { read_once(fd, to, length) });
+        match came {
+            Came::Input(got) => return got,
+            // Its handler runs on the program's stack.
+            Came::Signal { restarts: false } => return input::end_by_signal() as ssize_t,
+            Came::Signal { restarts: true } => {
+                input::end_by_signal();
+            }
         }
-        if input::is_shared(fd) {
-            return input::read(to, length);
-        }
-        let_out_waiting();
-        unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t }
-    })
+    }
+}
+
+unsafe fn read_once(fd: c_int, to: *mut c_void, length: size_t) -> Came<ssize_t> {
+    if is_known(fd) && table().file(fd).is_some_and(|it| it.1.kind == Kind::Dice) {
+        return Came::Input(unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) });
+    }
+    if input::is_shared(fd) {
+        return input::read(to, length);
+    }
+    let_out_waiting();
+    Came::Input(unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t })
 }
 
 /// What a program that is compiled with checks calls for read(2).
@@ -526,8 +538,8 @@ pub unsafe extern "C" fn __read_chk(
         if room < length {
             real::fail("read() of more bytes than there is room for");
         }
-        unsafe { read(fd, to, length) }
-    })
+    });
+    unsafe { read(fd, to, length) }
 }
 
 /// See pread(2).
@@ -548,11 +560,11 @@ pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, length: size_t, at:
 /// See readv(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
+    if stack::on_own(|| 0 < n && input::is_shared(fd)) {
+        // Its first row, as a read may be shorter than what there is room for.
+        return unsafe { read(fd, (*rows).iov_base, (*rows).iov_len) };
+    }
     stack::on_own(|| {
-        if input::is_shared(fd) && 0 < n {
-            // Its first row, as a read may be shorter than what there is room for.
-            return unsafe { input::read((*rows).iov_base, (*rows).iov_len) };
-        }
         let_out_waiting();
         unsafe { libc::syscall(libc::SYS_readv, fd, rows, n) as ssize_t }
     })

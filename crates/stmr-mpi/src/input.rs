@@ -15,8 +15,9 @@ use selvedge_stmr::message::EventKind;
 use crate::clock;
 use crate::files::{bytes_of, failed, last_error, let_out_waiting, words};
 use crate::real::{self, Inside};
+use crate::signals;
 use crate::stack;
-use crate::state;
+use crate::state::{self, State};
 use crate::streams::next;
 
 const INPUT: u64 = u64::MAX - 5;
@@ -43,28 +44,62 @@ fn ready(events: i16) -> i16 {
     if found == 1 { row.revents } else { 0 }
 }
 
+/// What a wait for input comes to.
+#[derive(Clone, Copy)]
+pub(crate) enum Came<T> {
+    Input(T),
+    /// A signal, whose handler is to run now; whether the call goes on then.
+    Signal {
+        restarts: bool,
+    },
+}
+
+/// The error of a call that a signal is to end, in the meta's words, and whether it goes on.
+const STOPPED: [u64; 2] = [u64::MAX, libc::EINTR as u64];
+
+/// In the meta: a signal has come that the program handles.
+fn stopped(state: &mut State) -> Option<Vec<u8>> {
+    state.tell_signals();
+    let signal = *state.signals.get(state.n_signals_due)?;
+    Some(bytes_of(&[&STOPPED[..], &[u64::from(signals::restarts(signal))]].concat()))
+}
+
+/// In all, if the meta's words say so: they agree on the signals that are due.
+fn is_stopped(state: &mut State, row: &[u64]) -> bool {
+    let is_stopped = row.starts_with(&STOPPED) && row.len() == STOPPED.len() + 1;
+    if is_stopped {
+        state.compare(Vec::new());
+    }
+    is_stopped
+}
+
 /// See read(2): all replicas are given as many bytes as the meta.
-pub(crate) fn read(to: *mut c_void, length: size_t) -> ssize_t {
+pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
     let_out_waiting();
     let _inside = Inside::enter();
     let waits = unsafe { libc::fcntl(FD, libc::F_GETFL) } & libc::O_NONBLOCK == 0;
     let take = |to: *mut c_void, length: size_t| unsafe {
         libc::syscall(libc::SYS_read, FD, to, length) as ssize_t
     };
-    let (row, did) = state::with(|state| {
+    let (row, did, is_stopped) = state::with(|state| {
         state.mix(&[INPUT, 1, length as u64]);
-        state.event(EventKind::Decision, |_| {
+        let (row, did) = state.event(EventKind::Decision, |state| {
             if waits && ready(libc::POLLIN) == 0 {
-                return None;
+                return stopped(state);
             }
             let got = take(to, length);
             Some(bytes_of(&[got as u64, if got < 0 { last_error() } else { 0 } as u64]))
-        })
+        });
+        let row = words(&row);
+        let is_stopped = is_stopped(state, &row);
+        (row, did, is_stopped)
     });
-    let row = words(&row);
+    if is_stopped {
+        return Came::Signal { restarts: row[STOPPED.len()] != 0 };
+    }
     let (got, error) = (row[0] as ssize_t, row[1] as c_int);
     if got < 0 {
-        return failed(error) as ssize_t;
+        return Came::Input(failed(error) as ssize_t);
     }
     let mut done = if did { got } else { 0 };
     while done < got {
@@ -78,7 +113,7 @@ pub(crate) fn read(to: *mut c_void, length: size_t) -> ssize_t {
             }
         }
     }
-    done
+    Came::Input(done)
 }
 
 /// See ioctl(2), `FIONREAD`: how many bytes are there.
@@ -107,33 +142,45 @@ fn look(events: i16) -> i16 {
 }
 
 /// Waits for it as long as the meta does: what is there, and what is left of the time.
-fn wait(events: i16, at_most: Option<Duration>) -> (i16, Duration) {
+fn wait(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
     let_out_waiting();
     let _inside = Inside::enter();
     let begin = clock::now_ms(libc::CLOCK_MONOTONIC);
-    let row = state::with(|state| {
+    let (row, is_stopped) = state::with(|state| {
         state.mix(&[INPUT, 2, u64::from(events as u16)]);
-        let answer = |_: &mut _| {
+        let answer = |state: &mut State| {
             let found = ready(events);
             let waited = Duration::from_millis(clock::now_ms(libc::CLOCK_MONOTONIC) - begin);
             let left = at_most.map(|it| it.saturating_sub(waited));
-            let is_over = found != 0 || left == Some(Duration::ZERO);
+            if found == 0 && left != Some(Duration::ZERO) {
+                return stopped(state);
+            }
             let left = left.unwrap_or_default().as_nanos() as u64;
-            is_over.then(|| bytes_of(&[u64::from(found as u16), left]))
+            Some(bytes_of(&[u64::from(found as u16), left]))
         };
-        state.event(EventKind::Decision, answer).0
+        let row = words(&state.event(EventKind::Decision, answer).0);
+        let is_stopped = is_stopped(state, &row);
+        (row, is_stopped)
     });
-    let row = words(&row);
-    (row[0] as i16, Duration::from_nanos(row[1]))
+    if is_stopped {
+        return Came::Signal { restarts: false };
+    }
+    Came::Input((row[0] as i16, Duration::from_nanos(row[1])))
 }
 
 /// As [`wait`] or, where no time is given to wait, [`look`].
-fn see(events: i16, at_most: Option<Duration>) -> (i16, Duration) {
+fn see(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
     if at_most == Some(Duration::ZERO) {
-        (look(events), Duration::ZERO)
+        Came::Input((look(events), Duration::ZERO))
     } else {
         wait(events, at_most)
     }
+}
+
+/// A signal has ended a call: its handler runs, and the call has its error.
+pub(crate) fn end_by_signal() -> c_int {
+    signals::deliver_at_look();
+    failed(libc::EINTR)
 }
 
 unsafe fn native_poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c_int {
@@ -149,7 +196,7 @@ unsafe fn native_poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c_int {
 
 /// The answer where standard input is all that is asked for, or is one of several that are looked
 /// at without waiting: how many are ready.
-unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option<c_int> {
+unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option<Came<c_int>> {
     if n == 0 || rows.is_null() {
         return None;
     }
@@ -160,7 +207,10 @@ unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option
     if !is_looked_at || !is_shared(FD) {
         return None;
     }
-    let (found, _) = see(rows[input].events, at_most);
+    let found = match see(rows[input].events, at_most) {
+        Came::Input((found, _)) => found,
+        Came::Signal { restarts } => return Some(Came::Signal { restarts }),
+    };
     let mut all = 0;
     if others != 0 {
         rows[input].fd = -1;
@@ -168,7 +218,7 @@ unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option
         rows[input].fd = FD;
     }
     rows[input].revents = found;
-    Some(all + c_int::from(found != 0))
+    Some(Came::Input(all + c_int::from(found != 0)))
 }
 
 type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
@@ -182,7 +232,11 @@ pub unsafe extern "C" fn poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c
         let real = *REAL.get_or_init(|| next(c"poll"));
         (unsafe { ask(rows, n, time) }, unsafe { std::mem::transmute::<usize, Poll>(real) })
     });
-    answer.unwrap_or_else(|| unsafe { real(rows, n, at_most) })
+    match answer {
+        Some(Came::Input(n)) => n,
+        Some(Came::Signal { .. }) => end_by_signal(),
+        None => unsafe { real(rows, n, at_most) },
+    }
 }
 
 /// What a program that is compiled with checks calls for poll(2).
@@ -215,7 +269,11 @@ pub unsafe extern "C" fn ppoll(
         let answer = if mask.is_null() { unsafe { ask(rows, n, time) } } else { None };
         (answer, unsafe { std::mem::transmute::<usize, PollMasked>(real) })
     });
-    answer.unwrap_or_else(|| unsafe { real(rows, n, at_most, mask) })
+    match answer {
+        Some(Came::Input(n)) => n,
+        Some(Came::Signal { .. }) => end_by_signal(),
+        None => unsafe { real(rows, n, at_most, mask) },
+    }
 }
 
 /// See select(2), where standard input alone is asked for, and to be read: what is found, and what
@@ -225,16 +283,19 @@ pub(crate) unsafe fn select(
     reads: *mut libc::fd_set,
     others: [*mut libc::fd_set; 2],
     at_most: Option<Duration>,
-) -> Option<(c_int, Duration)> {
+) -> Option<Came<(c_int, Duration)>> {
     let has = |set: *mut libc::fd_set, fd| !set.is_null() && unsafe { libc::FD_ISSET(fd, set) };
     let is_other = |fd| others.iter().any(|it| has(*it, fd)) || fd != FD && has(reads, fd);
     let is_alone = 0 < n && has(reads, FD) && !(0..n).any(is_other);
     if !is_alone || !is_shared(FD) {
         return None;
     }
-    let (found, left) = see(libc::POLLIN, at_most);
+    let (found, left) = match see(libc::POLLIN, at_most) {
+        Came::Input(it) => it,
+        Came::Signal { restarts } => return Some(Came::Signal { restarts }),
+    };
     if found == 0 {
         unsafe { libc::FD_CLR(FD, reads) };
     }
-    Some((c_int::from(found != 0), left))
+    Some(Came::Input((c_int::from(found != 0), left)))
 }

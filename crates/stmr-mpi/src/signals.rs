@@ -361,6 +361,13 @@ impl State {
     }
 }
 
+/// Whether a call that waits goes on when the program's handler of it has run.
+pub(crate) fn restarts(signal: c_int) -> bool {
+    let programs = PROGRAMS.lock().unwrap_or_else(|it| it.into_inner());
+    let action = programs.get(signal as usize).copied().flatten();
+    action.is_some_and(|it| it.sa_flags & libc::SA_RESTART != 0)
+}
+
 /// The same at the end of a program's look at a clock.
 pub(crate) fn deliver_at_look() {
     if ANY_DUE.load(Ordering::Relaxed) && stack::on_own(real::is_program_asking) {
