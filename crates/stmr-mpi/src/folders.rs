@@ -343,10 +343,10 @@ pub unsafe extern "C" fn scandirat64(
     select: Option<Select>,
     compare: Option<Compare>,
 ) -> c_int {
-    if !stack::on_own(real::is_program_asking) {
-        return stack::on_own(|| next_scandirat(dir, path, to, select, compare));
-    }
     stack::on_own(|| unsafe {
+        if !real::is_program_asking() {
+            return native::scandirat64(dir, path, to, select, compare);
+        }
         let opened = if dir == libc::AT_FDCWD {
             opendir(path)
         } else {
@@ -358,16 +358,6 @@ pub unsafe extern "C" fn scandirat64(
         };
         if opened.is_null() { -1 } else { scan(opened, to, select, compare) }
     })
-}
-
-fn next_scandirat(
-    dir: c_int,
-    path: *const c_char,
-    to: *mut *mut *mut dirent64,
-    select: Option<Select>,
-    compare: Option<Compare>,
-) -> c_int {
-    unsafe { native::scandirat64(dir, path, to, select, compare) }
 }
 
 /// See scandir(3), of a folder that is open, and closed then.

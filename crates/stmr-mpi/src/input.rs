@@ -54,6 +54,15 @@ pub(crate) enum Came<T> {
     },
 }
 
+impl<T> Came<T> {
+    fn map<R>(self, of: impl FnOnce(T) -> R) -> Came<R> {
+        match self {
+            Self::Input(it) => Came::Input(of(it)),
+            Self::Signal { restarts } => Came::Signal { restarts },
+        }
+    }
+}
+
 /// The error of a call that a signal is to end, in the meta's words, and whether it goes on.
 const STOPPED: [u64; 2] = [u64::MAX, libc::EINTR as u64];
 
@@ -207,18 +216,17 @@ unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option
     if !is_looked_at || !is_shared(FD) {
         return None;
     }
-    let found = match see(rows[input].events, at_most) {
-        Came::Input((found, _)) => found,
-        Came::Signal { restarts } => return Some(Came::Signal { restarts }),
-    };
-    let mut all = 0;
-    if others != 0 {
-        rows[input].fd = -1;
-        all = unsafe { native_poll(rows.as_mut_ptr(), n, 0) }.max(0);
-        rows[input].fd = FD;
-    }
-    rows[input].revents = found;
-    Some(Came::Input(all + c_int::from(found != 0)))
+    let came = see(rows[input].events, at_most);
+    Some(came.map(|(found, _)| {
+        let mut all = 0;
+        if others != 0 {
+            rows[input].fd = -1;
+            all = unsafe { native_poll(rows.as_mut_ptr(), n, 0) }.max(0);
+            rows[input].fd = FD;
+        }
+        rows[input].revents = found;
+        all + c_int::from(found != 0)
+    }))
 }
 
 type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
@@ -290,12 +298,10 @@ pub(crate) unsafe fn select(
     if !is_alone || !is_shared(FD) {
         return None;
     }
-    let (found, left) = match see(libc::POLLIN, at_most) {
-        Came::Input(it) => it,
-        Came::Signal { restarts } => return Some(Came::Signal { restarts }),
-    };
-    if found == 0 {
-        unsafe { libc::FD_CLR(FD, reads) };
-    }
-    Some(Came::Input((c_int::from(found != 0), left)))
+    Some(see(libc::POLLIN, at_most).map(|(found, left)| {
+        if found == 0 {
+            unsafe { libc::FD_CLR(FD, reads) };
+        }
+        (c_int::from(found != 0), left)
+    }))
 }
