@@ -4,11 +4,11 @@
 //! set's MPI, what the launcher has not heard, and how many faults are left ([`world`]).  From each
 //! state every step is taken: a message is taken off its link, the program goes on, the launcher
 //! hears of a death, a replica is killed with some of its words unsaid, its value is flipped, it
-//! takes another way, another process of its set dies, or it is asked to lead no more.  Held in
-//! each: nothing wrong leaves or is received; whoever has no fault is never told that it strayed,
-//! nor found to wait for something that the others do not; nobody starts again but after two faults
-//! in one cluster or one in each set; and where nothing more can happen, all that live are at the
-//! end with the right value.
+//! takes another way, another process of its set dies, it is asked to lead no more, or it hears of a
+//! signal.  Held in each: nothing wrong leaves or is received; whoever has no fault is never told
+//! that it strayed, nor found to wait for something that the others do not; signals are due at one
+//! compare in all; nobody starts again but after two faults in one cluster or one in each set; and
+//! where nothing more can happen, all that live are at the end with the right value.
 //!
 //! One cluster by itself is explored here, several that exchange messages in [`clusters`], and many
 //! under drawn orders in [`drawn`].
@@ -213,6 +213,14 @@ fn who_is_asked_to_lead_no_more_and_dies_is_followed_by_another() {
 #[test]
 fn who_is_asked_to_lead_no_more_and_errs_is_followed_by_another() {
     check_asked(0, 1);
+}
+
+/// Who dies may have told one sibling alone of a signal; it is due at the same compare in both, so
+/// that a compare waits for what survivors have from the dead.
+#[test]
+fn a_signal_is_due_at_one_compare_in_all_whoever_heard_of_it_and_dies() {
+    let heard = Faults { kills: 1, signals: 1, ..Faults::NONE };
+    assert_eq!(explore(&[Op::Send, Op::Send], heard).restarted, 0);
 }
 
 /// What one MPI brings is one voice, also where it is brought to two replicas.

@@ -47,6 +47,8 @@ pub(super) enum Act {
     Break { pid: Pid },
     /// A process is asked to lead no more.
     Yield { pid: Pid },
+    /// A process hears of one more signal, before its siblings do or instead of them.
+    Signal { pid: Pid },
 }
 
 /// What may still be done to a world.
@@ -59,6 +61,8 @@ pub(super) struct Faults {
     pub(super) breaks: u32,
     /// Requests to lead no more.
     pub(super) yields: u32,
+    /// Signals that one process hears of.
+    pub(super) signals: u32,
     /// Wrong things that some MPI may bring; where there are any, a broken set is a fault, too.
     pub(super) mishears: u32,
     pub(super) mishears_any: bool,
@@ -71,6 +75,7 @@ impl Faults {
         strays: false,
         breaks: 0,
         yields: 0,
+        signals: 0,
         mishears: 0,
         mishears_any: false,
     };
@@ -139,6 +144,8 @@ pub(super) struct Process {
     matched: Option<usize>,
     /// From whom it received last.
     took_from: Option<usize>,
+    /// Signals that it has heard of.
+    signals: u32,
 }
 
 impl Hash for Process {
@@ -146,7 +153,7 @@ impl Hash for Process {
         self.replica.hash_state(hasher);
         (self.pc, &self.value, &self.copy, self.offered, self.faulty, self.ending).hash(hasher);
         (self.lingered, self.asked, self.ended, self.alive, &self.unsaid).hash(hasher);
-        (&self.n_sent, &self.n_received, self.matched, self.took_from).hash(hasher);
+        (&self.n_sent, &self.n_received, self.matched, self.took_from, self.signals).hash(hasher);
     }
 }
 
@@ -169,6 +176,7 @@ impl Process {
             n_received: BTreeMap::new(),
             matched: None,
             took_from: None,
+            signals: 0,
         }
     }
 
@@ -209,6 +217,8 @@ struct Right {
     sent: BTreeMap<(usize, usize), Vec<Vec<u8>>>,
     /// Who settled a decision: by rank and number.
     settled: BTreeMap<(usize, u64), usize>,
+    /// How many signals are due after a compare: by rank and the number of compares.
+    signals: BTreeMap<(usize, u64), u32>,
 }
 
 /// What has happened, the last first.
@@ -379,7 +389,7 @@ impl World {
     /// What can be done to one process.
     pub(super) fn breaks(&self, pid: Pid, acts: &mut Vec<Act>) {
         let it = &self.processes[pid];
-        let Faults { kills, flips, strays, breaks, yields, .. } = self.left;
+        let Faults { kills, flips, strays, breaks, yields, signals, .. } = self.left;
         if !it.is_there() {
             return;
         }
@@ -401,6 +411,9 @@ impl World {
         }
         if 0 < yields {
             acts.push(Act::Yield { pid });
+        }
+        if 0 < signals {
+            acts.push(Act::Signal { pid });
         }
         if 0 < breaks && !it.replica.has_left() {
             acts.push(Act::Break { pid });
@@ -480,6 +493,13 @@ impl World {
             Act::Yield { pid } => {
                 self.left.yields -= 1;
                 self.processes[pid].change().replica.yield_lead();
+                true
+            }
+            Act::Signal { pid } => {
+                self.left.signals -= 1;
+                let it = self.processes[pid].change();
+                it.signals += 1;
+                it.replica.hear_signals(it.signals);
                 true
             }
         }

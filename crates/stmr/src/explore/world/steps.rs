@@ -117,6 +117,7 @@ impl World {
         it.offered = false;
         it.copy.clear();
         self.send_out(pid);
+        self.come_past(pid);
         if let Some(right) = self.right_value(pid / N, leaves.len()) {
             self.check(leaves == right, "something wrong left");
         }
@@ -124,6 +125,19 @@ impl World {
             self.send(pid, to, leaves);
         }
         true
+    }
+
+    /// All that come past a compare find as many signals due: the program gets them at one call.
+    /// The last compare is that of the exit code, after which it makes none: who has come past that
+    /// does not stay to say what it had from the dead.
+    fn come_past(&mut self, pid: Pid) {
+        if self.op(pid).is_none() {
+            return;
+        }
+        let it = &self.processes[pid].replica;
+        let (at, due) = ((pid / N, it.n_calls()), it.signals());
+        let first = *self.right.change().signals.entry(at).or_insert(due);
+        self.check(first == due, "as many signals are due in all replicas");
     }
 
     /// Contents that were agreed on leave to another process.
