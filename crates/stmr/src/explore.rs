@@ -4,8 +4,8 @@
 //! set's MPI, what the launcher has not heard, and how many faults are left ([`world`]).  From each
 //! state every step is taken: a message is taken off its link, the program goes on, the launcher
 //! hears of a death, a replica is killed with some of its words unsaid, its value is flipped, it
-//! takes another way, another process of its set dies, it is asked to lead no more, or it hears of a
-//! signal.  Held in each: nothing wrong leaves or is received; whoever has no fault is never told
+//! takes another way, another process of its set dies, it is asked to lead no more, or it hears of
+//! a signal.  Held in each: nothing wrong leaves or is received; whoever has no fault is never told
 //! that it strayed, nor found to wait for something that the others do not; signals are due at one
 //! compare in all; nobody starts again but after two faults in one cluster or one in each set; and
 //! where nothing more can happen, all that live are at the end with the right value.

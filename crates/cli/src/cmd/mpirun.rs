@@ -50,19 +50,18 @@ pub(crate) struct Mpirun {
     /// Whether what is sent is compared before it leaves, or where it comes in.
     #[arg(long, value_enum, default_value_t = CompareAt::Send, help_heading = COMPARING)]
     compare_at: CompareAt,
-    /// Compare so many sends at a time: an error is found within so many, and not contained. Not
-    /// with `--compare-at`.
+    /// Compare W sends at a time: an error is found within W sends, but may have left the process
+    /// by then. Not with `--compare-at`.
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = window())]
     #[arg(conflicts_with = "compare_at", help_heading = COMPARING)]
     window: u32,
-    /// What two errors in one cluster lead to.
+    /// What to do when a cluster cannot go on: two errors in it, or no whole set left.
     #[arg(long, value_enum, default_value_t = OnDouble::Restart, help_heading = FAULTS)]
     on_double: OnDouble,
-    /// The command that a shell is given when the program starts again after two errors in one
-    /// cluster, if it is not to start from its beginning.
+    /// Shell command that resumes the program, as from its checkpoint, instead of starting it over.
     #[arg(long, value_name = "LINE", help_heading = FAULTS)]
     restart_cmd: Option<OsString>,
-    /// How often at the most the program starts again after two errors in one cluster.
+    /// How often at the most the program starts again when a cluster cannot go on.
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = FAULTS)]
     restarts_max: u32,
     /// One more argument for the launcher.
@@ -115,8 +114,8 @@ enum Sets {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum BetweenHosts {
-    /// They may if the launcher is given arguments, or hosts by a resource manager, or is srun, or
-    /// is `none`.
+    /// Yes if the launcher has arguments, or is srun or `none`, or a resource manager has given
+    /// hosts.
     Auto,
     /// They may run on any host that the launcher knows.
     Yes,

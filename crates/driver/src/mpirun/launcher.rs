@@ -177,7 +177,7 @@ impl Launcher {
         };
         (there < wanted).then(|| {
             format!(
-                "{wanted} slots are wanted ({product}), and the launcher's arguments name {there}"
+                "this run needs {wanted} slots ({product}), and the launcher's arguments name {there}"
             )
         })
     }
