@@ -133,6 +133,28 @@ fn an_alarm_ends_a_wait_for_what_does_not_come_in() {
     }
 }
 
+/// Goal: what a program asks of its standard input is answered as in a plain run.  Method: see
+/// inputs.c; input comes after it has said that it has heard none.
+#[test]
+fn what_is_asked_of_input_is_answered_as_in_a_plain_run() {
+    for mpi in Mpi::in_turn("inputs") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("inputs", folder.path());
+        let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let pipe = child.stdin.take().unwrap();
+        let mut heard = [0; 7];
+        let is_silent = child.stdout.as_mut().unwrap().read_exact(&mut heard).is_ok();
+        drop(pipe);
+        let out = child.wait_with_output().unwrap();
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert!(is_silent && out.status.success(), "{said}");
+        mpi::check_counts(&summary, &[("restarts", 0), ("marks", 0), ("deaths", 0)], &said);
+    }
+}
+
 #[test]
 fn a_program_whose_output_nobody_reads_waits_and_outlives_a_death_meanwhile() {
     Mpi::in_turn("chatty").iter().for_each(|it| leave_output(it, Duration::from_secs(5)));

@@ -9,7 +9,6 @@
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
@@ -469,11 +468,14 @@ pub unsafe extern "C" fn select(
     faults: *mut libc::fd_set,
     left: *mut timeval,
 ) -> c_int {
+    const SECOND_US: i64 = 1_000_000;
     type Sets = *mut libc::fd_set;
     type Select = unsafe extern "C" fn(c_int, Sets, Sets, Sets, *mut timeval) -> c_int;
     let input = stack::on_own(|| unsafe {
-        let at_most = left.as_ref().map(|it| {
-            Duration::new(it.tv_sec as u64, 0) + Duration::from_micros(it.tv_usec as u64)
+        let at_most = left.as_ref().map(|it| timespec {
+            tv_sec: it.tv_sec.saturating_add(it.tv_usec / SECOND_US),
+            // A time before none is none, whatever the seconds are.
+            tv_nsec: if it.tv_usec < 0 { -1 } else { it.tv_usec % SECOND_US * 1000 },
         });
         input::select(n, reads, [writes, faults], at_most)
     });

@@ -164,7 +164,7 @@ fn wait(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
             if found == 0 && left != Some(Duration::ZERO) {
                 return stopped(state);
             }
-            let left = left.unwrap_or_default().as_nanos() as u64;
+            let left = u64::try_from(left.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
             Some(bytes_of(&[u64::from(found as u16), left]))
         };
         let row = words(&state.event(EventKind::Decision, answer).0);
@@ -201,6 +201,20 @@ unsafe fn native_poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c_int {
     let number = libc::SYS_ppoll;
     let no_mask = std::ptr::null::<c_void>();
     unsafe { libc::syscall(number, rows, n, time, no_mask, size_of::<c_ulong>()) as c_int }
+}
+
+/// What comes of a call that waits at most for so long; nothing if that is no time, which the
+/// system is to say.
+fn within<R>(
+    at_most: Option<timespec>,
+    call: impl FnOnce(Option<Duration>) -> Option<R>,
+) -> Option<R> {
+    const SECOND_NS: i64 = 1_000_000_000;
+    match at_most {
+        None => call(None),
+        Some(it) if it.tv_sec < 0 || !(0..SECOND_NS).contains(&it.tv_nsec) => None,
+        Some(it) => call(Some(Duration::new(it.tv_sec as u64, it.tv_nsec as u32))),
+    }
 }
 
 /// The answer where standard input is all that is asked for, or is one of several that are looked
@@ -271,10 +285,10 @@ pub unsafe extern "C" fn ppoll(
 ) -> c_int {
     static REAL: OnceLock<usize> = OnceLock::new();
     let (answer, real) = stack::on_own(|| {
-        let time = unsafe { at_most.as_ref() };
-        let time = time.map(|it| Duration::new(it.tv_sec as u64, it.tv_nsec as u32));
+        let time = unsafe { at_most.as_ref().copied() };
         let real = *REAL.get_or_init(|| next(c"ppoll"));
-        let answer = if mask.is_null() { unsafe { ask(rows, n, time) } } else { None };
+        let answer =
+            if mask.is_null() { within(time, |it| unsafe { ask(rows, n, it) }) } else { None };
         (answer, unsafe { std::mem::transmute::<usize, PollMasked>(real) })
     });
     match answer {
@@ -290,15 +304,18 @@ pub(crate) unsafe fn select(
     n: c_int,
     reads: *mut libc::fd_set,
     others: [*mut libc::fd_set; 2],
-    at_most: Option<Duration>,
+    at_most: Option<timespec>,
 ) -> Option<Came<(c_int, Duration)>> {
+    const ROOM: c_int = libc::FD_SETSIZE as c_int;
     let has = |set: *mut libc::fd_set, fd| !set.is_null() && unsafe { libc::FD_ISSET(fd, set) };
     let is_other = |fd| others.iter().any(|it| has(*it, fd)) || fd != FD && has(reads, fd);
-    let is_alone = 0 < n && has(reads, FD) && !(0..n).any(is_other);
+    // Sets that are longer have numbers that this one has no room for.
+    let is_alone = (1..=ROOM).contains(&n) && has(reads, FD) && !(0..n).any(is_other);
     if !is_alone || !is_shared(FD) {
         return None;
     }
-    Some(see(libc::POLLIN, at_most).map(|(found, left)| {
+    let came = within(at_most, |it| Some(see(libc::POLLIN, it)))?;
+    Some(came.map(|(found, left)| {
         if found == 0 {
             unsafe { libc::FD_CLR(FD, reads) };
         }
