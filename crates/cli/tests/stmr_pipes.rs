@@ -134,7 +134,7 @@ fn an_alarm_ends_a_wait_for_what_does_not_come_in() {
 }
 
 /// Goal: what a program asks of its standard input is answered as in a plain run.  Method: see
-/// inputs.c; input comes after it has said that it has heard none.
+/// inputs.c; a signal that it ignores and then input come after it has said that it has heard none.
 #[test]
 fn what_is_asked_of_input_is_answered_as_in_a_plain_run() {
     for mpi in Mpi::in_turn("inputs") {
@@ -144,9 +144,14 @@ fn what_is_asked_of_input_is_answered_as_in_a_plain_run() {
         let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let pipe = child.stdin.take().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
         let mut heard = [0; 7];
         let is_silent = child.stdout.as_mut().unwrap().read_exact(&mut heard).is_ok();
+        if is_silent {
+            mpi::succeed(Command::new("kill").args(["-USR1", &selvedge(&child)]));
+            thread::sleep(Duration::from_millis(400));
+            pipe.write_all(b"word\n").unwrap();
+        }
         drop(pipe);
         let out = child.wait_with_output().unwrap();
         let said = format!("{}: {}", mpi.name, told(&out));

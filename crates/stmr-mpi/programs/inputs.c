@@ -35,13 +35,60 @@ static void ask_oddly(void) {
     WANT(ppoll(&row, 1, &(struct timespec){0}, NULL) == 0);
 }
 
+static volatile sig_atomic_t n_alarms;
+
+static void hear(int signal) {
+    (void)signal;
+    n_alarms++;
+}
+
+static void alarm_soon(void) {
+    struct itimerval soon = {.it_value = {0, 100000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+static int restarts(void) {
+    struct sigaction now;
+    sigaction(SIGALRM, NULL, &now);
+    return (now.sa_flags & SA_RESTART) != 0;
+}
+
+/* An alarm ends a wait as its program has said that it is to. */
+static void be_interrupted(void) {
+    char got[8];
+    WANT(signal(SIGALRM, hear) == SIG_DFL && restarts());
+    WANT(siginterrupt(SIGALRM, 1) == 0 && !restarts());
+    alarm_soon();
+    WANT(read(0, got, sizeof got) == -1 && errno == EINTR && n_alarms == 1);
+    WANT(signal(SIGALRM, hear) == hear && !restarts());
+    WANT(siginterrupt(SIGALRM, 0) == 0 && restarts());
+    WANT(siginterrupt(1000, 1) == -1 && errno == EINVAL);
+}
+
+/* A signal that is ignored and one that is blocked end no wait. */
+static void be_deaf(void) {
+    char got[8];
+    sigset_t alarms;
+    struct pollfd row = {.fd = 0, .events = POLLIN};
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarms, NULL);
+    alarm_soon();
+    printf("silent\n"), fflush(stdout);
+    WANT(poll(&row, 1, -1) == 1);
+    WANT(read(0, got, 5) == 5 && !memcmp(got, "word\n", 5));
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    signal(SIGUSR1, SIG_IGN);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
         ask_oddly();
-        printf("silent\n"), fflush(stdout);
+        be_interrupted();
+        be_deaf();
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();

@@ -66,10 +66,11 @@ impl<T> Came<T> {
 /// The error of a call that a signal is to end, in the meta's words, and whether it goes on.
 const STOPPED: [u64; 2] = [u64::MAX, libc::EINTR as u64];
 
-/// In the meta: a signal has come that the program handles.
+/// In the meta: a signal has come whose handler is to run.
 fn stopped(state: &mut State) -> Option<Vec<u8>> {
     state.tell_signals();
-    let signal = *state.signals.get(state.n_signals_due)?;
+    let mut due = state.signals[state.n_signals_due..].iter().copied();
+    let signal = due.find(|it| signals::has_handler(*it) && !signals::is_blocked(*it))?;
     Some(bytes_of(&[&STOPPED[..], &[u64::from(signals::restarts(signal))]].concat()))
 }
 

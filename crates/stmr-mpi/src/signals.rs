@@ -108,6 +108,11 @@ fn is_deferred(signal: c_int) -> bool {
     DEFERRED.contains(&signal)
 }
 
+/// Whether the program has a handler for it.
+pub(crate) fn has_handler(signal: c_int) -> bool {
+    HANDLERS.get(signal as usize).is_some_and(|it| it.load(Ordering::Relaxed) != 0)
+}
+
 /// Whether the program has a handler for it, or ignores it.
 fn is_handled(signal: c_int) -> bool {
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -176,7 +181,7 @@ const ENDING: [c_int; 19] = [
 /// end of the program's, which its replicas agree to.
 pub(crate) fn send_to_itself(signal: c_int) {
     let Ok(idx) = usize::try_from(signal) else { return };
-    if HANDLERS.get(idx).is_some_and(|it| it.load(Ordering::Relaxed) != 0) {
+    if has_handler(signal) {
         // A blocked one that waits already comes once.
         let waits = is_blocked(signal) && is_in(signal, |set| unsafe { libc::sigpending(set) });
         if state::is_replica() && !real::is_mpi_asking() && !waits {
@@ -188,7 +193,7 @@ pub(crate) fn send_to_itself(signal: c_int) {
 }
 
 /// Whether this thread blocks it: it stays pending, until the program takes or unblocks it.
-fn is_blocked(signal: c_int) -> bool {
+pub(crate) fn is_blocked(signal: c_int) -> bool {
     is_in(signal, |set| unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set) })
 }
 
@@ -501,27 +506,55 @@ fn handle(signal: c_int, handler: libc::sighandler_t, flags: c_int) -> libc::sig
 
 /// Functions that take a signal and its handler, and the flags that they mean.
 macro_rules! handling {
-    ($($name:ident $flags:expr;)*) => {$(
+    ($($name:ident $flags:ident;)*) => {$(
         /// See signal(2).
         #[unsafe(no_mangle)]
         pub extern "C" fn $name(
             signal: c_int,
             handler: libc::sighandler_t,
         ) -> libc::sighandler_t {
-            handle(signal, handler, $flags)
+            handle(signal, handler, $flags(signal))
         }
     )*};
 }
 
+/// Those that end a call which waits, as the program has said before it says its handler.
+static INTERRUPTING: [AtomicBool; N_SIGNALS] = [const { AtomicBool::new(false) }; N_SIGNALS];
+
+/// What BSD's signal(2) does.
+fn restarting(signal: c_int) -> c_int {
+    let interrupts = INTERRUPTING.get(signal as usize);
+    if interrupts.is_some_and(|it| it.load(Ordering::Relaxed)) { 0 } else { libc::SA_RESTART }
+}
+
 /// What System V's signal(2) does, which programs get that are compiled as C of a standard alone.
-const ONE_SHOT: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
+fn one_shot(_signal: c_int) -> c_int {
+    libc::SA_RESETHAND | libc::SA_NODEFER
+}
 
 handling! {
-    signal libc::SA_RESTART;
-    bsd_signal libc::SA_RESTART;
-    ssignal libc::SA_RESTART;
-    sysv_signal ONE_SHOT;
-    __sysv_signal ONE_SHOT;
+    signal restarting;
+    bsd_signal restarting;
+    ssignal restarting;
+    sysv_signal one_shot;
+    __sysv_signal one_shot;
+}
+
+/// See siginterrupt(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn siginterrupt(signal: c_int, ends: c_int) -> c_int {
+    stack::on_own(|| {
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        if unsafe { sigaction(signal, std::ptr::null(), &raw mut action) } != 0 {
+            return -1;
+        }
+        if let Some(it) = INTERRUPTING.get(signal as usize) {
+            it.store(ends != 0, Ordering::Relaxed);
+        }
+        let restarts = if ends == 0 { libc::SA_RESTART } else { 0 };
+        action.sa_flags = action.sa_flags & !libc::SA_RESTART | restarts;
+        unsafe { sigaction(signal, &raw const action, std::ptr::null_mut()) }
+    })
 }
 
 /// See sigset(3).
