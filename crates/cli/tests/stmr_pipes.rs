@@ -151,11 +151,13 @@ fn what_is_asked_of_input_is_answered_as_in_a_plain_run() {
             mpi::succeed(Command::new("kill").args(["-USR1", &selvedge(&child)]));
             thread::sleep(Duration::from_millis(400));
             pipe.write_all(b"word\n").unwrap();
+            pipe.write_all(&[b'x'; 100]).unwrap();
         }
-        drop(pipe);
         let out = child.wait_with_output().unwrap();
+        drop(pipe);
         let said = format!("{}: {}", mpi.name, told(&out));
         assert!(is_silent && out.status.success(), "{said}");
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "12 bytes\n", "{said}");
         mpi::check_counts(&summary, &[("restarts", 0), ("marks", 0), ("deaths", 0)], &said);
     }
 }

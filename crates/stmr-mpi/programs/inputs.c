@@ -80,6 +80,22 @@ static void be_deaf(void) {
     sigprocmask(SIG_UNBLOCK, &alarms, NULL);
 }
 
+/* Replicas but the first ask more often than that one, which has gone on by then. */
+static void linger(void) {
+    const char *set = getenv("SELVEDGE_SET");
+    int n_more = set && *set != '0' ? 4 : 0, n_got = 0, there;
+    struct pollfd row = {.fd = 0, .events = POLLIN};
+    char got;
+    WANT(poll(&row, 1, -1) == 1);
+    for (int idx = 0; idx < 6 + n_more; idx++) {
+        if (poll(&row, 1, 0) > 0) n_got += read(0, &got, 1) == 1;
+    }
+    for (int idx = 0; idx < 6 + n_more; idx++) {
+        if (!ioctl(0, FIONREAD, &there) && there > 0) n_got += read(0, &got, 1) == 1;
+    }
+    printf("%d bytes\n", n_got), fflush(stdout);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -89,6 +105,7 @@ int main(int argc, char **argv) {
         ask_oddly();
         be_interrupted();
         be_deaf();
+        linger();
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();

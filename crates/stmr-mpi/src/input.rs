@@ -128,27 +128,27 @@ pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
 
 /// See ioctl(2), `FIONREAD`: how many bytes are there.
 pub(crate) fn how_many(to: *mut c_int) -> c_int {
-    let_out_waiting();
-    let _inside = Inside::enter();
     let ask = || {
         let mut n: c_int = 0;
         unsafe { libc::syscall(libc::SYS_ioctl, FD, libc::FIONREAD, &raw mut n) };
-        bytes_of(&[n as u64])
+        n as u64
     };
-    let row = state::with(|state| state.look_or_recall(INPUT, ask));
-    unsafe { *to = words(&row)[0] as c_int };
+    unsafe { *to = inquire(3, ask) as c_int };
     0
 }
 
 /// What is there at once, as the meta has it.
 fn look(events: i16) -> i16 {
+    inquire(4 + u64::from(events as u16), || u64::from(ready(events) as u16)) as i16
+}
+
+/// What the meta finds; nothing where it did not ask, as what it found is gone when it is read.
+fn inquire(question: u64, ask: impl Fn() -> u64) -> u64 {
     let_out_waiting();
     let _inside = Inside::enter();
-    let question = INPUT ^ (1 + u64::from(events as u16)) << 8;
-    let row = state::with(|state| {
-        state.look_or_recall(question, || bytes_of(&[u64::from(ready(events) as u16)]))
-    });
-    words(&row)[0] as i16
+    let found = || Some(ask()).filter(|it| *it != 0).map(|it| bytes_of(&[it]));
+    let row = state::with(|state| state.inquire(&[INPUT, question], |_| found()));
+    row.map_or(0, |it| words(&it)[0])
 }
 
 /// Waits for it as long as the meta does: what is there, and what is left of the time.
