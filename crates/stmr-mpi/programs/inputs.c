@@ -68,6 +68,8 @@ static void be_interrupted(void) {
 /* A signal that is ignored and one that is blocked end no wait. */
 static void be_deaf(void) {
     char got[8];
+    struct iovec empty[2] = {{got, 0}, {got, 0}};
+    WANT(read(0, got, 0) == 0 && readv(0, empty, 2) == 0 && readv(0, empty, 0) == 0);
     sigset_t alarms;
     struct pollfd row = {.fd = 0, .events = POLLIN};
     sigemptyset(&alarms);
@@ -96,6 +98,19 @@ static void linger(void) {
     printf("%d bytes\n", n_got), fflush(stdout);
 }
 
+/* Rows without room, and a poll that names the descriptor twice. */
+static void ask_for_parts(void) {
+    char got[8];
+    struct iovec rows[3] = {{got, 0}, {got, 2}, {got + 2, 1}};
+    struct pollfd twice[] = {{.fd = 0, .events = POLLPRI}, {.fd = -1}, {.fd = 0, .events = POLLIN}};
+    WANT(poll(twice, 3, -1) == 1 && !(twice[0].revents & POLLIN) && twice[2].revents == POLLIN);
+    twice[0].events = POLLIN;
+    WANT(poll(twice, 3, -1) == 2 && twice[0].revents == POLLIN && twice[2].revents == POLLIN);
+    WANT(poll(twice, 3, 0) == 2 && twice[0].revents == POLLIN && twice[2].revents == POLLIN);
+    long n = readv(0, rows, 3);
+    WANT(0 < n && n <= 3 && got[0] == 'x');
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -105,6 +120,7 @@ int main(int argc, char **argv) {
         ask_oddly();
         be_interrupted();
         be_deaf();
+        ask_for_parts();
         linger();
     }
     MPI_Barrier(MPI_COMM_WORLD);

@@ -560,9 +560,17 @@ pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, length: size_t, at:
 /// See readv(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readv(fd: c_int, rows: *const libc::iovec, n: c_int) -> ssize_t {
-    if stack::on_own(|| 0 < n && input::is_shared(fd)) {
-        // Its first row, as a read may be shorter than what there is room for.
-        return unsafe { read(fd, (*rows).iov_base, (*rows).iov_len) };
+    let row = stack::on_own(|| {
+        let has_rows = (1..=libc::UIO_MAXIOV).contains(&n) && !rows.is_null();
+        if !has_rows || !input::is_shared(fd) {
+            return None;
+        }
+        // The first that has room, as a read may be shorter than what there is room for.
+        let rows = unsafe { std::slice::from_raw_parts(rows, n as usize) };
+        Some(rows.iter().find(|it| it.iov_len != 0).copied().unwrap_or(rows[0]))
+    });
+    if let Some(row) = row {
+        return unsafe { read(fd, row.iov_base, row.iov_len) };
     }
     stack::on_own(|| {
         let_out_waiting();

@@ -85,6 +85,9 @@ fn is_stopped(state: &mut State, row: &[u64]) -> bool {
 
 /// See read(2): all replicas are given as many bytes as the meta.
 pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
+    if length == 0 {
+        return Came::Input(0);
+    }
     let_out_waiting();
     let _inside = Inside::enter();
     let waits = unsafe { libc::fcntl(FD, libc::F_GETFL) } & libc::O_NONBLOCK == 0;
@@ -225,23 +228,35 @@ unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option
         return None;
     }
     let rows = unsafe { std::slice::from_raw_parts_mut(rows, n as usize) };
-    let input = rows.iter().position(|it| it.fd == FD)?;
+    let inputs = || rows.iter().filter(|it| it.fd == FD);
+    inputs().next()?;
+    let events = inputs().fold(0, |all, it| all | it.events);
     let others = rows.iter().filter(|it| 0 <= it.fd && it.fd != FD).count();
     let is_looked_at = others == 0 || at_most == Some(Duration::ZERO);
     if !is_looked_at || !is_shared(FD) {
         return None;
     }
-    let came = see(rows[input].events, at_most);
-    Some(came.map(|(found, _)| {
-        let mut all = 0;
-        if others != 0 {
-            rows[input].fd = -1;
-            all = unsafe { native_poll(rows.as_mut_ptr(), n, 0) }.max(0);
-            rows[input].fd = FD;
-        }
-        rows[input].revents = found;
-        all + c_int::from(found != 0)
+    Some(see(events, at_most).map(|(found, _)| {
+        let all = if others == 0 { 0 } else { unsafe { look_at_others(rows) } };
+        let inputs = rows.iter_mut().filter(|it| it.fd == FD);
+        all + inputs.map(|it| c_int::from(fill(it, found))).sum::<c_int>()
     }))
+}
+
+/// Tells a row what it asks for of what was found, and errors; whether that is anything.
+fn fill(row: &mut pollfd, found: i16) -> bool {
+    const ALWAYS: i16 = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
+    row.revents = found & (row.events | ALWAYS);
+    row.revents != 0
+}
+
+/// How many rows are ready of those that are not standard input's.
+unsafe fn look_at_others(rows: &mut [pollfd]) -> c_int {
+    let inputs: Vec<usize> = (0..rows.len()).filter(|it| rows[*it].fd == FD).collect();
+    inputs.iter().for_each(|it| rows[*it].fd = -1);
+    let all = unsafe { native_poll(rows.as_mut_ptr(), rows.len() as nfds_t, 0) };
+    inputs.iter().for_each(|it| rows[*it].fd = FD);
+    all.max(0)
 }
 
 type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
