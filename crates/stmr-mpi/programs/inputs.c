@@ -53,6 +53,8 @@ static int restarts(void) {
     return (now.sa_flags & SA_RESTART) != 0;
 }
 
+int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
+
 /* An alarm ends a wait as its program has said that it is to. */
 static void be_interrupted(void) {
     char got[8];
@@ -60,6 +62,15 @@ static void be_interrupted(void) {
     WANT(siginterrupt(SIGALRM, 1) == 0 && !restarts());
     alarm_soon();
     WANT(read(0, got, sizeof got) == -1 && errno == EINTR && n_alarms == 1);
+    struct pollfd row = {.fd = 0, .events = POLLIN};
+    alarm_soon();
+    WANT(__ppoll_chk(&row, 1, NULL, NULL, sizeof row) == -1 && errno == EINTR && n_alarms == 2);
+    fd_set in;
+    FD_ZERO(&in);
+    FD_SET(0, &in);
+    alarm_soon();
+    WANT(pselect(1, &in, NULL, NULL, NULL, NULL) == -1 && errno == EINTR && n_alarms == 3);
+    WANT(pselect(1, &in, NULL, NULL, &(struct timespec){0, -1}, NULL) == -1 && errno == EINVAL);
     WANT(signal(SIGALRM, hear) == hear && !restarts());
     WANT(siginterrupt(SIGALRM, 0) == 0 && restarts());
     WANT(siginterrupt(1000, 1) == -1 && errno == EINVAL);

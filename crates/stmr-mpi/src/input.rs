@@ -314,6 +314,48 @@ pub unsafe extern "C" fn ppoll(
     }
 }
 
+/// What a program that is compiled with checks calls for ppoll(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __ppoll_chk(
+    rows: *mut pollfd,
+    n: nfds_t,
+    at_most: *const timespec,
+    mask: *const libc::sigset_t,
+    _room: size_t,
+) -> c_int {
+    unsafe { ppoll(rows, n, at_most, mask) }
+}
+
+type Set = *mut libc::fd_set;
+
+type SelectMasked =
+    unsafe extern "C" fn(c_int, Set, Set, Set, *const timespec, *const libc::sigset_t) -> c_int;
+
+/// See pselect(2).  With a mask of signals it is each replica's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pselect(
+    n: c_int,
+    reads: Set,
+    writes: Set,
+    faults: Set,
+    at_most: *const timespec,
+    mask: *const libc::sigset_t,
+) -> c_int {
+    let answer = stack::on_own(|| {
+        let time = unsafe { at_most.as_ref().copied() };
+        mask.is_null().then(|| unsafe { select(n, reads, [writes, faults], time) }).flatten()
+    });
+    match answer {
+        Some(Came::Input((found, _))) => found,
+        Some(Came::Signal { .. }) => end_by_signal(),
+        None => {
+            let real = next(c"pselect");
+            let real = unsafe { std::mem::transmute::<usize, SelectMasked>(real) };
+            unsafe { real(n, reads, writes, faults, at_most, mask) }
+        }
+    }
+}
+
 /// See select(2), where standard input alone is asked for, and to be read: what is found, and what
 /// is left of the time.
 pub(crate) unsafe fn select(
