@@ -140,7 +140,8 @@ fn what_is_asked_of_input_is_answered_as_in_a_plain_run() {
     for mpi in Mpi::in_turn("inputs") {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.json");
-        let program = mpi.compile("inputs", folder.path());
+        let program = folder.path().join("inputs");
+        mpi.compile_with("inputs", &program, &["-pthread"]);
         let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -159,6 +160,29 @@ fn what_is_asked_of_input_is_answered_as_in_a_plain_run() {
         assert!(is_silent && out.status.success(), "{said}");
         assert_eq!(String::from_utf8_lossy(&out.stdout), "12 bytes\n", "{said}");
         mpi::check_counts(&summary, &[("restarts", 0), ("marks", 0), ("deaths", 0)], &said);
+    }
+}
+
+/// Goal: a program of which one thread calls MPI for long while another waits for input ends with
+/// the names of both.  Method: see inputs.c.
+#[test]
+#[ignore = "one of the long tests of cargo xtask test"]
+fn a_call_beside_a_wait_for_input_ends_the_program_with_the_names_of_both() {
+    for mpi in Mpi::in_turn("beside") {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("inputs");
+        mpi.compile_with("inputs", &program, &["-pthread"]);
+        let words = [program.to_str().unwrap(), "beside"];
+        let mut command = mpi.tripled(&folder.path().join("summary.json"), &words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let pipe = child.stdin.take();
+        let out = child.wait_with_output().unwrap();
+        drop(pipe);
+        let said = format!("{}: {}", mpi.name, told(&out));
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        let wanted = "MPI_Barrier of a thread while another is in a wait for standard input";
+        assert!(said.contains(wanted), "{said}");
     }
 }
 

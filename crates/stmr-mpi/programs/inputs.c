@@ -2,6 +2,7 @@
    is: each answer is a plain run's. */
 #define _GNU_SOURCE
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -122,12 +123,28 @@ static void ask_for_parts(void) {
     WANT(0 < n && n <= 3 && got[0] == 'x');
 }
 
+static void *call_beside(void *nothing) {
+    sleep(1);
+    MPI_Barrier(MPI_COMM_SELF);
+    return nothing;
+}
+
+/* A thread calls MPI while another waits for what does not come. */
+static void wait_beside(void) {
+    char got;
+    pthread_t other;
+    pthread_create(&other, NULL, call_beside, NULL);
+    WANT(read(0, &got, 1) == 0);
+}
+
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
+    int level;
+    MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     signal(SIGUSR1, SIG_IGN);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) {
+    if (rank == 0 && argc > 1) wait_beside();
+    if (rank == 0 && argc == 1) {
         ask_oddly();
         be_interrupted();
         be_deaf();

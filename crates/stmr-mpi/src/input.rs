@@ -7,6 +7,7 @@
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use libc::{nfds_t, pollfd, size_t, ssize_t, timespec};
@@ -83,6 +84,25 @@ fn is_stopped(state: &mut State, row: &[u64]) -> bool {
     is_stopped
 }
 
+/// The program waits for input, and has the state meanwhile: what others call would come at no
+/// place that replicas share.
+static WAITS: AtomicBool = AtomicBool::new(false);
+
+/// Whether it does.
+pub(crate) fn is_waited_for() -> bool {
+    WAITS.load(Ordering::Relaxed)
+}
+
+/// Does something with the state that may wait for input.
+fn waiting<R>(what: impl FnOnce(&mut State) -> R) -> R {
+    state::with(|state| {
+        WAITS.store(true, Ordering::Relaxed);
+        let answer = what(state);
+        WAITS.store(false, Ordering::Relaxed);
+        answer
+    })
+}
+
 /// See read(2): all replicas are given as many bytes as the meta.
 pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
     if length == 0 {
@@ -94,7 +114,7 @@ pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
     let take = |to: *mut c_void, length: size_t| unsafe {
         libc::syscall(libc::SYS_read, FD, to, length) as ssize_t
     };
-    let (row, did, is_stopped) = state::with(|state| {
+    let (row, did, is_stopped) = waiting(|state| {
         state.mix(&[INPUT, 1, length as u64]);
         let (row, did) = state.event(EventKind::Decision, |state| {
             if waits && ready(libc::POLLIN) == 0 {
@@ -159,7 +179,7 @@ fn wait(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
     let_out_waiting();
     let _inside = Inside::enter();
     let begin = clock::now_ms(libc::CLOCK_MONOTONIC);
-    let (row, is_stopped) = state::with(|state| {
+    let (row, is_stopped) = waiting(|state| {
         state.mix(&[INPUT, 2, u64::from(events as u16)]);
         let answer = |state: &mut State| {
             let found = ready(events);

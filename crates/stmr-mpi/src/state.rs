@@ -27,6 +27,7 @@ use crate::ends;
 use crate::errors::Due;
 use crate::files;
 use crate::full::Contents;
+use crate::input;
 use crate::link::{self, Link, Sibling};
 use crate::looks::Asked;
 use crate::matched::Matched;
@@ -156,7 +157,10 @@ pub(crate) fn with_turn<R>(call: Call, what: impl FnOnce(&mut State) -> R) -> R 
                 unsafe { libc::usleep(200) };
             }
             Err(TryLockError::WouldBlock) => {
-                let other = Call(CALLED.load(Ordering::Relaxed)).name();
+                let other = match input::is_waited_for() {
+                    true => "a wait for standard input",
+                    false => Call(CALLED.load(Ordering::Relaxed)).name(),
+                };
                 let call = call.name();
                 let words = format!("{call} of a thread while another is in {other}");
                 tell_launcher(Report::Refuse(&words));
