@@ -18,7 +18,8 @@ static int by_select(struct timeval *at_most) {
     fd_set in;
     FD_ZERO(&in);
     FD_SET(0, &in);
-    return select(1, &in, NULL, NULL, at_most) > 0 && FD_ISSET(0, &in);
+    int n = select(1, &in, NULL, NULL, at_most);
+    return n > 0 && !FD_ISSET(0, &in) ? -2 : n;
 }
 
 static int is_there(int step) {
@@ -26,10 +27,10 @@ static int is_there(int step) {
     int n = 0;
     switch (step % WAYS) {
     case 0: return poll(in, 1, 0) > 0;
-    case 1: return by_select(&(struct timeval){0});
+    case 1: return by_select(&(struct timeval){0}) > 0;
     case 2: return !ioctl(0, FIONREAD, &n) && n > 0;
     case 3: return poll(in, 2, 20) > 0;
-    case 4: return by_select(&(struct timeval){0, 20000});
+    case 4: return by_select(&(struct timeval){0, 20000}) > 0;
     default: return 1;
     }
 }
@@ -59,9 +60,11 @@ static void wait_in_vain(void) {
         char got[4];
         struct itimerval soon = {.it_value = {0, 200000}};
         struct pollfd in = {.fd = 0, .events = POLLIN};
+        errno = 0;
         setitimer(ITIMER_REAL, &soon, NULL);
         long n = way == 0 ? read(0, got, 4) : way == 1 ? poll(&in, 1, -1) : by_select(NULL);
-        printf("way %d: %ld, %d alarms\n", way, way == 2 ? -1 : n, (int)n_alarms);
+        int interrupted = errno == EINTR;
+        printf("way %d: %ld, interrupted: %d, %d alarms\n", way, n, interrupted, (int)n_alarms);
         fflush(stdout);
     }
 }
