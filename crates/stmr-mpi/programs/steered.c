@@ -56,17 +56,38 @@ static void hear(int signal) {
 static void wait_in_vain(void) {
     struct sigaction of_alarms = {.sa_handler = hear};
     sigaction(SIGALRM, &of_alarms, NULL);
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < 5; way++) {
         char got[4];
+        struct timeval left = {5, 0};
         struct itimerval soon = {.it_value = {0, 200000}};
         struct pollfd in = {.fd = 0, .events = POLLIN};
         errno = 0;
         setitimer(ITIMER_REAL, &soon, NULL);
-        long n = way == 0 ? read(0, got, 4) : way == 1 ? poll(&in, 1, -1) : by_select(NULL);
-        int interrupted = errno == EINTR;
-        printf("way %d: %ld, interrupted: %d, %d alarms\n", way, n, interrupted, (int)n_alarms);
+        long n = way == 0   ? read(0, got, 4)
+                 : way == 1 ? poll(&in, 1, -1)
+                 : way == 2 ? by_select(&left)
+                 : way == 3 ? select(0, NULL, NULL, NULL, &left)
+                            : poll(NULL, 0, 5000);
+        int interrupted = errno == EINTR, waited = left.tv_sec < 5;
+        printf("way %d: %ld, interrupted: %d, waited: %d, %d alarms\n", way, n, interrupted, waited,
+               (int)n_alarms);
         fflush(stdout);
     }
+}
+
+/* An alarm ends a wait, and the program has alarms end it from then on: each replica has set its
+   own at another time. */
+static void hear_once(void) {
+    const char *set = getenv("SELVEDGE_SET");
+    struct itimerval soon = {.it_value = {0, 200000}};
+    struct pollfd in = {.fd = 0, .events = POLLIN};
+    signal(SIGALRM, hear);
+    usleep(set ? atoi(set) * 100000 : 0);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    int n = poll(&in, 1, -1);
+    printf("once: %d, %d alarms\n", n, (int)n_alarms);
+    signal(SIGALRM, SIG_DFL);
+    for (int i = 0; i < 5; i++) usleep(100000);
 }
 
 int main(int argc, char **argv) {
@@ -74,7 +95,7 @@ int main(int argc, char **argv) {
     char got[ROOM], all[4 * ROOM] = "";
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (argc > 1 && rank == 0) wait_in_vain();
+    if (argc > 1 && rank == 0) wait_in_vain(), hear_once();
     for (int step = 0; !is_over; step++) {
         memset(got, 0, sizeof got);
         long length = rank == 0 && is_there(step) ? take(step, got) : -1;

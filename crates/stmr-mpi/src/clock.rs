@@ -9,6 +9,7 @@
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use libc::{clockid_t, pid_t, rusage, size_t, ssize_t, time_t, timespec, timeval};
 use selvedge_stmr::digest::Digest;
@@ -479,19 +480,25 @@ pub unsafe extern "C" fn select(
         });
         input::select(n, reads, [writes, faults], at_most)
     });
+    let keep = |rest: Duration| {
+        let (tv_sec, tv_usec) = (rest.as_secs() as time_t, rest.subsec_micros().into());
+        unsafe { left.as_mut() }.into_iter().for_each(|it| *it = timeval { tv_sec, tv_usec });
+    };
     match input {
         Some(Came::Input((found, rest))) => {
-            if !left.is_null() {
-                let (tv_sec, tv_usec) = (rest.as_secs() as time_t, rest.subsec_micros().into());
-                unsafe { *left = timeval { tv_sec, tv_usec } };
-            }
+            keep(rest);
             return found;
         }
-        Some(Came::Signal { .. }) => return input::end_by_signal(),
+        Some(Came::Signal { left: rest, .. }) => {
+            keep(rest);
+            return input::end_by_signal();
+        }
         None => {}
     }
     let native = unsafe { std::mem::transmute::<usize, Select>(real::next(c"select")) };
-    let found = unsafe { native(n, reads, writes, faults, left) };
+    let call = || unsafe { native(n, reads, writes, faults, left) };
+    // Without a descriptor it sleeps.
+    let found = if n == 0 { signals::waiting(call, None) } else { call() };
     if !left.is_null() {
         let error = crate::files::last_error();
         stack::on_own(|| unsafe { *left = seen_row(108, |row| *row = *left) });

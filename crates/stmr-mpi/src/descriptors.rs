@@ -507,8 +507,8 @@ pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssi
         match came {
             Came::Input(got) => return got,
             // Its handler runs on the program's stack.
-            Came::Signal { restarts: false } => return input::end_by_signal() as ssize_t,
-            Came::Signal { restarts: true } => {
+            Came::Signal { restarts: false, .. } => return input::end_by_signal() as ssize_t,
+            Came::Signal { restarts: true, .. } => {
                 input::end_by_signal();
             }
         }

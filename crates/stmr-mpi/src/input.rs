@@ -49,9 +49,12 @@ fn ready(events: i16) -> i16 {
 #[derive(Clone, Copy)]
 pub(crate) enum Came<T> {
     Input(T),
-    /// A signal, whose handler is to run now; whether the call goes on then.
+    /// A signal, whose handler is to run now.
     Signal {
+        /// Whether the call goes on then.
         restarts: bool,
+        /// What is left of the time that it was to wait.
+        left: Duration,
     },
 }
 
@@ -59,29 +62,35 @@ impl<T> Came<T> {
     fn map<R>(self, of: impl FnOnce(T) -> R) -> Came<R> {
         match self {
             Self::Input(it) => Came::Input(of(it)),
-            Self::Signal { restarts } => Came::Signal { restarts },
+            Self::Signal { restarts, left } => Came::Signal { restarts, left },
         }
     }
 }
 
-/// The error of a call that a signal is to end, in the meta's words, and whether it goes on.
+/// The error of a call that a signal is to end, in the meta's words; then comes whether it goes on,
+/// and what is left of its time.
 const STOPPED: [u64; 2] = [u64::MAX, libc::EINTR as u64];
 
-/// In the meta: a signal has come whose handler is to run.
-fn stopped(state: &mut State) -> Option<Vec<u8>> {
+/// In the meta: a signal has come whose handler is to run, when so many nanoseconds are left.
+fn stopped(state: &mut State, left: u64) -> Option<Vec<u8>> {
     state.tell_signals();
+    let mut n_heard = signals::alarms_taken();
+    let mut is_heard = |signal: c_int| {
+        let is_heard = signal == libc::SIGALRM && 0 < n_heard;
+        n_heard -= u32::from(is_heard);
+        is_heard
+    };
     let mut due = state.signals[state.n_signals_due..].iter().copied();
-    let signal = due.find(|it| signals::has_handler(*it) && !signals::is_blocked(*it))?;
-    Some(bytes_of(&[&STOPPED[..], &[u64::from(signals::restarts(signal))]].concat()))
+    let signal =
+        due.find(|it| !is_heard(*it) && signals::has_handler(*it) && !signals::is_blocked(*it))?;
+    Some(bytes_of(&[&STOPPED[..], &[u64::from(signals::restarts(signal)), left]].concat()))
 }
 
 /// In all, if the meta's words say so: they agree on the signals that are due.
-fn is_stopped(state: &mut State, row: &[u64]) -> bool {
-    let is_stopped = row.starts_with(&STOPPED) && row.len() == STOPPED.len() + 1;
-    if is_stopped {
-        state.compare(Vec::new());
-    }
-    is_stopped
+fn stop<T>(state: &mut State, row: &[u64]) -> Option<Came<T>> {
+    let [restarts, left] = *row.strip_prefix(&STOPPED)? else { return None };
+    state.compare(Vec::new());
+    Some(Came::Signal { restarts: restarts != 0, left: Duration::from_nanos(left) })
 }
 
 /// The program waits for input, and has the state meanwhile: what others call would come at no
@@ -114,21 +123,21 @@ pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
     let take = |to: *mut c_void, length: size_t| unsafe {
         libc::syscall(libc::SYS_read, FD, to, length) as ssize_t
     };
-    let (row, did, is_stopped) = waiting(|state| {
+    let (row, did, stop) = waiting(|state| {
         state.mix(&[INPUT, 1, length as u64]);
         let (row, did) = state.event(EventKind::Decision, |state| {
             if waits && ready(libc::POLLIN) == 0 {
-                return stopped(state);
+                return stopped(state, 0);
             }
             let got = take(to, length);
             Some(bytes_of(&[got as u64, if got < 0 { last_error() } else { 0 } as u64]))
         });
         let row = words(&row);
-        let is_stopped = is_stopped(state, &row);
-        (row, did, is_stopped)
+        let stop = stop(state, &row);
+        (row, did, stop)
     });
-    if is_stopped {
-        return Came::Signal { restarts: row[STOPPED.len()] != 0 };
+    if let Some(stop) = stop {
+        return stop;
     }
     let (got, error) = (row[0] as ssize_t, row[1] as c_int);
     if got < 0 {
@@ -179,26 +188,23 @@ fn wait(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
     let_out_waiting();
     let _inside = Inside::enter();
     let begin = clock::now_ms(libc::CLOCK_MONOTONIC);
-    let (row, is_stopped) = waiting(|state| {
+    waiting(|state| {
         state.mix(&[INPUT, 2, u64::from(events as u16)]);
         let answer = |state: &mut State| {
             let found = ready(events);
             let waited = Duration::from_millis(clock::now_ms(libc::CLOCK_MONOTONIC) - begin);
             let left = at_most.map(|it| it.saturating_sub(waited));
-            if found == 0 && left != Some(Duration::ZERO) {
-                return stopped(state);
-            }
+            let is_over = found != 0 || left == Some(Duration::ZERO);
             let left = u64::try_from(left.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+            if !is_over {
+                return stopped(state, left);
+            }
             Some(bytes_of(&[u64::from(found as u16), left]))
         };
         let row = words(&state.event(EventKind::Decision, answer).0);
-        let is_stopped = is_stopped(state, &row);
-        (row, is_stopped)
-    });
-    if is_stopped {
-        return Came::Signal { restarts: false };
-    }
-    Came::Input((row[0] as i16, Duration::from_nanos(row[1])))
+        let came = Came::Input((row[0] as i16, Duration::from_nanos(row[1])));
+        stop(state, &row).unwrap_or(came)
+    })
 }
 
 /// As [`wait`] or, where no time is given to wait, [`look`].
@@ -293,6 +299,8 @@ pub unsafe extern "C" fn poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c
     match answer {
         Some(Came::Input(n)) => n,
         Some(Came::Signal { .. }) => end_by_signal(),
+        // Without a descriptor it sleeps.
+        None if n == 0 => signals::waiting(|| unsafe { real(rows, n, at_most) }, None),
         None => unsafe { real(rows, n, at_most) },
     }
 }

@@ -73,6 +73,9 @@ static ALARMS_WAIT: AtomicU32 = AtomicU32::new(0);
 
 static ALARMS_TAKEN: AtomicU32 = AtomicU32::new(0);
 
+/// Alarms that somebody sent, and no timer of the program's.
+static ALARMS_SENT: AtomicU32 = AtomicU32::new(0);
+
 thread_local! {
     /// The program does nothing but wait.
     static WAITS: Cell<bool> = const { Cell::new(false) };
@@ -81,6 +84,11 @@ thread_local! {
 /// Takes one of a count, if there is one.
 fn take_one(of: &AtomicU32) -> bool {
     of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_ok()
+}
+
+/// How many alarms the program has heard of before its siblings have agreed to them.
+pub(crate) fn alarms_taken() -> u32 {
+    ALARMS_TAKEN.load(Ordering::Relaxed)
 }
 
 /// Has the program hear of an alarm that it has not heard of; false if there is none.
@@ -97,6 +105,32 @@ fn take_alarm() -> bool {
         libc::syscall(libc::SYS_tgkill, process, libc::gettid(), libc::SIGALRM);
     }
     true
+}
+
+/// The program is about to hear of an alarm that a sibling's timer brought: this replica's, which
+/// is as old, is at its end as well, or it would come once more, where the program may no longer
+/// handle it.
+fn end_timer() {
+    unsafe {
+        let (mut alarm, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        libc::sigaddset(&raw mut alarm, libc::SIGALRM);
+        cycles::pthread_sigmask(libc::SIG_BLOCK, &raw const alarm, &raw mut before);
+        let mut timer: libc::itimerval = std::mem::zeroed();
+        libc::syscall(libc::SYS_getitimer, libc::ITIMER_REAL, &raw mut timer);
+        let is_set = timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
+        if is_set && !take_one(&ALARMS_WAIT) {
+            timer.it_value = timer.it_interval;
+            let none = std::ptr::null_mut::<libc::itimerval>();
+            libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, none);
+            CAME[libc::SIGALRM as usize].fetch_add(1, Ordering::Relaxed);
+            ANY_CAME.store(true, Ordering::Relaxed);
+        }
+        cycles::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        if !is_set {
+            // It may have come just now.
+            take_one(&ALARMS_WAIT);
+        }
+    }
 }
 
 /// Whether the program has said what is to be done at it.
@@ -340,6 +374,9 @@ impl State {
             self.say(Report::Abort(128 + signal));
             self.wait_for_the_end();
         }
+        if signal == libc::SIGALRM {
+            ALARMS_SENT.fetch_add(1, Ordering::Relaxed);
+        }
         self.keep_signal(signal);
     }
 
@@ -393,8 +430,8 @@ pub(crate) fn deliver() {
                 take_one(due);
                 continue;
             }
-            if signal == libc::SIGALRM {
-                take_one(&ALARMS_WAIT);
+            if signal == libc::SIGALRM && !take_one(&ALARMS_WAIT) && !take_one(&ALARMS_SENT) {
+                end_timer();
             }
             // Without a handler of the program's nobody counts it when it comes.
             if HANDLERS[signal as usize].load(Ordering::Relaxed) == 0 {
@@ -588,7 +625,7 @@ pub extern "C" fn sigignore(signal: c_int) -> c_int {
 
 /// Waits as the C library's function does; `stopped` is the answer of one that an alarm which came
 /// before stops.
-fn waiting<R>(what: impl FnOnce() -> R, stopped: Option<R>) -> R {
+pub(crate) fn waiting<R>(what: impl FnOnce() -> R, stopped: Option<R>) -> R {
     // A handler of the program's runs on its stack, and nothing else does here.
     if !stack::on_own(real::is_program_asking) {
         return what();
