@@ -632,7 +632,7 @@ impl Attempt<'_> {
     }
 
     fn hear(&mut self, rank: Rank, set: SetId, line: &str) -> Option<Ended> {
-        let report = match Report::from_text(line) {
+        let report = match Report::from_text(line, self.options.replicas) {
             Ok(it) => it,
             // It may have said its end in these words: its link then ends as at a death.
             Err(e) => {
@@ -659,9 +659,10 @@ impl Attempt<'_> {
             }
             Report::Yielded => self.away.yielded(rank, set),
             Report::At(port) => self.hear_port(rank, set, port),
-            Report::Missed(it) if self.are_siblings(set, it) => self.hear_missed(rank, set, it),
-            Report::End(it) if self.are_siblings(set, it) => self.job.part(rank, it),
-            Report::Usage(it) if self.are_siblings(set, it) => self.ask_usage(rank, set, it),
+            Report::Missed(it) if it != set => self.hear_missed(rank, set, it),
+            Report::End(it) if it != set => self.job.part(rank, it),
+            Report::Usage(it) if it != set => self.ask_usage(rank, set, it),
+            // None has such a word of itself.
             Report::Missed(_) | Report::End(_) | Report::Usage(_) => {}
             Report::Ending => self.job.ending(rank, set),
             Report::Ended(code) => {
@@ -709,8 +710,7 @@ impl Attempt<'_> {
     /// A replica makes other calls, says it itself or one that found it.  At which compare each of
     /// them was may be another, and the replica is gone: it is one mark.
     fn hear_stray(&mut self, rank: Rank, it: Differed) {
-        let is_one = it.set.idx() < self.options.replicas;
-        if is_one && !std::mem::replace(&mut self.process(rank, it.set).strayed, true) {
+        if !std::mem::replace(&mut self.process(rank, it.set).strayed, true) {
             self.hear_mark(rank, it);
         }
     }

@@ -10,6 +10,9 @@ use crate::job::N_COUNTS;
 use crate::quits::Quit;
 use crate::verdict::{Double, REPLICAS_MAX, SetId};
 
+/// The last signal that is not of real time.
+const SIGNAL_MAX: i32 = 31;
+
 /// One line, without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report<'t> {
@@ -142,16 +145,22 @@ impl fmt::Display for Differed {
 }
 
 impl Differed {
-    fn from_text(text: &str) -> Option<Self> {
+    fn from_text(text: &str, replicas: usize) -> Option<Self> {
         let words: Vec<&str> = text.split(' ').collect();
         let (&[set, call] | &[set, call, _]) = &words[..] else { return None };
         let byte = words.get(2).map(|it| it.parse());
-        Some(Self { set: set_of(set)?, call: call.parse().ok()?, byte: byte.transpose().ok()? })
+        let (set, call) = (set_of(set, replicas)?, call.parse().ok()?);
+        Some(Self { set, call, byte: byte.transpose().ok()? })
     }
 }
 
-fn set_of(text: &str) -> Option<SetId> {
-    text.parse().ok().filter(|it| *it < REPLICAS_MAX).map(SetId::new)
+fn set_of(text: &str, replicas: usize) -> Option<SetId> {
+    text.parse().ok().filter(|it| *it < replicas.min(REPLICAS_MAX)).map(SetId::new)
+}
+
+/// A signal that is not of real time: the library counts no others.
+fn signal_of(text: &str) -> Option<i32> {
+    number(text).filter(|it| (1..=SIGNAL_MAX).contains(it))
 }
 
 /// Numbers with one space between each two.
@@ -170,11 +179,11 @@ fn number<T: FromStr>(text: &str) -> Option<T> {
 }
 
 impl<'t> Report<'t> {
-    /// Reads a line.
+    /// Reads a line that a process of a cluster of so many `replicas` said.
     ///
     /// # Errors
-    /// [`ReportError`] if it is none that a replica writes.
-    pub fn from_text(line: &'t str) -> Result<Self, ReportError> {
+    /// [`ReportError`] if it is none that a replica of such a cluster writes.
+    pub fn from_text(line: &'t str, replicas: usize) -> Result<Self, ReportError> {
         let (word, rest) = line.split_once(' ').map_or((line, None), |it| (it.0, Some(it.1)));
         let text = rest.unwrap_or_default();
         let alone = |report: Self| rest.is_none().then_some(report);
@@ -183,14 +192,14 @@ impl<'t> Report<'t> {
             "running" => alone(Self::Running),
             "counts" => counts_of(text).map(Self::Counts),
             "note" => Some(Self::Note(text)),
-            "mark" => Differed::from_text(text).map(Self::Mark),
-            "strayed" => Differed::from_text(text).map(Self::Strayed),
-            "signal" => number(text).map(Self::Signal),
+            "mark" => Differed::from_text(text, replicas).map(Self::Mark),
+            "strayed" => Differed::from_text(text, replicas).map(Self::Strayed),
+            "signal" => signal_of(text).map(Self::Signal),
             "yielded" => alone(Self::Yielded),
             "at" => number(text).map(Self::At),
-            "missed" => set_of(text).map(Self::Missed),
-            "end" => set_of(text).map(Self::End),
-            "usage" => set_of(text).map(Self::Usage),
+            "missed" => set_of(text, replicas).map(Self::Missed),
+            "end" => set_of(text, replicas).map(Self::End),
+            "usage" => set_of(text, replicas).map(Self::Usage),
             "ending" => alone(Self::Ending),
             "ended" => number(text).map(Self::Ended),
             "early" => number(text).map(Self::Early),
@@ -223,7 +232,8 @@ mod tests {
             Report::Mark(at),
             Report::Mark(Differed { byte: Some(654), ..at }),
             Report::Strayed(at),
-            Report::Signal(15),
+            Report::Signal(1),
+            Report::Signal(31),
             Report::Yielded,
             Report::At(u16::MAX),
             Report::Missed(set),
@@ -246,14 +256,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for report in all() {
-            assert_eq!(Report::from_text(&report.to_string()), Ok(report));
+            assert_eq!(Report::from_text(&report.to_string(), 3), Ok(report));
         }
     }
 
     #[test]
     fn what_is_cut_or_changed_is_no_report() {
         let check = |line: &str, wanted: &str| {
-            let read = Report::from_text(line).map_err(|it| it.to_string());
+            let read = Report::from_text(line, 3).map_err(|it| it.to_string());
             assert_eq!(read, Err(format!("`{line}`, which is no {wanted}")));
         };
         for line in ["", "end3d 0", "Ended 0", " ended 0"] {
@@ -261,9 +271,19 @@ mod tests {
         }
         let garbled = "ended|ended x|ended 0 0|ended 99999999999|running 1|mark 2|mark 3 1|\
                        mark 2 1 x|mark 2 1 2 3|at 70000|missed 3|counts 1 2|restart|\
-                       restart majorty|quit 5|fault|never";
+                       restart majorty|quit 5|fault|never|signal|signal 0|signal 32|signal 90|signal -1";
         for line in garbled.split('|') {
             check(line, "whole report");
         }
+    }
+
+    #[test]
+    fn a_set_that_the_cluster_has_not_is_no_report() {
+        for line in ["mark 2 1", "strayed 2 1", "missed 2", "end 2", "usage 2"] {
+            let garbled = Err(ReportError::Garbled { line: line.to_owned() });
+            assert!(Report::from_text(line, 3).is_ok(), "{line}");
+            assert_eq!(Report::from_text(line, 2), garbled);
+        }
+        assert!(Report::from_text("mark 3 1", 9).is_err(), "no cluster has so many");
     }
 }

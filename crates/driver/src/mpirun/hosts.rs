@@ -361,11 +361,6 @@ impl Attempt<'_> {
         reach::to_text(&ends)
     }
 
-    /// Whether a replica may say something of another.
-    pub(super) fn are_siblings(&self, by: SetId, whom: SetId) -> bool {
-        whom.idx() < self.options.replicas && whom != by
-    }
-
     /// A replica's link to a sibling has ended.
     pub(super) fn hear_missed(&mut self, rank: Rank, by: SetId, whom: SetId) {
         let process = self.process_of(rank, whom);
