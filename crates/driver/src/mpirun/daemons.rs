@@ -149,13 +149,14 @@ fn write(folder: &Folder, agent: &[String]) -> Result<PathBuf, MpirunError> {
     Ok(path)
 }
 
-/// Runs the agent, passes the launcher's signals on, and ends with 0 once a file is there.
+/// Runs the agent, passes the launcher's signals on, and ends with 0 once a file is there.  Open MPI
+/// gives its agents nothing to read, and neither does the shell what it has in the background.
 fn script(agent: &[String], begun: &Path) -> String {
     let quote = |it: &str| format!("'{}'", it.replace('\'', "'\\''"));
     let words: Vec<String> = agent.iter().map(|it| quote(it)).collect();
     let (words, begun) = (words.join(" "), quote(&begun.to_string_lossy()));
     format!(
-        "#!/bin/sh\n{words} \"$@\" <&0 &\nagent=$!\ntrap 'kill -TERM $agent' TERM INT HUP\n\
+        "#!/bin/sh\n{words} \"$@\" &\nagent=$!\ntrap 'kill -TERM $agent' TERM INT HUP\n\
          wait $agent\ncode=$?\n[ -e {begun} ] && exit 0\nexit $code\n"
     )
 }
