@@ -22,7 +22,6 @@ use crate::state;
 use crate::streams::next;
 
 /// One row of a listing.
-#[derive(Debug, PartialEq, Eq)]
 struct Entry {
     inode: u64,
     kind: u8,
