@@ -1,5 +1,6 @@
 /* Folders that one process changes while others list them in each way of the C library's, and send
-   what they found: replicas have to find the same, whenever each of them looks. */
+   what they found: replicas have to find the same, whenever each of them looks.  What lies in a
+   folder that is named by the set is each replica's own, by its descriptor as well. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -70,6 +71,36 @@ static void by_places(int *to) {
     WANT(!closedir(from));
 }
 
+static int is_in(DIR *from, const char *name) {
+    int found = 0;
+    WANT(from);
+    for (struct dirent *row; (row = readdir(from));) found |= !strcmp(row->d_name, name);
+    WANT(!closedir(from));
+    return found;
+}
+
+/* A folder of its own, filled, listed and removed as tools do that hold on to its descriptor. */
+static void by_itself(void) {
+    const char *set = getenv("SELVEDGE_SET");
+    char name[32], part[32], path[4096];
+    struct stat by_name, by_number;
+    snprintf(name, sizeof name, "scratch.%d.%s", rank, set ? set : "0");
+    snprintf(part, sizeof part, "part.%s", set ? set : "0");
+    WANT(!mkdir(name, 0755) && realpath(name, path));
+    int at = open(name, O_RDONLY | O_DIRECTORY);
+    WANT(0 <= at && !mkdirat(at, "sub", 0755));
+    int made = openat(at, part, O_CREAT | O_WRONLY, 0644);
+    WANT(0 <= made && !close(made));
+    made = openat(at, "same", O_CREAT | O_WRONLY, 0644);
+    WANT(0 <= made && write(made, part, strlen(part)) == (ssize_t)strlen(part));
+    WANT(!fstat(made, &by_number) && !fstatat(at, "same", &by_name, 0) && !close(made));
+    WANT(by_name.st_ino == by_number.st_ino && by_name.st_size == (off_t)strlen(part));
+    WANT(is_in(opendir(path), part) && is_in(opendir(name), part));
+    WANT(is_in(fdopendir(dup(at)), part));
+    WANT(!unlinkat(at, part, 0) && !unlinkat(at, "same", 0) && !unlinkat(at, "sub", AT_REMOVEDIR));
+    WANT(!close(at) && !rmdir(name));
+}
+
 static void change(int round) {
     char name[32];
     snprintf(name, sizeof name, "spool/job.%d", round);
@@ -85,6 +116,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (rank == 0) WANT(!mkdir("spool", 0755) && !opendir("nowhere"));
+    by_itself();
     MPI_Barrier(MPI_COMM_WORLD);
     for (int round = 0; round < rounds; round++) {
         if (rank == 0) {

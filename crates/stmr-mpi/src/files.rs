@@ -316,7 +316,7 @@ impl State {
     pub(crate) fn open_to_read(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
         self.let_out();
         let &Opening { dir, path, flags, mode } = opening;
-        if self.own_names.contains(path) {
+        if self.own_names.have(dir, path) {
             return native_open(dir, path, flags, mode);
         }
         let own = Cell::new(None);
@@ -355,18 +355,20 @@ impl State {
             self.compare(vec![u8::from(differ_in_sets)]);
         }
         self.doing = doing;
-        if compared.is_err() {
-            self.own_names.extend(names.iter().map(|it| (*it).to_owned()));
-        }
         compared.ok().map(|it| it.0.unwrap_or(row))
     }
 
     /// Opens for writing: the meta makes or empties the file, and the others open what it opened.
     pub(crate) fn open_to_write(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
+        let native = || native_open(opening.dir, opening.path, opening.flags, opening.mode);
+        if self.own_names.have_from(opening.dir, opening.path) {
+            return native();
+        }
         self.mix(&[FILES, 2]);
         let row = bytes_of(&[opening.flags as u64, opening.mode.into()]);
         let Some(row) = self.compare_names(CHANGE, row, &[opening.path]) else {
-            return native_open(opening.dir, opening.path, opening.flags, opening.mode);
+            self.own_names.keep(opening.dir, opening.path);
+            return native();
         };
         // Which name is opened is the majority's, as what is sent is.
         let path = CStr::from_bytes_until_nul(&row[16..]).unwrap_or(c"").to_owned();

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::mem::offset_of;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -18,7 +18,7 @@ use crate::files::{FILES, bytes_of, failed, last_error, let_out_waiting, questio
 use crate::own;
 use crate::real::{self, Inside};
 use crate::stack;
-use crate::state;
+use crate::state::{self, State};
 use crate::streams::next;
 
 /// One row of a listing.
@@ -124,7 +124,7 @@ fn entries(mut bytes: &[u8]) -> Vec<Entry> {
 /// replica.
 fn ask(name: Option<&CStr>, dir: *mut DIR, error: c_int) -> Option<Vec<u8>> {
     state::with(|state| {
-        if name.is_some_and(|it| state.own_names.contains(it)) {
+        if is_each_ones_own(state, name, dir) {
             return None;
         }
         let look = || list(dir, error);
@@ -133,6 +133,13 @@ fn ask(name: Option<&CStr>, dir: *mut DIR, error: c_int) -> Option<Vec<u8>> {
             None => state.settled(&[FILES, 19], look),
         })
     })
+}
+
+/// Whether a folder is another in each replica, by the name that it was opened by or by where it
+/// lies.
+fn is_each_ones_own(state: &State, name: Option<&CStr>, dir: *mut DIR) -> bool {
+    let is_open = || !dir.is_null() && state.own_names.have_open(unsafe { libc::dirfd(dir) });
+    name.is_some_and(|it| state.own_names.have(libc::AT_FDCWD, it)) || is_open()
 }
 
 /// Whether what lies there is of use to this process alone: what it has open, its threads.
@@ -194,12 +201,8 @@ pub unsafe extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
         if !real::is_program_asking() {
             return real();
         }
-        let path = std::fs::read_link(format!("/proc/self/fd/{fd}"))
-            .ok()
-            .and_then(|it| CString::new(it.into_os_string().into_vec()).ok())
-            .unwrap_or_default();
-        let is_own = state::with(|state| state.own_names.contains(&path));
-        if is_own || is_procs(path.to_bytes()) { real() } else { give(None, real) }
+        let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+        if is_procs(path.as_os_str().as_bytes()) { real() } else { give(None, real) }
     })
 }
 

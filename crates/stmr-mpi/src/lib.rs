@@ -27,9 +27,10 @@
 //! with counts of 64 bits (`large`), questions about failures (`failures`), looks at clocks that
 //! are CPython's own (`python`), what the C library is asked for that differs between replicas
 //! (`clock`, `cores`), the cycle counter (`cycles`), which libraries that come later may read
-//! (`loads`), signals (`signals`), and what it is asked to change in the world: files (`files`),
-//! locks on them (`file_locks`), their descriptors (`descriptors`), what comes in by the first of
-//! them (`input`), those that are none (`devices`), their names (`names`) and folders (`folders`),
+//! (`loads`), signals (`signals`), and what it is asked to change in the world, under
+//! names that are each replica's own (`own_names`) or shared: files (`files`), locks on them
+//! (`file_locks`), their descriptors (`descriptors`), what comes in by the first of them (`input`),
+//! those that are none (`devices`), their names (`names`) and folders (`folders`),
 //! the C library's own ways of writing them (`streams`, `prints`), commands of the shell
 //! (`commands`) and what surrounds them (`environment`), MPI's files (`mpi_files`), how data stand
 //! in them (`representation`), what goes wrong
@@ -169,6 +170,8 @@ mod cycles;
 mod loads;
 
 mod signals;
+
+mod own_names;
 
 mod files;
 

@@ -74,13 +74,22 @@ fn change_in(
     numbers: &[u64],
     make: impl Fn(&[*const c_char]) -> c_long,
 ) -> c_int {
+    let own: Vec<*const c_char> = places.iter().map(|it| it.path).collect();
+    let own_names: Vec<&CStr> = own.iter().map(|it| unsafe { name(*it) }).collect();
+    let native = || if make(&own) == 0 { 0 } else { last_error() };
+    if places.iter().zip(&own_names).any(|(it, name)| state.own_names.have_from(it.dir, name)) {
+        return native();
+    }
     let row = bytes_of(numbers);
     let fixed = row.len();
     state.mix(&[FILES, 7]);
-    let own: Vec<*const c_char> = places.iter().map(|it| it.path).collect();
-    let own_names: Vec<&CStr> = own.iter().map(|it| unsafe { name(*it) }).collect();
     let Some(row) = state.compare_names(CHANGE, row, &own_names) else {
-        return if make(&own) == 0 { 0 } else { last_error() };
+        match places {
+            [it] => state.own_names.keep(it.dir, own_names[0]),
+            // Of two names one may be shared.
+            _ => state.own_names.keep_given(&own_names),
+        }
+        return native();
     };
     let names: Vec<CString> = row[fixed..]
         .split(|it| *it == 0)
@@ -115,10 +124,10 @@ pub(crate) fn remove_file(state: &mut State, path: &CStr) -> c_int {
 /// No error, and the answer is where it is wanted: of a name that is each replica's own.
 const OWN: c_int = -1;
 
-/// Asks the meta about names or files: its error and what it was given.
+/// Asks the meta about names from folders, or files: its error and what it was given.
 pub(crate) fn ask<T: Copy>(
     row: &[u64],
-    name: Option<&CStr>,
+    name: Option<(c_int, &CStr)>,
     to: *mut T,
     answer: impl Fn(*mut T) -> c_int,
 ) -> c_int {
@@ -129,7 +138,7 @@ pub(crate) fn ask<T: Copy>(
     let _inside = Inside::enter();
     let given = Cell::new(None);
     let error = state::with(|state| {
-        if name.is_some_and(|it| state.own_names.contains(it)) {
+        if name.is_some_and(|(dir, it)| state.own_names.have(dir, it)) {
             return if answer(to) == 0 { OWN } else { last_error() };
         }
         let of = [&[FILES, 8], row].concat();
@@ -142,7 +151,7 @@ pub(crate) fn ask<T: Copy>(
             row
         };
         let told = match name {
-            Some(name) => state.look_or_recall(question(&of, name), look),
+            Some((_, name)) => state.look_or_recall(question(&of, name), look),
             None => state.settled(&of, look),
         };
         if told.len() == 8 + size_of::<T>() {
@@ -479,7 +488,7 @@ pub unsafe extern "C" fn fstatat(
 ) -> c_int {
     stack::on_own(|| {
         let path = own::path(unsafe { name(path) });
-        ask(&[1, flags as u64], Some(&path), to, |to| unsafe {
+        ask(&[1, flags as u64], Some((dir, &path)), to, |to| unsafe {
             libc::syscall(libc::SYS_newfstatat, dir, path.as_ptr(), to, flags) as c_int
         })
     })
@@ -593,7 +602,8 @@ pub unsafe extern "C" fn statx(
     to: *mut libc::statx,
 ) -> c_int {
     stack::on_own(|| {
-        ask(&[3, flags as u64, mask.into()], Some(unsafe { name(path) }), to, |to| unsafe {
+        let asked = Some((dir, unsafe { name(path) }));
+        ask(&[3, flags as u64, mask.into()], asked, to, |to| unsafe {
             libc::syscall(libc::SYS_statx, dir, path, flags, mask, to) as c_int
         })
     })
@@ -610,7 +620,7 @@ macro_rules! room {
                 stack::on_own(|| {
                     let real = native(concat!(stringify!($name), "\0"));
                     let real = unsafe { std::mem::transmute::<usize, Function>(real) };
-                    let path_name = Some(unsafe { name(path) });
+                    let path_name = Some((HERE, unsafe { name(path) }));
                     ask(&[$number], path_name, to, |to| unsafe { real(path, to) })
                 })
             }
@@ -663,7 +673,7 @@ pub unsafe extern "C" fn faccessat(
         let nothing = std::ptr::null_mut::<u8>();
         let path = own::path(unsafe { name(path) });
         let at = path.as_ptr();
-        ask(&[4, mode as u64, flags as u64], Some(&path), nothing, |_| unsafe {
+        ask(&[4, mode as u64, flags as u64], Some((dir, &path)), nothing, |_| unsafe {
             match flags {
                 0 => libc::syscall(libc::SYS_faccessat, dir, at, mode) as c_int,
                 _ => libc::syscall(libc::SYS_faccessat2, dir, at, mode, flags) as c_int,

@@ -34,6 +34,7 @@ use crate::matched::Matched;
 use crate::memory::{For, Memory};
 use crate::mpi_files::MpiFile;
 use crate::own;
+use crate::own_names::OwnNames;
 use crate::p2p::Outgoing;
 use crate::real::{self, Blocking, Call};
 use crate::receives::Buffer;
@@ -368,7 +369,7 @@ pub(crate) struct State {
     pub(crate) signals: Vec<i32>,
     pub(crate) n_signals_due: usize,
     /// Names of files that are another in each replica.
-    pub(crate) own_names: BTreeSet<std::ffi::CString>,
+    pub(crate) own_names: OwnNames,
     pub(crate) log: Log,
     /// Sends that were not compared yet.
     n_in_window: u64,
@@ -446,7 +447,7 @@ impl State {
             windows: Windows::default(),
             signals: Vec::new(),
             n_signals_due: 0,
-            own_names: BTreeSet::new(),
+            own_names: OwnNames::default(),
             log: Log::open(told),
             n_in_window: 0,
             doing: "MPI_Init",
