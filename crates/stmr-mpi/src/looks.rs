@@ -111,6 +111,7 @@ impl State {
         };
         self.wait.answers = true;
         self.end_wait();
+        self.count_kept();
         self.send_out();
         self.take_signals();
         seen

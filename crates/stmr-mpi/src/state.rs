@@ -649,6 +649,11 @@ impl State {
         self.event_with(what, kind, |state, settles| if settles { attempt(state) } else { None })
     }
 
+    /// What is kept for siblings by now may be the most so far.
+    pub(crate) fn count_kept(&mut self) {
+        self.counts.log_max = self.counts.log_max.max(self.replica.kept_bytes());
+    }
+
     /// The same where who waits for its settling is to do its part as well: `attempt` is told
     /// whether this replica settles it.
     pub(crate) fn event_with(
@@ -678,7 +683,7 @@ impl State {
                         let bytes = Arc::new(bytes);
                         let answer = bytes.clone();
                         self.replica.finish(kind, shape, bytes);
-                        self.counts.log_max = self.counts.log_max.max(self.replica.log_bytes());
+                        self.count_kept();
                         self.memory.keep_events(self.replica.next_event());
                         self.send_out();
                         self.spare.lend(&answer);

@@ -27,6 +27,9 @@ use super::{Replica, Step};
 use crate::message::Message;
 use crate::verdict::{Double, SetId};
 
+/// What shows this many bytes, as a folder's names may be, counts as a look more.
+const LOOK_BYTES: usize = 1 << 11;
+
 /// Who leads takes its time when it is farther ahead of those who listen, in looks.
 const AHEAD_MAX: u64 = 256;
 
@@ -36,8 +39,15 @@ const HEARD_EVERY: u64 = AHEAD_MAX / 2;
 /// So many are kept for a sibling that lacks them when who told them is gone.
 const KEPT_MAX: usize = 1 << 14;
 
+/// Of so many bytes at the most, unless one alone has more.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+
 /// Who leads hardly goes on when it is so far ahead, so that what is kept suffices.
 const FAR_AHEAD: u64 = KEPT_MAX as u64 / 2;
+const _: () = assert!(FAR_AHEAD as usize * (LOOK_BYTES + LOOK_SIZE) < KEPT_BYTES_MAX);
+
+/// What a look takes beside its bytes.
+const LOOK_SIZE: usize = 64;
 
 /// A loop makes so many looks at the most from different sites in each round.
 const PERIOD_MAX: usize = 4;
@@ -81,6 +91,17 @@ pub struct Look {
     pub bytes: Arc<Vec<u8>>,
 }
 
+impl Look {
+    /// As how many looks it counts of those that one may be ahead.
+    fn weight(&self) -> u64 {
+        1 + (self.bytes.len() / LOOK_BYTES) as u64
+    }
+
+    fn size(&self) -> usize {
+        self.bytes.len() + LOOK_SIZE
+    }
+}
+
 /// Where in a program a look is, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LookPlace {
@@ -118,6 +139,7 @@ pub(super) struct Looks {
     told: BTreeMap<LookPlace, (SetId, Look)>,
     /// What was taken or let go of since the last compare.
     kept: VecDeque<Look>,
+    kept_bytes: usize,
     /// The next one here.
     next: LookPlace,
     /// Who led before was known to be past all looks before this when another came to lead: what
@@ -147,6 +169,16 @@ impl Looks {
         self.asked.clear();
         self.repeated.clear();
         self.let_go = None;
+    }
+
+    /// Keeps one for siblings, and lets go of the oldest that are too many.
+    fn keep(&mut self, look: Look) {
+        self.kept_bytes += look.size();
+        self.kept.push_back(look);
+        let is_much = |it: &Self| KEPT_MAX < it.kept.len() || KEPT_BYTES_MAX < it.kept_bytes;
+        while 1 < self.kept.len() && is_much(self) {
+            self.kept_bytes -= self.kept.pop_front().map_or(0, |it| it.size());
+        }
     }
 
     fn ask(&mut self, question: Question) {
@@ -211,7 +243,7 @@ impl Looks {
     }
 }
 
-/// How many looks were told on the link to a sibling, and by the sibling.
+/// How many looks were told on the link to a sibling, and by the sibling, by their weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Counts {
     to: u64,
@@ -323,12 +355,19 @@ impl Replica {
         self.cluster[set.idx()].offers.at(self.call).is_some()
     }
 
+    /// Bytes kept for siblings: events since the last compare, and looks, of which each replica
+    /// has others.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.log_bytes + self.looks.kept_bytes
+    }
+
     pub(super) fn hear_look(&mut self, from: SetId, look: Look) {
         let next = self.looks.next;
         let is_known = look.at < next || self.looks.told.contains_key(&look.at);
         let is_of_before = (look.at.call, look.at.event) < (next.call, next.event);
         if is_known && !is_of_before {
-            self.count_look(from);
+            self.count_look(from, look.weight());
         } else {
             self.looks.told.insert(look.at, (from, look));
         }
@@ -371,6 +410,7 @@ impl Replica {
     /// All replicas have come to a compare: none lacks a look before it.
     pub(super) fn forget_looks(&mut self) {
         self.looks.kept.clear();
+        self.looks.kept_bytes = 0;
     }
 
     /// One that strayed has told nothing.
@@ -380,7 +420,7 @@ impl Replica {
 
     fn tell_of(&mut self, set: SetId, look: &Look) {
         if self.is_awaited(set) {
-            self.cluster[set.idx()].looks.to += 1;
+            self.cluster[set.idx()].looks.to += look.weight();
             self.out.push_back((set, Message::Look(look.clone())));
         }
     }
@@ -438,18 +478,17 @@ impl Replica {
         if (LookPlace { look: next.look, ..look.at }) == next {
             self.looks.pass(look.question);
         }
-        self.looks.kept.push_back(look);
-        if KEPT_MAX < self.looks.kept.len() {
-            self.looks.kept.pop_front();
-        }
-        self.count_look(from);
+        let weight = look.weight();
+        self.looks.keep(look);
+        self.count_look(from, weight);
     }
 
-    fn count_look(&mut self, from: SetId) {
+    fn count_look(&mut self, from: SetId, weight: u64) {
         let counts = &mut self.cluster[from.idx()].looks;
-        counts.heard += 1;
-        if counts.heard.is_multiple_of(HEARD_EVERY) {
-            let heard = counts.heard;
+        let before = counts.heard;
+        counts.heard += weight;
+        let heard = counts.heard;
+        if before / HEARD_EVERY < heard / HEARD_EVERY {
             self.out.push_back((from, Message::Looked(heard)));
         }
     }
@@ -494,6 +533,47 @@ mod tests {
             }
         });
         assert_eq!(seen.collect::<String>(), wanted, "{led}, {looks}");
+    }
+
+    /// Goal: folders with many names that are listed again and again take no more memory than
+    /// clocks do, in who lists or in who is told.  Method: who leads lists until it is far ahead,
+    /// its siblings take what they were told, and so on; nobody comes to a compare.
+    #[test]
+    fn what_long_looks_show_is_kept_up_to_a_bound_and_who_leads_waits_for_those_who_take_it() {
+        const LENGTH: usize = 300_000;
+        let sets = [0, 1, 2].map(SetId::new);
+        let mut all =
+            sets.map(|own| Replica::new(ReplicaOptions { own, replicas: 3, trust_after: 2 }));
+        let question = Question { clock: 1, site: 2 };
+        let (mut n, mut most) = (0_u64, 0);
+        for _ in 0..6 {
+            let mut n_told = 0;
+            while all[0].ahead() != Ahead::Far {
+                assert_eq!(all[0].look(question, false), Seen::Do);
+                let mut bytes = n.to_le_bytes().to_vec();
+                bytes.resize(LENGTH, 0);
+                all[0].tell_look(question, bytes.into());
+                (n, n_told) = (n + 1, n_told + 1);
+            }
+            assert!(n_told * LENGTH <= KEPT_BYTES_MAX / 2 + 2 * LENGTH, "{n_told}");
+            while let Some((to, message)) = all[0].poll() {
+                all[to.idx()].handle(Input::Message(sets[0], message));
+            }
+            for idx in [1, 2] {
+                for at in n - n_told as u64..n {
+                    let Seen::Take(bytes) = all[idx].look(question, false) else { panic!("{at}") };
+                    assert!(bytes.starts_with(&at.to_le_bytes()));
+                }
+                // Who lacks what the other has is told of it while that is kept.
+                assert!(n_told <= all[idx].looks.kept.len());
+                most = most.max(all[idx].kept_bytes());
+                while let Some((to, message)) = all[idx].poll() {
+                    all[to.idx()].handle(Input::Message(sets[idx], message));
+                }
+            }
+            assert_eq!(all[0].ahead(), Ahead::Little);
+        }
+        assert!(most <= KEPT_BYTES_MAX && KEPT_BYTES_MAX - 2 * LENGTH < most, "{most}");
     }
 
     #[test]
