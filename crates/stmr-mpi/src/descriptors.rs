@@ -23,10 +23,7 @@ use crate::state;
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
     stack::on_own(|| {
-        if file_locks::is_held(fd) {
-            meet();
-        }
-        file_locks::forget(fd);
+        end_locks(fd);
         if !is_known(fd) {
             return native_close(fd);
         }
@@ -88,7 +85,7 @@ pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
 
 /// A number is about to be that of something else.
 pub(crate) fn give_up(fd: c_int) {
-    file_locks::forget(fd);
+    end_locks(fd);
     end_diverting(fd);
     if is_known(fd) {
         let_out_waiting();
@@ -240,6 +237,14 @@ pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
         }
         done
     })
+}
+
+/// A descriptor is about to go, and with it what locks hang on it.
+fn end_locks(fd: c_int) {
+    if file_locks::is_held(fd) {
+        meet();
+    }
+    file_locks::forget(fd);
 }
 
 /// A lock is about to go: each replica has read by then what it reads under it.
