@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::Message;
-use selvedge_stmr::verdict::{Double, SetId};
+use selvedge_stmr::verdict::{Double, Offer, SetId};
 
 use crate::state::State;
 
@@ -41,6 +41,22 @@ fn difference(bytes: &[u8], right: &[u8]) -> Option<String> {
     let at = bytes.iter().zip(right).position(|(a, b)| a != b)?;
     let (length, byte, wanted) = (bytes.len(), bytes[at], right[at]);
     Some(format!("at byte {at} of {length}: {byte:#04x} for {wanted:#04x}"))
+}
+
+/// Who has offered contents of the same call as a replica, which is one of them.
+fn of_one_call(own: SetId, offers: &[(SetId, Offer)]) -> Vec<SetId> {
+    let its = offers.iter().find(|it| it.0 == own).map(|it| it.1);
+    let is_it = |it: &&(SetId, Offer)| its.is_some_and(|its| its.is_same_call(&it.1));
+    offers.iter().filter(is_it).map(|it| it.0).collect()
+}
+
+/// What those do that come to one call, where no two have the same.
+fn said_of(sets: &[SetId]) -> String {
+    match sets {
+        [one] => format!("{one} makes a call of its own,"),
+        [one, other] => format!("{one} and {other} differ in"),
+        _ => "all three replicas differ in".to_owned(),
+    }
 }
 
 impl State {
@@ -95,26 +111,20 @@ impl State {
             window => format!("the last {window} sends"),
         };
         let place = format!("{doing}, compare {call} ({contents})");
-        if offers.windows(2).all(|it| it[0].1.is_same_call(&it[1].1)) {
-            let who = match &offers[..] {
-                [one, other] => format!("{} and {}", one.0, other.0),
-                _ => "all three replicas".to_owned(),
-            };
-            self.note(&format!("rank {rank}: {who} differ in {place}"));
-            self.tell_differences(call, own);
-        } else {
-            let own = self.told.set;
-            self.note(&format!("rank {rank}: set{own} makes a call of its own, {place}"));
-        }
+        let sets = of_one_call(SetId::new(self.told.set), &offers);
+        let what = said_of(&sets);
+        self.note(&format!("rank {rank}: {what} {place}"));
+        self.tell_differences(call, own, &sets);
         self.restart_as_said(why)
     }
 
-    /// Says where contents differ of which none was agreed on.
-    fn tell_differences(&mut self, call: u64, own: &[&[u8]]) {
+    /// Says where contents of one call differ, of `sets`, of which none was agreed on.
+    fn tell_differences(&mut self, call: u64, own: &[&[u8]], sets: &[SetId]) {
         if !self.told.compares_full {
             return;
         }
         let mut all = self.contents.take(call);
+        all.retain(|it| sets.contains(&it.0));
         all.push((SetId::new(self.told.set), own.concat()));
         all.sort();
         let (rank, doing) = (self.told.rank, self.doing);
@@ -125,5 +135,37 @@ impl State {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_stmr::digest::Shape;
+
+    /// What each of the replicas says that come to these calls, all with other contents.
+    fn check(calls: &str, wanted: &[&str]) {
+        let offer = |(idx, call): (usize, u8)| {
+            let digest = Digest::of(&[idx as u8]);
+            let (shape, length) = (Shape(call.into()), 1);
+            let (signals, yields, tarries, took) = (0, false, false, false);
+            let offer =
+                Offer { call: 7, event: 9, shape, digest, length, signals, yields, tarries, took };
+            (SetId::new(idx), offer)
+        };
+        let offers: Vec<_> = calls.bytes().enumerate().map(offer).collect();
+        let said = offers.iter().map(|it| said_of(&of_one_call(it.0, &offers)));
+        assert_eq!(said.collect::<Vec<_>>(), wanted, "{calls}");
+    }
+
+    #[test]
+    fn those_that_come_to_one_call_differ_in_it_and_another_makes_its_own() {
+        let [first, second] = ["set0 and set1 differ in", "set1 and set2 differ in"];
+        let own = |set: u8| format!("set{set} makes a call of its own,");
+        check("aa", &[first; 2]);
+        check("aaa", &["all three replicas differ in"; 3]);
+        check("aab", &[first, first, &own(2)]);
+        check("abb", &[&own(0), second, second]);
+        check("abc", &[&own(0), &own(1), &own(2)]);
     }
 }
