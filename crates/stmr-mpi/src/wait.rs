@@ -44,8 +44,8 @@ const REMOTE_MAX: usize = 64;
 /// to, in microseconds.
 const MOVE_US: u32 = 1_000;
 
-/// How long who leads sleeps at a look that is far ahead of the others', in microseconds.
-const FAR_US: u32 = 100_000;
+/// How often as long who leads sleeps at a look that is far ahead of the others'.
+const FAR_MOVES: u32 = 100;
 
 /// How long it sleeps if nobody may, in microseconds: deaths are looked for as often.
 const IDLE_US: u32 = 10_000;
@@ -150,20 +150,26 @@ impl State {
         // Who looks and looks does not wait, whatever it is that it looks for.
         self.wait.answers = false;
         self.look_around();
-        let gap_us = match self.replica.ahead() {
+        let moves = match self.replica.ahead() {
             _ if !self.replica.is_meta() => 0,
             Ahead::Little => 0,
-            Ahead::Much => MOVE_US,
-            Ahead::Far => FAR_US,
+            Ahead::Much => 1,
+            Ahead::Far => FAR_MOVES,
         };
-        if gap_us == 0 {
+        if moves == 0 {
             self.begin_wait();
             return;
         }
         self.begin_turns();
         self.send_out();
-        unsafe { libc::usleep(gap_us) };
-        self.pump();
+        for _ in 0..moves {
+            unsafe { libc::usleep(MOVE_US) };
+            // What it has told may be more than links hold at once.
+            self.pump();
+            if self.replica.ahead() != Ahead::Far {
+                break;
+            }
+        }
         self.look_for_late(|it| it.replica.left_behind_in_looks());
     }
 
