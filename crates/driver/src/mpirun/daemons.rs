@@ -149,8 +149,8 @@ fn write(folder: &Folder, agent: &[String]) -> Result<PathBuf, MpirunError> {
     Ok(path)
 }
 
-/// Runs the agent, passes the launcher's signals on, and ends with 0 once a file is there.  Open MPI
-/// gives its agents nothing to read, and neither does the shell what it has in the background.
+/// Runs the agent, passes the launcher's signals on, and ends with 0 once a file is there.  Open
+/// MPI gives its agents nothing to read, and neither does the shell what it has in the background.
 fn script(agent: &[String], begun: &Path) -> String {
     let quote = |it: &str| format!("'{}'", it.replace('\'', "'\\''"));
     let words: Vec<String> = agent.iter().map(|it| quote(it)).collect();
