@@ -790,7 +790,8 @@ fn programs_and_launchers_that_do_not_fit_are_named_before_anything_starts() {
         let said = refused(&[&["-n", "2"], &slots[..], &[program.to_str().unwrap()]].concat());
         let is_said = said.contains("not enough slots") && said.contains("ended with 1 before");
         assert!(is_said && said.contains("takes 6 slots"), "{said}");
-        let own = "this run needs 6 slots (2 processes x 3 replicas), and the launcher's arguments name 1";
+        let own = "this run needs 6 slots (2 processes x 3 replicas), and the launcher's \
+                   arguments name 1";
         let is_first = said.find(own).is_some_and(|it| it < said.find("not enough").unwrap());
         assert_eq!(is_first, slots.contains(&"localhost:1"), "{said}");
     }

@@ -111,8 +111,8 @@ fn what_comes_in_is_found_at_the_same_step_by_all_replicas() {
 }
 
 /// Goal: an alarm ends a wait for what does not come in, its handler has run then, and it does not
-/// come once more where a replica has set its own later.  Method: see steered.c, which waits in each
-/// way before it makes steps.
+/// come once more where a replica has set its own later.  Method: see steered.c, which waits in
+/// each way before it makes steps.
 #[test]
 fn an_alarm_ends_a_wait_for_what_does_not_come_in() {
     for mpi in Mpi::in_turn("alarms") {
