@@ -23,10 +23,12 @@
 mod feeds;
 mod looks;
 mod stray;
+mod twice;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use self::twice::Twice;
 use crate::digest::{Digest, Shape};
 use crate::message::{Event, EventKind, Message};
 use crate::verdict::{Double, Offer, Offers, REPLICAS_MAX, SetId, Verdict, judge};
@@ -142,8 +144,8 @@ pub struct Replica {
     event: u64,
     offered: Option<Offer>,
     /// How many signals this replica has heard of, and how many are due in all.
-    signals_heard: u32,
-    signals: u32,
+    signals_heard: Twice,
+    signals: Twice,
     /// It was asked to lead no more, and says so at its next compare.
     yields: bool,
     /// What is compared next was held back for long, as this replica found, and as one of those
@@ -179,8 +181,8 @@ impl Replica {
             call: 0,
             event: 0,
             offered: None,
-            signals_heard: 0,
-            signals: 0,
+            signals_heard: Twice::default(),
+            signals: Twice::default(),
             yields: false,
             tarries: false,
             tarried: false,
@@ -258,7 +260,7 @@ impl Replica {
 
     /// This replica has heard of so many signals in all.
     pub fn hear_signals(&mut self, n: u32) {
-        self.signals_heard = n;
+        self.signals_heard = Twice::of(n);
     }
 
     /// This replica's host is to go: from its next compare on another leads, if one can that is
@@ -295,7 +297,7 @@ impl Replica {
     /// had heard of.  All replicas have the same after the same compare.
     #[must_use]
     pub fn signals(&self) -> u32 {
-        self.signals
+        self.signals.get()
     }
 
     /// Who is late: siblings without an offer for this compare while another has one.
@@ -351,7 +353,7 @@ impl Replica {
         assert!(self.offered.is_none(), "a compare begins after the one before is over");
         self.end_looks();
         let (call, event) = (self.call, self.event);
-        let (signals, yields) = (self.signals_heard, self.yields);
+        let (signals, yields) = (self.signals_heard.get(), self.yields);
         let [tarries, took] = [&mut self.tarries, &mut self.took].map(std::mem::take);
         let offer = Offer { call, event, shape, digest, length, signals, yields, tarries, took };
         self.offered = Some(offer);
@@ -719,7 +721,7 @@ impl Replica {
         self.tarried = offers().any(|it| it.tarries);
         self.any_took = offers().any(|it| it.took);
         let heard = offers().map(|it| it.signals).max().unwrap_or(0);
-        self.signals = heard.max(self.signals);
+        self.signals = Twice::of(heard.max(self.signals.get()));
         for set in SetId::all(self.cluster.len()) {
             let it = &mut self.cluster[set.idx()];
             if !it.yielded && it.offers.at(self.call).is_some_and(|offer| offer.yields) {

@@ -23,6 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::twice::Twice;
 use super::{Replica, Step};
 use crate::message::Message;
 use crate::verdict::{Double, SetId};
@@ -313,9 +314,10 @@ impl Replica {
     /// If another leads by now: between is nothing that comes in.
     pub fn tell_look(&mut self, question: Question, bytes: Arc<Vec<u8>>) {
         assert!(self.is_meta(), "only who leads tells what it sees");
-        self.signals = self.signals.max(self.signals_heard);
+        let signals = self.signals.get().max(self.signals_heard.get());
+        self.signals = Twice::of(signals);
         self.looks.pass(question);
-        let look = Look { at: self.looks.next, signals: self.signals, question, bytes };
+        let look = Look { at: self.looks.next, signals, question, bytes };
         self.looks.next.look += 1;
         for set in self.siblings() {
             self.tell_of(set, &look);
@@ -473,7 +475,7 @@ impl Replica {
     }
 
     fn keep_look(&mut self, from: SetId, look: Look) {
-        self.signals = self.signals.max(look.signals);
+        self.signals = Twice::of(self.signals.get().max(look.signals));
         let next = self.looks.next;
         if (LookPlace { look: next.look, ..look.at }) == next {
             self.looks.pass(look.question);
