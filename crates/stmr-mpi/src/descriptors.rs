@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
 use std::ffi::{c_int, c_void};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use libc::{off_t, size_t, ssize_t};
@@ -237,6 +238,11 @@ pub extern "C" fn flock(fd: c_int, how: c_int) -> c_int {
         }
         done
     })
+}
+
+/// Where an open file lies.
+pub(crate) fn open_path(fd: c_int) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()
 }
 
 /// A descriptor is about to go, and with it what locks hang on it.

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use libc::{DIR, dirent64, size_t};
 
+use crate::descriptors;
 use crate::files::{FILES, bytes_of, failed, last_error, let_out_waiting, question, words};
 use crate::own;
 use crate::real::{self, Inside};
@@ -201,7 +202,7 @@ pub unsafe extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
         if !real::is_program_asking() {
             return real();
         }
-        let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+        let path = descriptors::open_path(fd).unwrap_or_default();
         if is_procs(path.as_os_str().as_bytes()) { real() } else { give(None, real) }
     })
 }

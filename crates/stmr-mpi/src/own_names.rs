@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::descriptors::open_path;
+
 /// Those that the program has used.
 #[derive(Default)]
 pub(crate) struct OwnNames {
@@ -49,11 +51,6 @@ impl OwnNames {
         let is_in = |path: PathBuf| path.ancestors().any(|it| self.places.contains(it));
         !self.places.is_empty() && open_path(fd).is_some_and(is_in)
     }
-}
-
-/// Where an open file lies.
-fn open_path(fd: c_int) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/self/fd/{fd}")).ok()
 }
 
 #[cfg(test)]

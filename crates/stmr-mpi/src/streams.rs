@@ -227,8 +227,7 @@ unsafe fn native_freopen(path: *const c_char, mode: *const c_char, stream: *mut 
 
 /// The name of an open file, for one who opens it again in another way.
 fn name_of(fd: c_int) -> Option<CString> {
-    let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-    CString::new(path.into_os_string().into_encoded_bytes()).ok()
+    CString::new(descriptors::open_path(fd)?.into_os_string().into_encoded_bytes()).ok()
 }
 
 /// See freopen(3).  What goes to a stream of the C library's own goes to memory first.
