@@ -4,6 +4,13 @@ use std::fmt;
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 
+use self::lanes::{BLOCK, Lanes};
+
+mod lanes;
+
+/// From how many bytes on to fold contents costs less than XXH3.
+const LONG: usize = 1 << 10;
+
 /// 128 bits that stand for some bytes and, mixed in, for what they are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Digest(pub u128);
@@ -15,23 +22,31 @@ pub struct Digest(pub u128);
 pub struct Shape(pub u64);
 
 impl Digest {
-    /// The digest of contents.
+    /// The digest of contents: of short ones their XXH3, of long ones that of what they are folded
+    /// into.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Self(XxHash3_128::oneshot(bytes))
+        if bytes.len() < LONG {
+            return Self(XxHash3_128::oneshot(bytes));
+        }
+        let mut folding = Folding::new();
+        folding.add(bytes);
+        folding.finish(bytes.len())
     }
 
     /// The digest of contents that lie in several rows, as of one behind the other.
     #[must_use]
     pub fn of_rows(rows: &[&[u8]]) -> Self {
-        match rows {
-            [row] => Self::of(row),
-            rows => {
-                let mut state = XxHash3_128::new();
-                rows.iter().for_each(|it| state.write(it));
-                Self(state.finish_128())
-            }
+        if let [row] = rows {
+            return Self::of(row);
         }
+        let length = rows.iter().map(|it| it.len()).sum();
+        if length < LONG {
+            return Self::of(&rows.concat());
+        }
+        let mut folding = Folding::new();
+        rows.iter().for_each(|it| folding.add(it));
+        folding.finish(length)
     }
 
     /// This digest with what the receiver of a message knows of it mixed in: its tag, the rank of
@@ -44,6 +59,48 @@ impl Digest {
         row[20..24].copy_from_slice(&source.to_le_bytes());
         row[24..].copy_from_slice(&length.to_le_bytes());
         Self(XxHash3_128::oneshot(&row))
+    }
+}
+
+/// Contents on their way into lanes.
+struct Folding {
+    lanes: Lanes,
+    /// What has come of a block; what lies behind it is left from another.
+    begun: [u8; BLOCK],
+    n_begun: usize,
+}
+
+impl Folding {
+    fn new() -> Self {
+        Self { lanes: lanes::NONE, begun: [0; BLOCK], n_begun: 0 }
+    }
+
+    fn add(&mut self, mut row: &[u8]) {
+        if 0 < self.n_begun {
+            let (first, rest) = row.split_at(row.len().min(BLOCK - self.n_begun));
+            self.begun[self.n_begun..][..first.len()].copy_from_slice(first);
+            self.n_begun += first.len();
+            if self.n_begun < BLOCK {
+                return;
+            }
+            lanes::fold(&mut self.lanes, &[self.begun]);
+            self.n_begun = 0;
+            row = rest;
+        }
+        let (blocks, rest) = row.as_chunks();
+        lanes::fold(&mut self.lanes, blocks);
+        self.begun[..rest.len()].copy_from_slice(rest);
+        self.n_begun = rest.len();
+    }
+
+    /// The digest of all that was added, `length` bytes.
+    fn finish(mut self, length: usize) -> Digest {
+        if 0 < self.n_begun {
+            self.begun[self.n_begun..].fill(0);
+            lanes::fold(&mut self.lanes, &[self.begun]);
+        }
+        let lanes = self.lanes.as_flattened();
+        Digest(XxHash3_128::oneshot_with_seed(length as u64, lanes))
     }
 }
 
@@ -80,8 +137,9 @@ mod tests {
 
     #[test]
     fn every_single_flip_changes_the_digest() {
-        let mut bytes: Vec<u8> = (0..300_u32).map(|it| (it * 7) as u8).collect();
-        for length in [1, 3, 16, 17, 128, 129, 240, 241, 300] {
+        let mut bytes: Vec<u8> = (0..1200_u32).map(|it| (it * 7) as u8).collect();
+        for length in [1, 3, 16, 17, 128, 129, 240, 241, LONG - 1, LONG, LONG + 1, 1151, 1152, 1200]
+        {
             let whole = Digest::of(&bytes[..length]);
             for bit in 0..length * 8 {
                 bytes[bit / 8] ^= 1 << (bit % 8);
