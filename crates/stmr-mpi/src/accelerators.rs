@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use crate::calls::BUFFERS;
 use crate::errors::LOWEST;
 use crate::origin::{self, OfLoaded};
+use crate::places;
 use crate::program_heap;
 use crate::real::{self, Call};
 use crate::stack;
@@ -43,8 +44,7 @@ static KNOWN: Mutex<OfLoaded<Vec<Ask>>> = Mutex::new(OfLoaded::new(Vec::new()));
 
 /// Stops the program if it gives the call memory of an accelerator.
 pub(crate) fn check(state: &mut State, call: Call, args: &[usize]) {
-    let mask = BUFFERS[call.0];
-    let given = args.iter().enumerate().filter(|it| mask & 1 << it.0 != 0).map(|it| *it.1);
+    let given = places(BUFFERS[call.0]).map(|it| args[it]);
     // What the program allocates and its stack are the processor's.
     let is_elsewhere = |it: &usize| {
         LOWEST <= *it as isize

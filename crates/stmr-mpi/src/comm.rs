@@ -16,6 +16,7 @@ use crate::given;
 use crate::made::{self, Made};
 use crate::memory::For;
 use crate::partitioned;
+use crate::places;
 use crate::real::{self, Call};
 use crate::state::State;
 
@@ -92,17 +93,16 @@ pub(crate) fn pass(state: &mut State, call: Call, args: &[usize]) -> usize {
         return real::call(call, args);
     }
     let mut mapped = args.to_vec();
-    for (idx, it) in mapped.iter_mut().enumerate() {
-        if mask & 1 << idx != 0 {
-            *it = state.behind(*it);
-            let known = state.comms.get(it).cloned();
-            if let Some(Comm { made: Some(made), rank, .. }) = known.as_deref() {
-                // What MPI would know of it is not there.
-                return match made::answer(state, call, args, made, *rank) {
-                    Some(answer) => answer,
-                    None => state.refuse(call),
-                };
-            }
+    for place in places(mask) {
+        let it = &mut mapped[place];
+        *it = state.behind(*it);
+        let known = state.comms.get(it).cloned();
+        if let Some(Comm { made: Some(made), rank, .. }) = known.as_deref() {
+            // What MPI would know of it is not there.
+            return match made::answer(state, call, args, made, *rank) {
+                Some(answer) => answer,
+                None => state.refuse(call),
+            };
         }
     }
     real::call(call, &mapped)
@@ -218,10 +218,8 @@ fn begin(state: &mut State, call: Call, args: &[usize]) -> Arc<Comm> {
 pub(crate) fn create(state: &mut State, call: Call, args: &[usize]) -> usize {
     let null = state.handles().comm_null;
     let mut mapped = args.to_vec();
-    for (idx, it) in mapped.iter_mut().enumerate() {
-        if COMMUNICATORS[call.0] & 1 << idx != 0 {
-            *it = state.behind(*it);
-        }
+    for place in places(COMMUNICATORS[call.0]) {
+        mapped[place] = state.behind(mapped[place]);
     }
     let parent = mapped[0];
     let known = begin(state, call, &mapped);

@@ -17,6 +17,7 @@ use crate::mpi_files;
 use crate::pack::{self, Part};
 use crate::partitioned;
 use crate::parts::Kind;
+use crate::places;
 use crate::real::{self, Call};
 use crate::state::{self, State};
 
@@ -187,10 +188,8 @@ impl State {
     /// What MPI says of a call that it refuses.
     fn ask(&self, call: Call, args: &[usize]) -> i32 {
         let mut mapped = args.to_vec();
-        for (idx, it) in mapped.iter_mut().enumerate() {
-            if COMMUNICATORS[call.0] & 1 << idx != 0 {
-                *it = self.in_mpi(*it);
-            }
+        for place in places(COMMUNICATORS[call.0]) {
+            mapped[place] = self.in_mpi(mapped[place]);
         }
         real::code(call, &mapped)
     }
@@ -205,10 +204,10 @@ pub(crate) fn refusal(state: &mut State, call: Call, args: &[usize]) -> Option<u
     if mask == 0 || call == calls::ABORT || matches!(calls::CLASSES[call.0], Class::Value) {
         return None;
     }
-    for (idx, comm) in args.iter().enumerate().filter(|it| mask & 1 << it.0 != 0) {
+    for idx in places(mask) {
         // Who does not lead need not know where the leaders meet.
         let is_asked = (call, idx) != (calls::INTERCOMM_CREATE, 2);
-        if is_asked && !state.is_comm(*comm) {
+        if is_asked && !state.is_comm(args[idx]) {
             let code = state.ask(call, args);
             // To MPICH it is an error of a file that is not there.
             let is_of_file = call == calls::FILE_OPEN && abi::table().family != Family::OpenMpi;

@@ -75,7 +75,9 @@ mod link;
 mod told;
 
 mod state;
+
 mod steady;
+mod telling;
 
 mod spare;
 
@@ -224,33 +226,50 @@ const AFTER_THE_END: [Call; 3] = [calls::INITIALIZED, calls::FINALIZED, calls::A
 const BEGINNINGS: [Call; 2] = [calls::INIT, calls::INIT_THREAD];
 
 /// What any thread may ask, also while another is in MPI.
-const STAGE: [Call; 2] = [calls::INITIALIZED, calls::FINALIZED];
+fn is_of_stage(call: Call) -> bool {
+    matches!(call, calls::INITIALIZED | calls::FINALIZED)
+}
 
 /// Calls of this crate's that only ask.
-const ASKING: [Call; 4] =
-    [calls::INITIALIZED, calls::FINALIZED, calls::COMM_RANK, calls::COMM_SIZE];
+fn only_asks(call: Call) -> bool {
+    matches!(call, calls::INITIALIZED | calls::FINALIZED | calls::COMM_RANK | calls::COMM_SIZE)
+}
 
 /// Calls that ask whether something has come, or wait for it, and that only ask.  One replica may
 /// ask more often than another, and wait for what another has found: only what came is part of the
 /// program's way.
-const ASIDE: [Call; 13] = [
-    calls::WAIT,
-    calls::WAITALL,
-    calls::WAITANY,
-    calls::WAITSOME,
-    calls::TEST,
-    calls::TESTALL,
-    calls::TESTANY,
-    calls::TESTSOME,
-    calls::REQUEST_GET_STATUS,
-    calls::PARRIVED,
-    calls::IPROBE,
-    calls::IMPROBE,
-    calls::GET_PROCESSOR_NAME,
-];
+fn is_aside(call: Call) -> bool {
+    matches!(
+        call,
+        calls::WAIT
+            | calls::WAITALL
+            | calls::WAITANY
+            | calls::WAITSOME
+            | calls::TEST
+            | calls::TESTALL
+            | calls::TESTANY
+            | calls::TESTSOME
+            | calls::REQUEST_GET_STATUS
+            | calls::PARRIVED
+            | calls::IPROBE
+            | calls::IMPROBE
+            | calls::GET_PROCESSOR_NAME
+    )
+}
 
 /// Calls of this crate's that are over at once, and that programs make often.
-const SHORT: [Call; 2] = [calls::TYPE_FREE, calls::OP_FREE];
+fn is_short(call: Call) -> bool {
+    matches!(call, calls::TYPE_FREE | calls::OP_FREE)
+}
+
+/// The places of arguments that a table of calls names by bits, the first by the lowest.
+fn places(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = bits.trailing_zeros();
+        bits &= bits.checked_sub(1)?;
+        Some(place as usize)
+    })
+}
 
 /// Calls that the program has made already.
 static IS_KNOWN: [AtomicBool; calls::N_CALLS] = [const { AtomicBool::new(false) }; calls::N_CALLS];
@@ -313,15 +332,15 @@ fn enter_from_mpi(call: Call, args: &[usize]) -> usize {
 
 /// A call of the program's, up to what is delivered behind it.
 fn pass(call: Call, args: &[usize]) -> usize {
-    if STAGE.contains(&call) && state::is_beside() {
+    if is_of_stage(call) && state::is_beside() {
         return env::stage(call, args);
     }
     threads::note_first_call();
     program_heap::take_back();
     // What only asks is no part of the way that a program takes, and threads may ask at any time.
     let passes = matches!(calls::CLASSES[call.0], Class::Pass | Class::Value);
-    let asks = passes || ASKING.contains(&call);
-    let is_short = asks || SHORT.contains(&call);
+    let asks = passes || only_asks(call);
+    let is_short = asks || is_short(call);
     if !is_short {
         cycles::count_call();
     }
@@ -329,9 +348,8 @@ fn pass(call: Call, args: &[usize]) -> usize {
     let mut row = [0; ARGS_MAX];
     let row = &mut row[..args.len()];
     row.copy_from_slice(args);
-    let communicators = calls::COMMUNICATORS[call.0];
-    for (_, it) in row.iter_mut().enumerate().filter(|it| communicators & 1 << it.0 != 0) {
-        *it = abi::cut(*it);
+    for place in places(calls::COMMUNICATORS[call.0]) {
+        row[place] = abi::cut(row[place]);
     }
     state::with_turn(call, |state| {
         if state::is_ending() && !passes && !AFTER_THE_END.contains(&call) {
@@ -344,7 +362,7 @@ fn pass(call: Call, args: &[usize]) -> usize {
                 passive::leave_before(state, plain_of(call));
             }
         }
-        if !asks && !ASIDE.contains(&call) {
+        if !asks && !is_aside(call) {
             state.mix(&[call.0 as u64]);
         }
         state.doing = call.name();

@@ -196,14 +196,22 @@ impl Sibling {
     }
 
     /// Writes what it can, and wakes the sibling if it waits for that.
+    #[inline]
     pub(crate) fn flush(&mut self) {
+        if self.is_away() || !self.unsent.is_empty() {
+            self.write_unsent();
+        }
+    }
+
+    fn write_unsent(&mut self) {
         match &mut self.way {
             Way::Memory { socket, memory, sets: [own, set], ends } => {
-                if self.unsent.is_empty() {
-                    return;
-                }
                 let written = ends.0.write(memory.pipe(*own, *set), &self.unsent);
-                self.unsent.drain(..written);
+                if written == self.unsent.len() {
+                    self.unsent.clear();
+                } else {
+                    self.unsent.drain(..written);
+                }
                 if 0 < written {
                     wake(*memory, *set, socket);
                 }

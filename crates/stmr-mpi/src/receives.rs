@@ -37,17 +37,29 @@ pub(crate) struct Buffer {
 
 impl State {
     /// Does what follows if another leads than before.
+    #[inline]
     pub(crate) fn follow_lead(&mut self) {
+        // This is asked in each turn of waiting.
+        if self.receives.are_behind(&self.replica) {
+            self.follow_another();
+        }
+    }
+
+    fn follow_another(&mut self) {
         let messages = self.receives.follow(&self.replica);
         messages.iter().for_each(|it| self.tell_siblings(it));
     }
 
     /// Has MPI begin what may be begun, oldest first.
+    #[inline]
     pub(crate) fn post_receives(&mut self) {
         self.follow_lead();
-        if self.replica.has_left() {
-            return;
+        if self.receives.are_waiting() && !self.replica.has_left() {
+            self.post_waiting();
         }
+    }
+
+    fn post_waiting(&mut self) {
         for (id, pattern) in self.receives.to_begin(&self.replica) {
             let [source, tag] = [
                 pattern.source.unwrap_or(abi::table().any_source),
@@ -57,8 +69,8 @@ impl State {
             let (at, room) = (bytes.as_mut_ptr() as usize + HEAD, *room);
             let to = std::ptr::from_mut(real) as usize;
             let code = pack::of_bytes(self, room, |count, datatype| {
-                let envelope = [source as usize, tag as usize, pattern.comm, to];
-                real::code(calls::IRECV, &[&[at, count, datatype], &envelope[..]].concat())
+                let [source, tag] = [source as usize, tag as usize];
+                real::code(calls::IRECV, &[at, count, datatype, source, tag, pattern.comm, to])
             });
             if code != abi::SUCCESS {
                 self.take(id, Status { error: code, ..Status::empty() });

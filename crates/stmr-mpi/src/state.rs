@@ -6,14 +6,13 @@ use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread;
 
 use selvedge_stmr::digest::{Digest, Shape};
 use selvedge_stmr::job::N_COUNTS;
-use selvedge_stmr::message::{EventKind, Message, Place};
+use selvedge_stmr::message::{EventKind, Place};
 use selvedge_stmr::receives::Receives;
-use selvedge_stmr::replica::{Note, Passed, Replica, ReplicaOptions, Step};
-use selvedge_stmr::report::{Differed, Report};
+use selvedge_stmr::replica::{Passed, Replica, ReplicaOptions, Step};
+use selvedge_stmr::report::Report;
 use selvedge_stmr::verdict::{Double, SetId};
 
 use crate::abi::Handles;
@@ -57,10 +56,6 @@ const LOG_MAX: usize = 32 << 20;
 /// After so many events without a compare comes an empty one, so that no replica is far behind, and
 /// one that computes without end is known by what the others did since.
 const UNCOMPARED_MAX: u32 = 256;
-
-/// How long who tells siblings something beside a call of MPI's waits for them to read, in
-/// microseconds.
-const TELL_US: u32 = 500;
 
 /// Whether this process is a replica.
 pub(crate) fn is_replica() -> bool {
@@ -276,8 +271,8 @@ pub(crate) struct Counts {
     /// Written to files.
     pub(crate) file_bytes: u64,
     /// Told to siblings, and how many bytes that took.
-    link_messages: u64,
-    link_bytes: u64,
+    pub(crate) link_messages: u64,
+    pub(crate) link_bytes: u64,
     /// The most that was kept for siblings, in bytes.
     log_max: usize,
     /// How long compares took, in milliseconds of a clock with coarse ticks.
@@ -299,6 +294,8 @@ pub(crate) struct State {
     pub(crate) replica: Replica,
     pub(crate) memory: Memory,
     pub(crate) siblings: Vec<Option<Sibling>>,
+    /// Where a message is written down for them.
+    pub(crate) row: Vec<u8>,
     pub(crate) pids: Vec<u32>,
     pub(crate) launcher: Link,
     /// Some process of the job is on another host than the launcher.
@@ -404,6 +401,7 @@ impl State {
             replica: Replica::new(options),
             memory,
             siblings,
+            row: Vec::new(),
             pids,
             launcher,
             is_between_hosts: false,
@@ -618,16 +616,6 @@ impl State {
         }
     }
 
-    /// Tells all siblings something that the core has no part in.
-    pub(crate) fn tell_siblings(&mut self, message: &Message) {
-        for link in self.siblings.iter_mut().flatten() {
-            let before = link.unsent.len();
-            message.write(&mut link.unsent);
-            self.counts.link_messages += 1;
-            self.counts.link_bytes += (link.unsent.len() - before) as u64;
-        }
-    }
-
     /// Settles or takes what comes in.  `attempt` is asked until it has something, if this
     /// replica settles it; the second of the answer is whether it did.
     pub(crate) fn event(
@@ -711,88 +699,5 @@ impl State {
                 Step::Restart(why) => self.restart(why),
             }
         }
-    }
-
-    /// Sends what the core wants sent, and counts what it noted.
-    pub(crate) fn send_out(&mut self) {
-        self.follow_lead();
-        while let Some((to, message)) = self.replica.poll() {
-            if let Some(link) = &mut self.siblings[to.idx()] {
-                let before = link.unsent.len();
-                message.write(&mut link.unsent);
-                self.counts.link_messages += 1;
-                self.counts.link_bytes += (link.unsent.len() - before) as u64;
-            }
-        }
-        self.siblings.iter_mut().flatten().for_each(Sibling::flush);
-        let told = self.tell_notes();
-        self.memory.keep_counts(self.counts.words());
-        if told {
-            self.tell_counts();
-        }
-    }
-
-    /// Counts what the core noted, and tells the launcher; whether that was anything.
-    pub(crate) fn tell_notes(&mut self) -> bool {
-        let mut told = false;
-        while let Some(note) = self.replica.poll_note() {
-            told = true;
-            match note {
-                Note::Marked(set) => {
-                    self.counts.marks += 1;
-                    let (rank, doing) = (self.told.rank, self.doing);
-                    self.note(&format!("rank {rank}: {set} differs in {doing} and is marked"));
-                    // Who compares in full also says where, when it has looked.
-                    if self.told.compares_full {
-                        self.marked.push(set);
-                    } else {
-                        self.tell_mark(set, None);
-                    }
-                }
-                // It is about to end, and tells it itself.
-                Note::Strayed(set) if set.idx() == self.told.set => {}
-                Note::Strayed(set) => {
-                    self.tell_stray(set);
-                    self.see_stray(set);
-                }
-                Note::Promoted(_) => self.counts.promotions += 1,
-                Note::Yielded(set) if set.idx() == self.told.set => self.say(Report::Yielded),
-                Note::Yielded(_) => {}
-                Note::Trusted(_) | Note::Died(_) => {}
-            }
-        }
-        told
-    }
-
-    /// Tells the launcher which replica erred at the compare that is over, and at which byte.
-    pub(crate) fn tell_mark(&mut self, set: SetId, byte: Option<usize>) {
-        let call = self.replica.n_calls().saturating_sub(1);
-        self.say(Report::Mark(Differed { set, call, byte: byte.map(|it| it as u64) }));
-    }
-
-    /// Makes a call that waits for all processes in MPI, and looks at no sibling: one that still
-    /// waits for what this replica settled would never come to it.  So what has not been read yet
-    /// is told on a thread beside the call.
-    pub(crate) fn while_telling<R>(&mut self, call: impl FnOnce() -> R) -> R {
-        self.send_out();
-        let mut unsent: Vec<&mut Sibling> =
-            self.siblings.iter_mut().flatten().filter(|it| !it.unsent.is_empty()).collect();
-        if unsent.is_empty() {
-            return call();
-        }
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let _inside = real::Inside::enter();
-                while !is_over.load(Ordering::Relaxed) && !unsent.is_empty() {
-                    unsent.iter_mut().for_each(|it| it.flush());
-                    unsent.retain(|it| !it.unsent.is_empty());
-                    unsafe { libc::usleep(TELL_US) };
-                }
-            });
-            let answer = call();
-            is_over.store(true, Ordering::Relaxed);
-            answer
-        })
     }
 }

@@ -511,7 +511,11 @@ impl State {
                 Err(e) => break Err(e.to_string()),
             }
         };
-        link.received.drain(..at);
+        if at == link.received.len() {
+            link.received.clear();
+        } else {
+            link.received.drain(..at);
+        }
         self.hear_of_receives(set, of_receives);
         let Some(link) = &mut self.siblings[set_idx] else { return true };
         if let Err(why) = read {
@@ -613,6 +617,7 @@ impl State {
     /// A compare is over; how long it took, in milliseconds.
     pub(crate) fn end_compare(&mut self) -> u64 {
         self.end_wait();
+        self.memory.keep_counts(self.counts.words());
         // They are of events before it.
         self.wait.places.fill(None);
         clock::coarse_ms().saturating_sub(self.wait.compared_at_ms)

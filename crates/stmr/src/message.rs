@@ -158,63 +158,70 @@ impl Message {
     /// Appends the message's form on a link to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.extend([0; 4]);
+        let mut begin = |kind: u8| out.extend_from_slice(&[0, 0, 0, 0, kind]);
         match self {
             Self::Offer(offer) => {
-                out.push(1);
+                begin(1);
                 write_offer(offer, out);
             }
-            Self::Bytes { call, bytes } => write_contents(2, *call, bytes, out),
+            Self::Bytes { call, bytes } => {
+                begin(2);
+                write_contents(*call, bytes, out);
+            }
             Self::Event(event) => {
-                out.push(3);
+                begin(3);
                 write_event(event, out);
             }
             Self::Relay { set, event } => {
-                out.extend([11, set.idx() as u8]);
+                begin(11);
+                out.push(set.idx() as u8);
                 write_event(event, out);
             }
             Self::Echo { event, digest } => {
-                out.push(14);
-                out.extend(event.to_le_bytes());
-                out.extend(digest.0.to_le_bytes());
+                begin(14);
+                out.extend_from_slice(&event.to_le_bytes());
+                out.extend_from_slice(&digest.0.to_le_bytes());
             }
             Self::Look(look) => {
-                out.push(15);
+                begin(15);
                 write_look(look, out);
             }
             Self::Looked(heard) => {
-                out.push(16);
-                out.extend(heard.to_le_bytes());
+                begin(16);
+                out.extend_from_slice(&heard.to_le_bytes());
             }
-            Self::Left => out.push(4),
+            Self::Left => begin(4),
             Self::Down { set, offers } => {
-                out.extend([5, set.idx() as u8]);
+                begin(5);
+                out.push(set.idx() as u8);
                 for offer in offers {
                     write_offer(offer, out);
                 }
             }
             Self::Accuse { set, event } => {
-                out.extend([6, set.idx() as u8]);
-                out.extend(event.to_le_bytes());
+                begin(6);
+                out.push(set.idx() as u8);
+                out.extend_from_slice(&event.to_le_bytes());
             }
-            Self::Bye => out.push(7),
-            Self::Ask => out.push(8),
+            Self::Bye => begin(7),
+            Self::Ask => begin(8),
             Self::Here { place, at_siblings } => {
-                out.extend([9, u8::from(*at_siblings)]);
+                begin(9);
+                out.push(u8::from(*at_siblings));
                 place.iter().for_each(|it| write_place(it, out));
             }
-            Self::Contents { call, bytes } => write_contents(10, *call, bytes, out),
+            Self::Contents { call, bytes } => {
+                begin(10);
+                write_contents(*call, bytes, out);
+            }
             Self::Matched { receive, shape, source, tag } => {
-                out.push(12);
-                out.extend(receive.to_le_bytes());
-                out.extend(shape.0.to_le_bytes());
-                out.extend(source.to_le_bytes());
-                out.extend(tag.to_le_bytes());
+                begin(12);
+                out.extend_from_slice([*receive, shape.0].map(u64::to_le_bytes).as_flattened());
+                out.extend_from_slice([*source, *tag].map(i32::to_le_bytes).as_flattened());
             }
             Self::Released { receive, calls } => {
-                out.push(13);
-                out.extend(receive.to_le_bytes());
-                out.extend(calls.to_le_bytes());
+                begin(13);
+                out.extend_from_slice([*receive, *calls].map(u64::to_le_bytes).as_flattened());
             }
         }
         let length = (out.len() - start - 4) as u32;
@@ -309,25 +316,23 @@ fn read_body(body: &[u8]) -> Option<Message> {
     })
 }
 
-fn write_contents(kind: u8, call: u64, bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(kind);
-    out.extend(call.to_le_bytes());
-    out.extend(bytes);
+fn write_contents(call: u64, bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&call.to_le_bytes());
+    out.extend_from_slice(bytes);
 }
 
 fn write_place(place: &Place, out: &mut Vec<u8>) {
-    out.extend(place.event.to_le_bytes());
+    out.extend_from_slice(&place.event.to_le_bytes());
     out.push(u8::from(place.kind == EventKind::Data));
-    out.extend(place.shape.0.to_le_bytes());
+    out.extend_from_slice(&place.shape.0.to_le_bytes());
 }
 
 fn write_look(look: &Look, out: &mut Vec<u8>) {
     let (LookPlace { call, event, thread, look: number }, question) = (look.at, look.question);
-    for word in [call, event, thread, number, question.clock, question.site] {
-        out.extend(word.to_le_bytes());
-    }
-    out.extend(look.signals.to_le_bytes());
-    out.extend(look.bytes.iter());
+    let words = [call, event, thread, number, question.clock, question.site];
+    out.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
+    out.extend_from_slice(&look.signals.to_le_bytes());
+    out.extend_from_slice(&look.bytes);
 }
 
 fn read_look(bytes: &[u8]) -> Option<Look> {
@@ -347,10 +352,9 @@ fn read_set(number: u8) -> Option<SetId> {
 }
 
 fn write_event(event: &Event, out: &mut Vec<u8>) {
-    out.extend(event.number.to_le_bytes());
-    out.push(u8::from(event.kind == EventKind::Data));
-    out.extend(event.shape.0.to_le_bytes());
-    out.extend(event.bytes.iter());
+    let Event { number, kind, shape, bytes } = event;
+    write_place(&Place { event: *number, kind: *kind, shape: *shape }, out);
+    out.extend_from_slice(bytes);
 }
 
 fn read_event(bytes: &[u8]) -> Option<Event> {
@@ -370,17 +374,14 @@ fn write_offer(offer: &Offer, out: &mut Vec<u8>) {
     let flags = [offer.took, offer.tarries, offer.yields].map(u64::from);
     let flags = flags[0] << 61 | flags[1] << 62 | flags[2] << 63;
     let length = offer.length | u64::from(offer.signals) << 40 | flags;
-    for word in [offer.call, offer.event, offer.shape.0, length] {
-        out.extend(word.to_le_bytes());
-    }
-    out.extend(offer.digest.0.to_le_bytes());
+    let digest = [offer.digest.0 as u64, (offer.digest.0 >> 64) as u64];
+    let words = [offer.call, offer.event, offer.shape.0, length, digest[0], digest[1]];
+    out.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
 }
 
 fn read_offer(bytes: &[u8; OFFER_LENGTH]) -> Offer {
-    let word = |idx: usize| {
-        let (row, _) = bytes[idx * 8..].split_first_chunk().expect("an offer has six words");
-        u64::from_le_bytes(*row)
-    };
+    let (words, _) = bytes.as_chunks();
+    let word = |idx: usize| u64::from_le_bytes(words[idx]);
     let digest = u128::from(word(4)) | u128::from(word(5)) << 64;
     Offer {
         call: word(0),

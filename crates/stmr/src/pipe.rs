@@ -75,6 +75,14 @@ fn slot(memory: &[AtomicU64], at: u64) -> &AtomicU64 {
     &memory[RING + (at % CAPACITY) as usize]
 }
 
+/// So many words from there on, which the end of the ring may part.
+fn slots(memory: &[AtomicU64], at: u64, n: usize) -> [&[AtomicU64]; 2] {
+    let ring = &memory[RING..];
+    let from = &ring[(at % CAPACITY) as usize..];
+    let here = n.min(from.len());
+    [&from[..here], &ring[..n - here]]
+}
+
 fn check(at: u64, bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(at, bytes) >> 32 << 32
 }
@@ -108,12 +116,15 @@ impl PipeWriter {
         let chunk = &bytes[..length];
         let start = self.written;
         slot(memory, start).store(length as u64 | check(start, chunk), Ordering::Relaxed);
-        let mut at = start + 1;
-        let (words, rest) = chunk.as_chunks();
-        for word in words {
-            slot(memory, at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
-            at += 1;
+        let (rows, rest) = chunk.as_chunks();
+        let [here, behind] = slots(memory, start + 1, rows.len());
+        let (rows_here, rows_behind) = rows.split_at(here.len());
+        for (slots, rows) in [(here, rows_here), (behind, rows_behind)] {
+            for (slot, row) in slots.iter().zip(rows) {
+                slot.store(u64::from_le_bytes(*row), Ordering::Relaxed);
+            }
         }
+        let mut at = start + 1 + rows.len() as u64;
         if !rest.is_empty() {
             let mut word = [0; 8];
             word[..rest.len()].copy_from_slice(rest);
@@ -155,10 +166,15 @@ impl PipeReader {
                 return Err(PipeError::Length { length, words });
             }
             let start = out.len();
-            out.reserve(taken as usize * 8);
-            for at in 1..taken {
-                let word = slot(memory, self.read + at).load(Ordering::Relaxed);
-                out.extend_from_slice(&word.to_le_bytes());
+            let n_words = taken as usize - 1;
+            out.resize(start + n_words * 8, 0);
+            let (rows, _) = out[start..].as_chunks_mut();
+            let [here, behind] = slots(memory, self.read + 1, n_words);
+            let (rows_here, rows_behind) = rows.split_at_mut(here.len());
+            for (slots, rows) in [(here, rows_here), (behind, rows_behind)] {
+                for (slot, row) in slots.iter().zip(rows) {
+                    *row = slot.load(Ordering::Relaxed).to_le_bytes();
+                }
             }
             out.truncate(start + length as usize);
             if head - length != check(self.read, &out[start..]) {

@@ -288,6 +288,13 @@ impl<B> Receives<B> {
         self.all.is_empty()
     }
 
+    /// Whether there are any that MPI does not know yet.
+    #[inline]
+    #[must_use]
+    pub fn are_waiting(&self) -> bool {
+        0 < self.n_waiting
+    }
+
     /// Whether MPI has any whose message it has not brought.
     #[must_use]
     pub fn are_under_way(&self) -> bool {
@@ -547,14 +554,18 @@ impl<B> Receives<B> {
         it
     }
 
-    /// Does what follows if another leads than before.  Returns what siblings are told.
+    /// Whether another leads than before, so that [`Self::follow`] has something to do.
     #[inline]
-    pub fn follow(&mut self, replica: &Replica) -> Vec<Message> {
-        // This is asked in each turn of waiting.
-        if replica.meta() == self.leads { Vec::new() } else { self.follow_another(replica) }
+    #[must_use]
+    pub fn are_behind(&self, replica: &Replica) -> bool {
+        replica.meta() != self.leads
     }
 
-    fn follow_another(&mut self, replica: &Replica) -> Vec<Message> {
+    /// Does what follows if another leads than before.  Returns what siblings are told.
+    pub fn follow(&mut self, replica: &Replica) -> Vec<Message> {
+        if !self.are_behind(replica) {
+            return Vec::new();
+        }
         let before = std::mem::replace(&mut self.leads, replica.meta());
         let calls = replica.n_calls();
         let released = std::mem::take(&mut self.released);

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use self::twice::Twice;
 use crate::digest::{Digest, Shape};
 use crate::message::{Event, EventKind, Message};
-use crate::verdict::{Double, Offer, Offers, REPLICAS_MAX, SetId, Verdict, judge};
+use crate::verdict::{Double, Offer, Offers, REPLICAS_MAX, SetId, Sets, Verdict, judge};
 
 pub use looks::{Ahead, Look, LookPlace, Question, Seen};
 
@@ -164,7 +164,7 @@ pub struct Replica {
     log: Vec<Event>,
     log_bytes: usize,
     looks: looks::Looks,
-    out: VecDeque<(SetId, Message)>,
+    out: VecDeque<(Sets, Message)>,
     notes: VecDeque<Note>,
     meta: Option<SetId>,
 }
@@ -204,6 +204,8 @@ impl Replica {
     /// Takes what came.
     pub fn handle(&mut self, input: Input) {
         match input {
+            // What was offered changes nothing else before it is judged.
+            Input::Message(from, message @ Message::Offer(_)) => return self.hear(from, message),
             Input::Message(from, message) => self.hear(from, message),
             Input::Closed(set) => self.close(set),
             Input::SetBroken => self.leave_mpi(),
@@ -212,8 +214,15 @@ impl Replica {
     }
 
     /// The next message to send, and to whom.
-    pub fn poll(&mut self) -> Option<(SetId, Message)> {
+    pub fn poll(&mut self) -> Option<(Sets, Message)> {
         self.out.pop_front()
+    }
+
+    /// Whether anything happened to the cluster.
+    #[inline]
+    #[must_use]
+    pub fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
     }
 
     /// The next thing that happened to the cluster.
@@ -358,7 +367,7 @@ impl Replica {
         let offer = Offer { call, event, shape, digest, length, signals, yields, tarries, took };
         self.offered = Some(offer);
         self.cluster[self.own.idx()].offers.keep(offer);
-        self.tell_all(&Message::Offer(offer));
+        self.tell_all(Message::Offer(offer));
     }
 
     /// What the compare came to, or nothing while it lasts.
@@ -388,19 +397,20 @@ impl Replica {
     #[allow(clippy::option_option, reason = "the outer one is time, the inner one the answer")]
     fn pass(&mut self) -> Option<Option<Passed>> {
         self.offered?;
-        let lacks = |it: &SetId| self.cluster[it.idx()].offers.at(self.call).is_none();
-        let waits = self.siblings().any(|it| self.is_awaited(it) && lacks(&it));
-        let falls = self.siblings().any(|it| self.is_falling(it));
-        if waits || falls {
-            return None;
+        let mut offers = [None; REPLICAS_MAX];
+        let mut is_over = false;
+        for (set, it) in SetId::all(REPLICAS_MAX).zip(&self.cluster) {
+            let offer = it.offers.at(self.call);
+            if set != self.own && self.is_there(set) && (it.closed || offer.is_none()) {
+                // It is waited for, or for what all others had from it.
+                return None;
+            }
+            is_over |= it.bye && offer.is_none();
+            offers[set.idx()] = offer;
         }
-        if self.siblings().any(|it| self.cluster[it.idx()].bye && lacks(&it)) {
+        if is_over {
             // Siblings end only after all agreed to; whoever still computes then has strayed.
             return Some(Some(Passed::Leave));
-        }
-        let mut offers = [None; REPLICAS_MAX];
-        for (to, it) in offers.iter_mut().zip(&self.cluster) {
-            *to = it.offers.at(self.call).copied();
         }
         match judge(&offers[..self.cluster.len()], self.cluster.len()) {
             Verdict::Restart(why) => {
@@ -443,7 +453,7 @@ impl Replica {
     pub fn serve(&mut self, wrong: &[SetId], bytes: &[u8]) {
         let call = self.call - 1;
         for set in wrong {
-            self.out.push_back((*set, Message::Bytes { call, bytes: bytes.to_vec() }));
+            self.tell(*set, Message::Bytes { call, bytes: bytes.to_vec() });
         }
     }
 
@@ -509,7 +519,7 @@ impl Replica {
 
     /// The program has ended and all have agreed that it has.
     pub fn end(&mut self) {
-        self.tell_all(&Message::Bye);
+        self.tell_all(Message::Bye);
     }
 
     /// For the explorer: all that the future depends on.
@@ -558,11 +568,14 @@ impl Replica {
         self.is_there(set) && !self.cluster[set.idx()].closed
     }
 
-    fn tell_all(&mut self, message: &Message) {
-        for set in self.siblings() {
-            if self.is_awaited(set) {
-                self.out.push_back((set, message.clone()));
-            }
+    fn tell(&mut self, set: SetId, message: Message) {
+        self.out.push_back((set.into(), message));
+    }
+
+    fn tell_all(&mut self, message: Message) {
+        let all: Sets = self.siblings().filter(|it| self.is_awaited(*it)).collect();
+        if !all.is_empty() {
+            self.out.push_back((all, message));
         }
     }
 
@@ -647,11 +660,11 @@ impl Replica {
                 let decisions = self.log.iter().filter(|it| it.kind == EventKind::Decision);
                 for event in decisions.chain(sibling.events.values()) {
                     let event = event.clone();
-                    self.out.push_back((other, Message::Relay { set, event }));
+                    self.out.push_back((other.into(), Message::Relay { set, event }));
                 }
             }
             let offers = sibling.offers.all().to_vec();
-            self.out.push_back((other, Message::Down { set, offers }));
+            self.tell(other, Message::Down { set, offers });
         }
     }
 
@@ -660,7 +673,7 @@ impl Replica {
             return;
         }
         self.cluster[self.own.idx()].left = true;
-        self.tell_all(&Message::Left);
+        self.tell_all(Message::Left);
     }
 
     /// Draws what follows from what is known.
@@ -706,7 +719,7 @@ impl Replica {
             if self.is_awaited(set)
                 && let Some(message) = self.message_about(&event, set)
             {
-                self.out.push_back((set, message));
+                self.tell(set, message);
             }
         }
         if 1 < self.cluster.len() {
@@ -717,16 +730,17 @@ impl Replica {
 
     /// What this replica does after a verdict, or nothing if siblings owe it contents.
     fn agree(&mut self, offer: &Offer, wrong: &[SetId], strayed: &[SetId]) -> Option<Passed> {
-        let offers = || self.cluster.iter().filter_map(|it| it.offers.at(self.call));
-        self.tarried = offers().any(|it| it.tarries);
-        self.any_took = offers().any(|it| it.took);
-        let heard = offers().map(|it| it.signals).max().unwrap_or(0);
-        self.signals = Twice::of(heard.max(self.signals.get()));
-        for set in SetId::all(self.cluster.len()) {
-            let it = &mut self.cluster[set.idx()];
-            if !it.yielded && it.offers.at(self.call).is_some_and(|offer| offer.yields) {
-                it.yielded = true;
-                self.notes.push_back(Note::Yielded(set));
+        (self.tarried, self.any_took) = (false, false);
+        let mut signals = self.signals.get();
+        for (set, it) in SetId::all(REPLICAS_MAX).zip(&mut self.cluster) {
+            if let Some(offer) = it.offers.at(self.call) {
+                self.tarried |= offer.tarries;
+                self.any_took |= offer.took;
+                signals = signals.max(offer.signals);
+                if offer.yields && !it.yielded {
+                    it.yielded = true;
+                    self.notes.push_back(Note::Yielded(set));
+                }
             }
             if wrong.contains(&set) {
                 let was_trusted = it.marked == 0;
@@ -743,6 +757,7 @@ impl Replica {
             it.offers.forget_before(self.call);
             it.accuses = it.accuses.filter(|(_, event)| self.event <= *event);
         }
+        self.signals = Twice::of(signals);
         for set in strayed {
             self.expel(*set);
         }

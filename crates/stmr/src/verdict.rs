@@ -31,7 +31,36 @@ impl SetId {
 
     /// The first `replicas` sets.
     pub fn all(replicas: usize) -> impl Iterator<Item = Self> {
-        (0..replicas).map(Self::new)
+        (0..replicas.min(REPLICAS_MAX)).map(Self::new)
+    }
+}
+
+/// Some of a cluster's replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sets(u8);
+
+impl Sets {
+    /// None.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = SetId> {
+        SetId::all(REPLICAS_MAX).filter(move |it| self.0 & 1 << it.0 != 0)
+    }
+}
+
+impl From<SetId> for Sets {
+    fn from(set: SetId) -> Self {
+        Self(1 << set.0)
+    }
+}
+
+impl FromIterator<SetId> for Sets {
+    fn from_iter<T: IntoIterator<Item = SetId>>(sets: T) -> Self {
+        Self(sets.into_iter().fold(0, |all, it| all | 1 << it.0))
     }
 }
 
@@ -169,10 +198,10 @@ impl Double {
 ///
 /// A majority is two: with three offers one may differ, with two none.
 #[must_use]
-pub fn judge(offers: &[Option<Offer>], replicas: usize) -> Verdict {
+pub fn judge(offers: &[Option<&Offer>], replicas: usize) -> Verdict {
     let needed = replicas.min(2);
     let all = || offers.iter().flatten();
-    if let Some(&offer) = all().next()
+    if let Some(&&offer) = all().next()
         && needed <= all().count()
         && all().all(|it| it.agrees(&offer))
     {
@@ -180,7 +209,7 @@ pub fn judge(offers: &[Option<Offer>], replicas: usize) -> Verdict {
     }
     let there: Vec<(SetId, &Offer)> = SetId::all(offers.len())
         .zip(offers)
-        .filter_map(|(set, offer)| Some((set, offer.as_ref()?)))
+        .filter_map(|(set, offer)| Some((set, (*offer)?)))
         .collect();
     let majority = there
         .iter()
@@ -221,7 +250,7 @@ mod tests {
                 took: digest == 2,
             })
         });
-        let told = match judge(&offers, 3) {
+        let told = match judge(&offers.each_ref().map(Option::as_ref), 3) {
             Verdict::Agreed { wrong, strayed, .. } => {
                 format!("wrong {wrong:?} strayed {strayed:?}")
             }
@@ -258,6 +287,6 @@ mod tests {
             tarries: false,
             took: false,
         };
-        assert!(matches!(judge(&[Some(offer)], 1), Verdict::Agreed { .. }));
+        assert!(matches!(judge(&[Some(&offer)], 1), Verdict::Agreed { .. }));
     }
 }

@@ -563,8 +563,8 @@ impl World {
         let it = self.processes[pid].change();
         it.unsaid.clear();
         let mut messages = Vec::new();
-        while let Some(message) = it.replica.poll() {
-            messages.push(message);
+        while let Some((to, message)) = it.replica.poll() {
+            messages.extend(to.iter().map(|it| (it, message.clone())));
         }
         while it.replica.poll_note().is_some() {}
         let came = !messages.is_empty();

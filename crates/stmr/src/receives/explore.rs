@@ -278,8 +278,10 @@ impl<'a> World<'a> {
         let messages = it.receives.follow(&it.replica);
         messages.iter().for_each(|it| self.tell(set, it));
         while let Some((to, message)) = self.processes[set].replica.poll() {
-            if !self.processes[set].closed[to.idx()] && self.processes[to.idx()].is_alive {
-                self.put(set, to.idx(), message);
+            for to in to.iter().map(SetId::idx) {
+                if !self.processes[set].closed[to] && self.processes[to].is_alive {
+                    self.put(set, to, message.clone());
+                }
             }
         }
         while let Some(note) = self.processes[set].replica.poll_note() {

@@ -60,7 +60,7 @@ impl Replica {
     /// that, a word about what it was.
     pub(super) fn feed_log(&mut self, set: SetId) {
         if self.is_awaited(set) {
-            let about = |it| Some((set, self.message_about(it, set)?));
+            let about = |it| Some((set.into(), self.message_about(it, set)?));
             let messages: Vec<_> = self.log.iter().filter_map(about).collect();
             self.out.extend(messages);
         }

@@ -423,7 +423,7 @@ impl Replica {
     fn tell_of(&mut self, set: SetId, look: &Look) {
         if self.is_awaited(set) {
             self.cluster[set.idx()].looks.to += look.weight();
-            self.out.push_back((set, Message::Look(look.clone())));
+            self.tell(set, Message::Look(look.clone()));
         }
     }
 
@@ -491,7 +491,7 @@ impl Replica {
         counts.heard += weight;
         let heard = counts.heard;
         if before / HEARD_EVERY < heard / HEARD_EVERY {
-            self.out.push_back((from, Message::Looked(heard)));
+            self.tell(from, Message::Looked(heard));
         }
     }
 }
@@ -519,7 +519,7 @@ mod tests {
         }
         leads.offer(Shape(1), Digest::of(b"x"), 1);
         while let Some((to, message)) = leads.poll() {
-            if to == set {
+            if to.iter().any(|it| it == set) {
                 follows.handle(Input::Message(meta, message));
             }
         }
@@ -559,7 +559,9 @@ mod tests {
             }
             assert!(n_told * LENGTH <= KEPT_BYTES_MAX / 2 + 2 * LENGTH, "{n_told}");
             while let Some((to, message)) = all[0].poll() {
-                all[to.idx()].handle(Input::Message(sets[0], message));
+                to.iter().for_each(|it| {
+                    all[it.idx()].handle(Input::Message(sets[0], message.clone()));
+                });
             }
             for idx in [1, 2] {
                 for at in n - n_told as u64..n {
@@ -570,7 +572,9 @@ mod tests {
                 assert!(n_told <= all[idx].looks.kept.len());
                 most = most.max(all[idx].kept_bytes());
                 while let Some((to, message)) = all[idx].poll() {
-                    all[to.idx()].handle(Input::Message(sets[idx], message));
+                    to.iter().for_each(|it| {
+                        all[it.idx()].handle(Input::Message(sets[idx], message.clone()));
+                    });
                 }
             }
             assert_eq!(all[0].ahead(), Ahead::Little);

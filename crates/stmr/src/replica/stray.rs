@@ -127,7 +127,7 @@ impl Replica {
     pub(super) fn accuse(&mut self, set: SetId) -> Step {
         let event = self.event;
         self.cluster[self.own.idx()].accuses = Some((set, event));
-        self.tell_all(&Message::Accuse { set, event });
+        self.tell_all(Message::Accuse { set, event });
         self.settle();
         self.accused().unwrap_or(Step::Wait)
     }
