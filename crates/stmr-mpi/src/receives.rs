@@ -79,8 +79,8 @@ impl State {
     }
 
     fn take(&mut self, id: u64, status: Status) {
-        self.receives.kept(id).buffer.done = Some(status);
-        self.receives.took(id, Match { source: status.source, tag: status.tag });
+        let of = Match { source: status.source, tag: status.tag };
+        self.receives.took(id, of).buffer.done = Some(status);
     }
 
     /// The communicator of a receive.
@@ -124,8 +124,10 @@ impl State {
         if it.is_taken_back() && status.cancelled != 0 {
             let message = self.receives.release(id, &self.replica);
             message.iter().for_each(|it| self.tell_siblings(it));
-        } else if !self.is_loss(status.error) {
-            let comm = self.receives.kept(id).comm();
+            return;
+        }
+        let comm = it.comm();
+        if !self.is_loss(status.error) {
             self.take(id, status);
             if let Some(known) = self.comms.get(&comm) {
                 // Who sent it may wait for it to be taken.

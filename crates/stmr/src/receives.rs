@@ -346,9 +346,14 @@ impl<B> Receives<B> {
         to_begin
     }
 
-    /// MPI has brought its message.
-    pub fn took(&mut self, id: u64, of: Match) {
-        self.kept(id).taken = Some(of);
+    /// MPI has brought its message.  Returns it, to be changed.
+    ///
+    /// # Panics
+    /// If it is complete.
+    pub fn took(&mut self, id: u64, of: Match) -> &mut Receive<B> {
+        let it = self.kept(id);
+        it.taken = Some(of);
+        it
     }
 
     /// MPI has taken it back.  Returns what siblings are told.
