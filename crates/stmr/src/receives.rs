@@ -654,7 +654,9 @@ impl<B> Receives<B> {
 
     /// Where a receive is among those that are not complete, whose numbers rise.
     fn idx(&self, id: u64) -> Option<usize> {
-        self.all.binary_search_by_key(&id, |it| it.id).ok()
+        // Mostly it is the oldest.
+        let is_first = self.all.front().is_some_and(|it| it.id == id);
+        if is_first { Some(0) } else { self.all.binary_search_by_key(&id, |it| it.id).ok() }
     }
 
     fn kept_idx(&self, id: u64) -> usize {

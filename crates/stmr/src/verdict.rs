@@ -125,10 +125,15 @@ impl Offers {
     }
 
     pub(crate) fn keep(&mut self, offer: Offer) {
-        let idx = self.0.iter().position(|it| offer.call <= it.call).unwrap_or(self.0.len());
-        match self.0.get_mut(idx) {
-            Some(it) if it.call == offer.call => *it = offer,
-            _ => self.0.insert(idx, offer),
+        if self.0.last().is_none_or(|it| it.call < offer.call) {
+            self.0.push(offer);
+            return;
+        }
+        let idx = self.0.partition_point(|it| it.call < offer.call);
+        if self.0[idx].call == offer.call {
+            self.0[idx] = offer;
+        } else {
+            self.0.insert(idx, offer);
         }
     }
 
@@ -200,10 +205,10 @@ impl Double {
 #[must_use]
 pub fn judge(offers: &[Option<&Offer>], replicas: usize) -> Verdict {
     let needed = replicas.min(2);
-    let all = || offers.iter().flatten();
-    if let Some(&&offer) = all().next()
-        && needed <= all().count()
-        && all().all(|it| it.agrees(&offer))
+    let mut all = offers.iter().flatten();
+    if let Some(&&offer) = all.next()
+        && needed <= 1 + all.clone().count()
+        && all.all(|it| it.agrees(&offer))
     {
         return Verdict::Agreed { offer, wrong: Vec::new(), strayed: Vec::new() };
     }
