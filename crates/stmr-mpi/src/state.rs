@@ -294,8 +294,6 @@ pub(crate) struct State {
     pub(crate) replica: Replica,
     pub(crate) memory: Memory,
     pub(crate) siblings: Vec<Option<Sibling>>,
-    /// Where a message is written down for them.
-    pub(crate) row: Vec<u8>,
     pub(crate) pids: Vec<u32>,
     pub(crate) launcher: Link,
     /// Some process of the job is on another host than the launcher.
@@ -401,7 +399,6 @@ impl State {
             replica: Replica::new(options),
             memory,
             siblings,
-            row: Vec::new(),
             pids,
             launcher,
             is_between_hosts: false,

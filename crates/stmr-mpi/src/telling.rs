@@ -23,14 +23,19 @@ impl State {
     }
 
     fn tell(&mut self, sets: Sets, message: &Message) {
-        self.row.clear();
-        message.write(&mut self.row);
-        for set in sets.iter() {
-            if let Some(link) = &mut self.siblings[set.idx()] {
-                link.unsent.extend_from_slice(&self.row);
-                self.counts.link_messages += 1;
-                self.counts.link_bytes += self.row.len() as u64;
+        // It is written for the first of them, and copied for the others.
+        let mut written: &[u8] = &[];
+        for (set, link) in SetId::all(self.siblings.len()).zip(&mut self.siblings) {
+            let Some(link) = link.as_mut().filter(|_| sets.contains(set)) else { continue };
+            if written.is_empty() {
+                let start = link.unsent.len();
+                message.write(&mut link.unsent);
+                written = &link.unsent[start..];
+            } else {
+                link.unsent.extend_from_slice(written);
             }
+            self.counts.link_messages += 1;
+            self.counts.link_bytes += written.len() as u64;
         }
     }
 

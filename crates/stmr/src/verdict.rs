@@ -46,9 +46,15 @@ impl Sets {
         self.0 == 0
     }
 
+    /// Whether this one is among them.
+    #[must_use]
+    pub fn contains(self, set: SetId) -> bool {
+        self.0 & 1 << set.0 != 0
+    }
+
     /// Each of them.
     pub fn iter(self) -> impl Iterator<Item = SetId> {
-        SetId::all(REPLICAS_MAX).filter(move |it| self.0 & 1 << it.0 != 0)
+        SetId::all(REPLICAS_MAX).filter(move |it| self.contains(*it))
     }
 }
 

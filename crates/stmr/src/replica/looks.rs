@@ -519,7 +519,7 @@ mod tests {
         }
         leads.offer(Shape(1), Digest::of(b"x"), 1);
         while let Some((to, message)) = leads.poll() {
-            if to.iter().any(|it| it == set) {
+            if to.contains(set) {
                 follows.handle(Input::Message(meta, message));
             }
         }
