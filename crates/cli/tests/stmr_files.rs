@@ -93,6 +93,17 @@ fn views_and_windows_are_what_they_are_plain_for_types_of_every_kind() {
     }
 }
 
+/// What a run of `listed` before this one has left in folders that are named by its sets.
+fn leave_folders(to: &Path, n_sets: usize) {
+    for (set, rank) in (0..n_sets).flat_map(|set| (0..4).map(move |rank| (set, rank))) {
+        for name in ["old", "older"] {
+            let own = fresh(to, &format!("{name}.{rank}.{set}"));
+            fs::write(own.join("same"), "x".repeat(set + 1)).unwrap();
+            fs::write(own.join(set.to_string()), "").unwrap();
+        }
+    }
+}
+
 /// Goal: what a process finds in a folder and reads under a lock, which other processes of the
 /// program change meanwhile, is the same in all its replicas.  Method: see listed.c and guarded.c,
 /// which send it.
@@ -105,6 +116,10 @@ fn what_others_change_meanwhile_is_found_alike_by_all_replicas() {
             let program = mpi.compile(name, folder.path());
             let words = [program.to_str().unwrap(), "60"];
             let (plain, tripled) = (fresh(folder.path(), "plain"), fresh(folder.path(), "tripled"));
+            if name == "listed" {
+                leave_folders(&plain, 1);
+                leave_folders(&tripled, 3);
+            }
             let wanted = mpi::succeed(mpi.plain_command(&words).current_dir(&plain));
             let out = mpi.tripled(&summary, &words).current_dir(&tripled).output().unwrap();
             let said = format!("{name} under {}: {}", mpi.name, told(&out));

@@ -246,11 +246,15 @@ struct Command {
 }
 
 impl Command {
-    /// Starts it; nothing if its line is another in each replica, as with `SELVEDGE_SET` in it.
+    /// Starts it; nothing if its line is another in each replica, as with `SELVEDGE_SET` in it, or
+    /// the folder that it would be started in.
     fn begin(line: &CStr, which: u64) -> Option<Self> {
         let_out_waiting();
         let _inside = Inside::enter();
         let right = state::with(|state| {
+            if state.own_names.have_here() {
+                return None;
+            }
             state.mix(&[COMMANDS, which]);
             state.compare_names("a command", Vec::new(), &[line])
         })?;

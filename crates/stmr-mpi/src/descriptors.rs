@@ -16,6 +16,7 @@ use crate::files::{
 };
 use crate::input::{self, Came};
 use crate::names;
+use crate::opened;
 use crate::real::{self, Inside};
 use crate::stack;
 use crate::state;
@@ -48,13 +49,18 @@ fn known_too(from: c_int, to: c_int) -> c_int {
     to
 }
 
+/// What the program has made of a descriptor: of a file that is known, of a folder by its name.
+fn made_from(from: c_int, to: c_int) -> c_int {
+    if 0 <= to {
+        opened::follow(from, to);
+    }
+    if is_known(from) { known_too(from, to) } else { to }
+}
+
 /// See dup(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup(fd: c_int) -> c_int {
-    stack::on_own(|| {
-        let to = unsafe { libc::syscall(libc::SYS_dup, fd) as c_int };
-        if is_known(fd) { known_too(fd, to) } else { to }
-    })
+    stack::on_own(|| made_from(fd, unsafe { libc::syscall(libc::SYS_dup, fd) as c_int }))
 }
 
 /// See dup2(2).
@@ -79,8 +85,7 @@ pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
                 return divert(to, fd);
             }
         }
-        let done = unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int };
-        if is_known(fd) { known_too(fd, done) } else { done }
+        made_from(fd, unsafe { libc::syscall(libc::SYS_dup3, fd, to, flags) as c_int })
     })
 }
 
@@ -102,11 +107,13 @@ pub unsafe extern "C" fn fcntl(fd: c_int, what: c_int, with: usize) -> c_int {
         if let Some(lock) = Asked::of(what) {
             return unsafe { lock_part(fd, lock, with as *mut libc::flock) };
         }
+        if let libc::F_DUPFD | libc::F_DUPFD_CLOEXEC = what {
+            return made_from(fd, native());
+        }
         if !is_known(fd) {
             return native();
         }
         match what {
-            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => known_too(fd, native()),
             libc::F_GETFL => {
                 let flags = table().file(fd).map_or(0, |it| it.1.flags);
                 native() & !libc::O_ACCMODE | flags & (libc::O_APPEND | libc::O_ACCMODE)

@@ -21,19 +21,16 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use libc::{off_t, ssize_t};
 use selvedge_stmr::digest::Digest;
 use selvedge_stmr::message::EventKind;
-use selvedge_stmr::verdict::Double;
 use selvedge_stmr::writes::{self, AT_END, Again, Change, Record, Writes};
 
 use crate::devices;
+use crate::opened::question_at;
 use crate::real::{self, Inside};
 use crate::state::{self, State};
 use crate::threads;
 
 /// Descriptors from this one on are passed on as they are.
 const DESCRIPTORS_MAX: usize = 1 << 16;
-
-/// Names are compared in rows of a multiple of so many bytes.
-const NAMES_STEP: usize = 512;
 
 /// What calls about files are mixed in as.
 pub(crate) const FILES: u64 = u64::MAX - 2;
@@ -320,7 +317,7 @@ impl State {
             return native_open(dir, path, flags, mode);
         }
         let own = Cell::new(None);
-        let answer = self.look_or_recall(question(&[FILES, 1, flags as u64], path), || {
+        let answer = self.look_or_recall(question_at(&[FILES, 1, flags as u64], dir, path), || {
             let opened = native_open(dir, path, flags, mode);
             own.set(Some(opened));
             bytes_of(&[opened.err().unwrap_or(0) as u64])
@@ -332,32 +329,6 @@ impl State {
         })
     }
 
-    /// Compares what is done to files of these names; nothing if they are another in each replica,
-    /// as where `SELVEDGE_SET` is a part of them: then each does it by itself.
-    pub(crate) fn compare_names(
-        &mut self,
-        doing: &'static str,
-        mut row: Vec<u8>,
-        names: &[&CStr],
-    ) -> Option<Vec<u8>> {
-        for it in names {
-            row.extend(it.to_bytes_with_nul());
-        }
-        // Names of other lengths are other names of the same call.
-        row.resize(row.len().next_multiple_of(NAMES_STEP), 0);
-        let doing = std::mem::replace(&mut self.doing, doing);
-        let compared = self.compare_unless_own(&[&row], true);
-        if let Err(Double::NoMajority) = compared {
-            // Of two that differ one has erred, unless they differ in nothing but their sets.
-            let own = self.told.set as u8;
-            let (metas, _) = self.event(EventKind::Decision, |_| Some([&[own], &row[..]].concat()));
-            let differ_in_sets = differ_in_sets(metas[0], &metas[1..], own, &row);
-            self.compare(vec![u8::from(differ_in_sets)]);
-        }
-        self.doing = doing;
-        compared.ok().map(|it| it.0.unwrap_or(row))
-    }
-
     /// Opens for writing: the meta makes or empties the file, and the others open what it opened.
     pub(crate) fn open_to_write(&mut self, opening: &Opening<'_>) -> Result<c_int, c_int> {
         let native = || native_open(opening.dir, opening.path, opening.flags, opening.mode);
@@ -366,8 +337,7 @@ impl State {
         }
         self.mix(&[FILES, 2]);
         let row = bytes_of(&[opening.flags as u64, opening.mode.into()]);
-        let Some(row) = self.compare_names(CHANGE, row, &[opening.path]) else {
-            self.own_names.keep(opening.dir, opening.path);
+        let Some(row) = self.compare_change(row, &[(opening.dir, opening.path)]) else {
             return native();
         };
         // Which name is opened is the majority's, as what is sent is.
@@ -473,13 +443,6 @@ impl State {
         keep_errors(&answer[..2]);
         native_seek(fd, (answer[2] + record.bytes.len() as u64) as off_t, libc::SEEK_SET);
     }
-}
-
-/// Whether two rows of names differ nowhere but where each has its own set's digit.
-fn differ_in_sets(set: u8, row: &[u8], other_set: u8, other: &[u8]) -> bool {
-    let is_digit = |it: u8, set: u8| it == b'0' + set;
-    let alike = |(a, b): (&u8, &u8)| a == b || is_digit(*a, set) && is_digit(*b, other_set);
-    row.len() == other.len() && row.iter().zip(other).all(alike)
 }
 
 /// Nobody else of this job writes to the end of the file while this lives.
@@ -750,9 +713,12 @@ pub(crate) fn native_size(fd: c_int) -> Option<u64> {
 
 /// Makes a file this long; its error, or 0.
 pub(crate) fn set_length(state: &mut State, fd: c_int, length: off_t) -> c_int {
-    state.change_open(fd, &[1, length as u64], || unsafe {
-        libc::syscall(libc::SYS_ftruncate, fd, length) as c_int
-    })
+    let native = || unsafe { libc::syscall(libc::SYS_ftruncate, fd, length) as c_int };
+    match is_known(fd) {
+        true => state.change_open(fd, &[1, length as u64], native),
+        false if native() == 0 => 0,
+        false => last_error(),
+    }
 }
 
 /// Has a file's bytes on its disk; its error, or 0.
@@ -777,11 +743,11 @@ pub(crate) fn error_of(fd: c_int) -> c_int {
     table().file(fd).map_or(0, |it| std::mem::take(&mut it.1.error))
 }
 
-/// Bytes that stand there, once they are let out.
-pub(crate) fn push(fd: c_int, at: u64, bytes: &[u8]) {
+/// Bytes that stand there, once they are let out; of a file that is each replica's own, at once.
+pub(crate) fn push(fd: c_int, at: u64, bytes: &[u8]) -> Result<(), c_int> {
     let mut table = table();
-    if let Some(&id) = table.of.get(&fd) {
-        table.writes.push(id, at, bytes);
-        WAITING.store(true, Ordering::Relaxed);
-    }
+    let Some(&id) = table.of.get(&fd) else { return write_at(fd, at, bytes) };
+    table.writes.push(id, at, bytes);
+    WAITING.store(true, Ordering::Relaxed);
+    Ok(())
 }

@@ -16,6 +16,7 @@ use libc::{DIR, dirent64, size_t};
 
 use crate::descriptors;
 use crate::files::{FILES, bytes_of, failed, last_error, let_out_waiting, question, words};
+use crate::opened;
 use crate::own;
 use crate::real::{self, Inside};
 use crate::stack;
@@ -190,7 +191,11 @@ pub unsafe extern "C" fn opendir(path: *const c_char) -> *mut DIR {
         let open = || unsafe { native::opendir(seen.as_ptr()) };
         let is_asked = !path.is_null() && real::is_program_asking();
         let is_shared = is_asked && !is_each_ones(seen.to_bytes());
-        if is_shared { give(Some(name), open) } else { open() }
+        let dir = if is_shared { give(Some(name), open) } else { open() };
+        if is_shared && !dir.is_null() {
+            opened::keep(unsafe { libc::dirfd(dir) }, libc::AT_FDCWD, name);
+        }
+        dir
     })
 }
 
@@ -203,7 +208,15 @@ pub unsafe extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
             return real();
         }
         let path = descriptors::open_path(fd).unwrap_or_default();
-        if is_procs(path.as_os_str().as_bytes()) { real() } else { give(None, real) }
+        if is_procs(path.as_os_str().as_bytes()) {
+            return real();
+        }
+        let_out_waiting();
+        {
+            let _inside = Inside::enter();
+            state::with(|state| state.meet_folder(fd));
+        }
+        give(None, real)
     })
 }
 

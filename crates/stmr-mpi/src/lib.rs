@@ -30,7 +30,8 @@
 //! (`loads`), signals (`signals`), and what it is asked to change in the world, under
 //! names that are each replica's own (`own_names`) or shared: files (`files`), locks on them
 //! (`file_locks`), their descriptors (`descriptors`), what comes in by the first of them (`input`),
-//! those that are none (`devices`), their names (`names`) and folders (`folders`),
+//! what folders were opened by (`opened`), those that are none (`devices`), their names (`names`)
+//! and folders (`folders`),
 //! the C library's own ways of writing them (`streams`, `prints`), commands of the shell
 //! (`commands`) and what surrounds them (`environment`), MPI's files (`mpi_files`), how data stand
 //! in them (`representation`), what goes wrong
@@ -174,6 +175,8 @@ mod loads;
 mod signals;
 
 mod own_names;
+
+mod opened;
 
 mod files;
 

@@ -544,7 +544,8 @@ fn write(state: &mut State, handle: usize, offset: Option<u64>, part: Part) -> D
     }
     let mut done = 0;
     for Piece { at, length } in pieces {
-        files::push(fd, at, &bytes[done..done + length as usize]);
+        let error = files::push(fd, at, &bytes[done..done + length as usize]).err();
+        done_unless(error.unwrap_or(0))?;
         done += length as usize;
     }
     state.let_out();

@@ -15,9 +15,10 @@ use selvedge_stmr::writes::{self, Again, Change};
 
 use crate::devices;
 use crate::files::{
-    CHANGE, FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun,
-    is_known, last_error, let_out_waiting, open_for, question, words,
+    FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun, is_known,
+    last_error, let_out_waiting, open_for, words,
 };
+use crate::opened::{self, question_at};
 use crate::own;
 use crate::real;
 use crate::real::Inside;
@@ -83,14 +84,8 @@ fn change_in(
     let row = bytes_of(numbers);
     let fixed = row.len();
     state.mix(&[FILES, 7]);
-    let Some(row) = state.compare_names(CHANGE, row, &own_names) else {
-        match places {
-            [it] => state.own_names.keep(it.dir, own_names[0]),
-            // Of two names one may be shared.
-            _ => state.own_names.keep_given(&own_names),
-        }
-        return native();
-    };
+    let given: Vec<_> = places.iter().map(|it| it.dir).zip(own_names).collect();
+    let Some(row) = state.compare_change(row, &given) else { return native() };
     let names: Vec<CString> = row[fixed..]
         .split(|it| *it == 0)
         .take(places.len())
@@ -151,7 +146,7 @@ pub(crate) fn ask<T: Copy>(
             row
         };
         let told = match name {
-            Some((_, name)) => state.look_or_recall(question(&of, name), look),
+            Some((dir, name)) => state.look_or_recall(question_at(&of, dir, name), look),
             None => state.settled(&of, look),
         };
         if told.len() == 8 + size_of::<T>() {
@@ -183,7 +178,12 @@ pub unsafe extern "C" fn openat(
         let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
         let mode = if makes { mode } else { 0 };
         let path = own::path(unsafe { name(path) });
-        open_for(&Opening { dir, path: &path, flags, mode })
+        let fd = open_for(&Opening { dir, path: &path, flags, mode });
+        let is_to_read = 0 <= fd && flags & libc::O_ACCMODE == libc::O_RDONLY;
+        if is_to_read && (real::is_program_asking() || real::early_asking().is_some()) {
+            opened::keep(fd, dir, &path);
+        }
+        fd
     })
 }
 
@@ -333,6 +333,32 @@ pub unsafe extern "C" fn mkdirat(dir: c_int, path: *const c_char, mode: mode_t) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     unsafe { mkdirat(HERE, path, mode) }
+}
+
+/// Makes another folder the working one.
+fn move_to(place: Result<c_int, &CStr>) -> c_int {
+    let_out_waiting();
+    let _inside = Inside::enter();
+    let error = state::with(|state| state.move_to(place));
+    if error == 0 { 0 } else { failed(error) }
+}
+
+/// See chdir(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn chdir(path: *const c_char) -> c_int {
+    stack::on_own(|| match is_begun() && !path.is_null() {
+        true => move_to(Err(&own::path(unsafe { name(path) }))),
+        false => unsafe { libc::syscall(libc::SYS_chdir, path) as c_int },
+    })
+}
+
+/// See chdir(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn fchdir(fd: c_int) -> c_int {
+    stack::on_own(|| match is_begun() {
+        true => move_to(Ok(fd)),
+        false => unsafe { libc::syscall(libc::SYS_fchdir, fd) as c_int },
+    })
 }
 
 /// See mknod(2).

@@ -44,7 +44,7 @@ pub(crate) fn tell_child(parent: pid_t) -> Option<pid_t> {
 }
 
 /// Whether this process is the replica, and none that it has forked.
-fn is_here() -> bool {
+pub(crate) fn is_here() -> bool {
     told().is_some_and(|it| it.pid == native_pid())
 }
 
