@@ -1,6 +1,7 @@
 /* What process 0 asks of its standard input where nothing is there yet, and then where something
    is: each answer is a plain run's. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -95,19 +96,33 @@ static void be_deaf(void) {
 }
 
 /* Replicas but the first ask more often than that one, which has gone on by then. */
-static void linger(void) {
+static void linger(int fd) {
     const char *set = getenv("SELVEDGE_SET");
     int n_more = set && *set != '0' ? 4 : 0, n_got = 0, there;
-    struct pollfd row = {.fd = 0, .events = POLLIN};
+    struct pollfd row = {.fd = fd, .events = POLLIN};
+    fd_set in;
     char got;
-    WANT(poll(&row, 1, -1) == 1);
+    FD_ZERO(&in);
+    FD_SET(fd, &in);
+    WANT(poll(&row, 1, -1) == 1 && select(fd + 1, &in, NULL, NULL, NULL) == 1);
     for (int idx = 0; idx < 6 + n_more; idx++) {
-        if (poll(&row, 1, 0) > 0) n_got += read(0, &got, 1) == 1;
+        if (poll(&row, 1, 0) > 0) n_got += read(fd, &got, 1) == 1;
     }
     for (int idx = 0; idx < 6 + n_more; idx++) {
-        if (!ioctl(0, FIONREAD, &there) && there > 0) n_got += read(0, &got, 1) == 1;
+        if (!ioctl(fd, FIONREAD, &there) && there > 0) n_got += read(fd, &got, 1) == 1;
     }
     printf("%d bytes\n", n_got), fflush(stdout);
+}
+
+/* Other descriptors of the same input, the last when the first is something else. */
+static void linger_elsewhere(void) {
+    int others[] = {fcntl(0, F_DUPFD, 50), open("/dev/stdin", O_RDONLY), dup2(0, 60), dup(0)};
+    for (int idx = 0; idx < 4; idx++) {
+        if (idx == 3) WANT(!close(0) && !open("/dev/null", O_RDONLY));
+        WANT(3 <= others[idx]);
+        linger(others[idx]);
+        WANT(!close(others[idx]));
+    }
 }
 
 /* Rows without room, and a poll that names the descriptor twice. */
@@ -149,7 +164,8 @@ int main(int argc, char **argv) {
         be_interrupted();
         be_deaf();
         ask_for_parts();
-        linger();
+        linger(0);
+        linger_elsewhere();
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();

@@ -26,6 +26,7 @@ use crate::state;
 pub extern "C" fn close(fd: c_int) -> c_int {
     stack::on_own(|| {
         end_locks(fd);
+        input::forget(fd);
         if !is_known(fd) {
             return native_close(fd);
         }
@@ -49,9 +50,11 @@ fn known_too(from: c_int, to: c_int) -> c_int {
     to
 }
 
-/// What the program has made of a descriptor: of a file that is known, of a folder by its name.
+/// What the program has made of a descriptor: of a file that is known, of standard input, of a
+/// folder by its name.
 fn made_from(from: c_int, to: c_int) -> c_int {
     if 0 <= to {
+        input::follow(from, to);
         opened::follow(from, to);
     }
     if is_known(from) { known_too(from, to) } else { to }
@@ -538,7 +541,7 @@ unsafe fn read_once(fd: c_int, to: *mut c_void, length: size_t) -> Came<ssize_t>
         return Came::Input(unsafe { crate::clock::getrandom(to, length.min(1 << 20), 0) });
     }
     if input::is_shared(fd) {
-        return input::read(to, length);
+        return input::read(fd, to, length);
     }
     let_out_waiting();
     Came::Input(unsafe { libc::syscall(libc::SYS_read, fd, to, length) as ssize_t })

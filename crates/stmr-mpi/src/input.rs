@@ -5,7 +5,7 @@
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,7 +14,8 @@ use libc::{nfds_t, pollfd, size_t, ssize_t, timespec};
 use selvedge_stmr::message::EventKind;
 
 use crate::clock;
-use crate::files::{bytes_of, failed, last_error, let_out_waiting, words};
+use crate::files::{bytes_of, failed, last_error, let_out_waiting, native_stat, words};
+use crate::own;
 use crate::real::{self, Inside};
 use crate::signals;
 use crate::stack;
@@ -23,24 +24,74 @@ use crate::streams::next;
 
 const INPUT: u64 = u64::MAX - 5;
 
-/// Standard input's descriptor.
-const FD: c_int = libc::STDIN_FILENO;
+/// So many descriptors may be standard input's.
+const DESCRIPTORS_MAX: usize = 1 << 10;
 
-/// Whether what comes in there comes as it is sent: to a pipe, and not from a file.
-fn is_pipe() -> bool {
-    let mut row: libc::stat = unsafe { std::mem::zeroed() };
-    let is_there = unsafe { libc::syscall(libc::SYS_fstat, FD, &raw mut row) } == 0;
-    is_there && [libc::S_IFIFO, libc::S_IFSOCK].contains(&(row.st_mode & libc::S_IFMT))
+/// Which are: the first, and what the program has made of it, until it is closed.
+static INPUTS: [AtomicBool; DESCRIPTORS_MAX] = {
+    let mut rows = [const { AtomicBool::new(false) }; DESCRIPTORS_MAX];
+    rows[libc::STDIN_FILENO as usize] = AtomicBool::new(true);
+    rows
+};
+
+fn mark_of(fd: c_int) -> Option<&'static AtomicBool> {
+    INPUTS.get(usize::try_from(fd).ok()?)
+}
+
+/// Whether it is one of standard input's.
+fn is_input(fd: c_int) -> bool {
+    mark_of(fd).is_some_and(|it| it.load(Ordering::Relaxed))
+}
+
+/// Says whether it is.  A process that the program has forked may share this memory.
+fn mark(fd: c_int, is_it: bool) {
+    if let Some(it) = mark_of(fd).filter(|_| is_input(fd) != is_it && own::is_here()) {
+        it.store(is_it, Ordering::Relaxed);
+    }
+}
+
+/// The program has made the second descriptor of the first.
+pub(crate) fn follow(from: c_int, to: c_int) {
+    mark(to, is_input(from) && is_pipe(from));
+}
+
+/// The program closes it.
+pub(crate) fn forget(fd: c_int) {
+    mark(fd, false);
+}
+
+/// The program has opened this by its name, which may be that of a descriptor.
+pub(crate) fn note_opened(fd: c_int, path: &CStr) {
+    let path = path.to_bytes();
+    let number = ["/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"]
+        .iter()
+        .find_map(|it| path.strip_prefix(it.as_bytes()));
+    let from = match number {
+        _ if path == b"/dev/stdin" => Some(libc::STDIN_FILENO),
+        Some(it) => std::str::from_utf8(it).ok().and_then(|it| it.parse().ok()),
+        None => None,
+    };
+    mark(fd, from.is_some_and(|it| is_input(it) && is_pipe(it)));
+}
+
+/// Whether what comes in there comes as it is sent: to a pipe, and not from a file.  What was
+/// standard input's may have gone, as by fclose(3), and its number be another pipe's.
+fn is_pipe(fd: c_int) -> bool {
+    static FIRST: OnceLock<[u64; 2]> = OnceLock::new();
+    let Some(row) = native_stat(fd) else { return false };
+    let is_stream = [libc::S_IFIFO, libc::S_IFSOCK].contains(&(row.st_mode & libc::S_IFMT));
+    let identity = [row.st_dev, row.st_ino];
+    is_stream && *FIRST.get_or_init(|| identity) == identity
 }
 
 /// Whether the program is to be told what its replicas are told of this descriptor.
 pub(crate) fn is_shared(fd: c_int) -> bool {
-    fd == FD && real::is_program_asking() && is_pipe()
+    is_input(fd) && real::is_program_asking() && is_pipe(fd)
 }
 
 /// What is there to be read, as poll(2) has it: 0 where nothing is.
-fn ready(events: i16) -> i16 {
-    let mut row = pollfd { fd: FD, events, revents: 0 };
+fn ready(fd: c_int, events: i16) -> i16 {
+    let mut row = pollfd { fd, events, revents: 0 };
     let found = unsafe { native_poll(&raw mut row, 1, 0) };
     if found == 1 { row.revents } else { 0 }
 }
@@ -113,20 +164,20 @@ fn waiting<R>(what: impl FnOnce(&mut State) -> R) -> R {
 }
 
 /// See read(2): all replicas are given as many bytes as the meta.
-pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
+pub(crate) fn read(fd: c_int, to: *mut c_void, length: size_t) -> Came<ssize_t> {
     if length == 0 {
         return Came::Input(0);
     }
     let_out_waiting();
     let _inside = Inside::enter();
-    let waits = unsafe { libc::fcntl(FD, libc::F_GETFL) } & libc::O_NONBLOCK == 0;
+    let waits = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_NONBLOCK == 0;
     let take = |to: *mut c_void, length: size_t| unsafe {
-        libc::syscall(libc::SYS_read, FD, to, length) as ssize_t
+        libc::syscall(libc::SYS_read, fd, to, length) as ssize_t
     };
     let (row, did, stop) = waiting(|state| {
         state.mix(&[INPUT, 1, length as u64]);
         let (row, did) = state.event(EventKind::Decision, |state| {
-            if waits && ready(libc::POLLIN) == 0 {
+            if waits && ready(fd, libc::POLLIN) == 0 {
                 return stopped(state, 0);
             }
             let got = take(to, length);
@@ -150,7 +201,7 @@ pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
             0 => break,
             n if 0 < n => done += n,
             _ => {
-                let mut row = pollfd { fd: FD, events: libc::POLLIN, revents: 0 };
+                let mut row = pollfd { fd, events: libc::POLLIN, revents: 0 };
                 unsafe { native_poll(&raw mut row, 1, -1) };
             }
         }
@@ -159,10 +210,10 @@ pub(crate) fn read(to: *mut c_void, length: size_t) -> Came<ssize_t> {
 }
 
 /// See ioctl(2), `FIONREAD`: how many bytes are there.
-pub(crate) fn how_many(to: *mut c_int) -> c_int {
+pub(crate) fn how_many(fd: c_int, to: *mut c_int) -> c_int {
     let ask = || {
         let mut n: c_int = 0;
-        unsafe { libc::syscall(libc::SYS_ioctl, FD, libc::FIONREAD, &raw mut n) };
+        unsafe { libc::syscall(libc::SYS_ioctl, fd, libc::FIONREAD, &raw mut n) };
         n as u64
     };
     unsafe { *to = inquire(3, ask) as c_int };
@@ -170,8 +221,8 @@ pub(crate) fn how_many(to: *mut c_int) -> c_int {
 }
 
 /// What is there at once, as the meta has it.
-fn look(events: i16) -> i16 {
-    inquire(4 + u64::from(events as u16), || u64::from(ready(events) as u16)) as i16
+fn look(fd: c_int, events: i16) -> i16 {
+    inquire(4 + u64::from(events as u16), || u64::from(ready(fd, events) as u16)) as i16
 }
 
 /// What the meta finds; nothing where it did not ask, as what it found is gone when it is read.
@@ -184,14 +235,14 @@ fn inquire(question: u64, ask: impl Fn() -> u64) -> u64 {
 }
 
 /// Waits for it as long as the meta does: what is there, and what is left of the time.
-fn wait(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
+fn wait(fd: c_int, events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
     let_out_waiting();
     let _inside = Inside::enter();
     let begin = clock::now_ms(libc::CLOCK_MONOTONIC);
     waiting(|state| {
         state.mix(&[INPUT, 2, u64::from(events as u16)]);
         let answer = |state: &mut State| {
-            let found = ready(events);
+            let found = ready(fd, events);
             let waited = Duration::from_millis(clock::now_ms(libc::CLOCK_MONOTONIC) - begin);
             let left = at_most.map(|it| it.saturating_sub(waited));
             let is_over = found != 0 || left == Some(Duration::ZERO);
@@ -208,11 +259,11 @@ fn wait(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
 }
 
 /// As [`wait`] or, where no time is given to wait, [`look`].
-fn see(events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
+fn see(fd: c_int, events: i16, at_most: Option<Duration>) -> Came<(i16, Duration)> {
     if at_most == Some(Duration::ZERO) {
-        Came::Input((look(events), Duration::ZERO))
+        Came::Input((look(fd, events), Duration::ZERO))
     } else {
-        wait(events, at_most)
+        wait(fd, events, at_most)
     }
 }
 
@@ -254,17 +305,17 @@ unsafe fn ask(rows: *mut pollfd, n: nfds_t, at_most: Option<Duration>) -> Option
         return None;
     }
     let rows = unsafe { std::slice::from_raw_parts_mut(rows, n as usize) };
-    let inputs = || rows.iter().filter(|it| it.fd == FD);
-    inputs().next()?;
+    let inputs = || rows.iter().filter(|it| is_input(it.fd));
+    let fd = inputs().next()?.fd;
     let events = inputs().fold(0, |all, it| all | it.events);
-    let others = rows.iter().filter(|it| 0 <= it.fd && it.fd != FD).count();
+    let others = rows.iter().filter(|it| 0 <= it.fd && !is_input(it.fd)).count();
     let is_looked_at = others == 0 || at_most == Some(Duration::ZERO);
-    if !is_looked_at || !is_shared(FD) {
+    if !is_looked_at || !is_shared(fd) {
         return None;
     }
-    Some(see(events, at_most).map(|(found, _)| {
+    Some(see(fd, events, at_most).map(|(found, _)| {
         let all = if others == 0 { 0 } else { unsafe { look_at_others(rows) } };
-        let inputs = rows.iter_mut().filter(|it| it.fd == FD);
+        let inputs = rows.iter_mut().filter(|it| is_input(it.fd));
         all + inputs.map(|it| c_int::from(fill(it, found))).sum::<c_int>()
     }))
 }
@@ -278,10 +329,11 @@ fn fill(row: &mut pollfd, found: i16) -> bool {
 
 /// How many rows are ready of those that are not standard input's.
 unsafe fn look_at_others(rows: &mut [pollfd]) -> c_int {
-    let inputs: Vec<usize> = (0..rows.len()).filter(|it| rows[*it].fd == FD).collect();
-    inputs.iter().for_each(|it| rows[*it].fd = -1);
+    let of = |it: usize| Some((it, rows[it].fd)).filter(|it| is_input(it.1));
+    let inputs: Vec<(usize, c_int)> = (0..rows.len()).filter_map(of).collect();
+    inputs.iter().for_each(|it| rows[it.0].fd = -1);
     let all = unsafe { native_poll(rows.as_mut_ptr(), rows.len() as nfds_t, 0) };
-    inputs.iter().for_each(|it| rows[*it].fd = FD);
+    inputs.iter().for_each(|it| rows[it.0].fd = it.1);
     all.max(0)
 }
 
@@ -394,16 +446,17 @@ pub(crate) unsafe fn select(
 ) -> Option<Came<(c_int, Duration)>> {
     const ROOM: c_int = libc::FD_SETSIZE as c_int;
     let has = |set: *mut libc::fd_set, fd| !set.is_null() && unsafe { libc::FD_ISSET(fd, set) };
-    let is_other = |fd| others.iter().any(|it| has(*it, fd)) || fd != FD && has(reads, fd);
     // Sets that are longer have numbers that this one has no room for.
-    let is_alone = (1..=ROOM).contains(&n) && has(reads, FD) && !(0..n).any(is_other);
-    if !is_alone || !is_shared(FD) {
+    let mut all = 0..if n <= ROOM { n } else { 0 };
+    let fd = all.clone().find(|it| is_input(*it) && has(reads, *it))?;
+    let is_other = |it| others.iter().any(|set| has(*set, it)) || it != fd && has(reads, it);
+    if all.any(is_other) || !is_shared(fd) {
         return None;
     }
-    let came = within(at_most, |it| Some(see(libc::POLLIN, it)))?;
+    let came = within(at_most, |it| Some(see(fd, libc::POLLIN, it)))?;
     Some(came.map(|(found, left)| {
         if found == 0 {
-            unsafe { libc::FD_CLR(FD, reads) };
+            unsafe { libc::FD_CLR(fd, reads) };
         }
         (c_int::from(found != 0), left)
     }))

@@ -18,6 +18,7 @@ use crate::files::{
     FILES, Opening, bytes_of, failed, identity, identity_of, identity_words, is_begun, is_known,
     last_error, let_out_waiting, open_for, words,
 };
+use crate::input;
 use crate::opened::{self, question_at};
 use crate::own;
 use crate::real;
@@ -179,7 +180,11 @@ pub unsafe extern "C" fn openat(
         let mode = if makes { mode } else { 0 };
         let path = own::path(unsafe { name(path) });
         let fd = open_for(&Opening { dir, path: &path, flags, mode });
-        let is_to_read = 0 <= fd && flags & libc::O_ACCMODE == libc::O_RDONLY;
+        if fd < 0 {
+            return fd;
+        }
+        input::note_opened(fd, &path);
+        let is_to_read = flags & libc::O_ACCMODE == libc::O_RDONLY;
         if is_to_read && (real::is_program_asking() || real::early_asking().is_some()) {
             opened::keep(fd, dir, &path);
         }

@@ -69,7 +69,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> 
             return 0;
         }
         if request == libc::FIONREAD && argument != 0 && input::is_shared(fd) {
-            return input::how_many(argument as *mut c_int);
+            return input::how_many(fd, argument as *mut c_int);
         }
         unsafe { libc::syscall(libc::SYS_ioctl, fd, request, argument) as c_int }
     })
