@@ -135,6 +135,26 @@ fn a_handler_that_is_to_run_once_runs_once_and_then_the_signal_has_its_default()
     }
 }
 
+/// Goal: an alarm comes once and at the same place in all replicas, in calls and in sleeps, and
+/// none comes of a timer that the program has ended.  Method: see alarms.c, each of whose parts is
+/// run.
+#[test]
+fn alarms_of_timers_come_at_the_same_place_in_all_replicas() {
+    for mpi in Mpi::in_turn("alarms") {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.json");
+        let program = mpi.compile("alarms", folder.path());
+        for part in ["0", "1", "2", "3", "4"] {
+            let out = mpi.tripled(&summary, &[program.to_str().unwrap(), part]).output().unwrap();
+            let said = format!("part {part}, {}: {}", mpi.name, told(&out));
+            assert_eq!(out.status.code(), Some(0), "{said}");
+            let heard = format!("part {part}: heard\n");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), heard, "{said}");
+            mpi::check_counts(&summary, &[("marks", 0), ("deaths", 0), ("restarts", 0)], &said);
+        }
+    }
+}
+
 fn end_alike(mpi: &Mpi, program: &Path, how: &str, code: i32) {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary.json");

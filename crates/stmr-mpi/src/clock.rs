@@ -21,6 +21,7 @@ use crate::python;
 use crate::real::{self, Inside};
 use crate::sends::Source;
 use crate::signals;
+use crate::sleeps::{self, Slept};
 use crate::stack;
 use crate::state;
 use crate::steady::{self, Shown};
@@ -497,8 +498,25 @@ pub unsafe extern "C" fn select(
     }
     let native = unsafe { std::mem::transmute::<usize, Select>(real::next(c"select")) };
     let call = || unsafe { native(n, reads, writes, faults, left) };
-    // Without a descriptor it sleeps.
-    let found = if n == 0 { signals::waiting(call, None) } else { call() };
+    let found = if n == 0 {
+        // Without a descriptor it sleeps.
+        let time =
+            unsafe { left.as_ref() }.map(|it| it.tv_sec.saturating_mul(SECOND_US) + it.tv_usec);
+        let time = time.map(|it| u64::try_from(it).map(Duration::from_micros));
+        match time.transpose().ok().and_then(|it| sleeps::agreed(it, None)) {
+            Some(Slept::Over) => {
+                keep(Duration::ZERO);
+                return 0;
+            }
+            Some(Slept::Stopped(rest)) => {
+                keep(rest);
+                return sleeps::stopped();
+            }
+            None => signals::waiting(call),
+        }
+    } else {
+        call()
+    };
     if !left.is_null() {
         let error = crate::files::last_error();
         stack::on_own(|| unsafe { *left = seen_row(108, |row| *row = *left) });

@@ -488,7 +488,6 @@ without_trap! {
     aio_fsync64(how, control);
     lio_listio(mode, list, n, event);
     lio_listio64(mode, list, n, event);
-    timer_create(clock, event, timer);
     mq_notify(queue, event);
     getaddrinfo_a(mode, list, n, event);
     wordexp(words, to, flags);

@@ -18,6 +18,7 @@ use crate::files::{bytes_of, failed, last_error, let_out_waiting, native_stat, w
 use crate::own;
 use crate::real::{self, Inside};
 use crate::signals;
+use crate::sleeps::{self, Slept};
 use crate::stack;
 use crate::state::{self, State};
 use crate::streams::next;
@@ -125,15 +126,7 @@ const STOPPED: [u64; 2] = [u64::MAX, libc::EINTR as u64];
 /// In the meta: a signal has come whose handler is to run, when so many nanoseconds are left.
 fn stopped(state: &mut State, left: u64) -> Option<Vec<u8>> {
     state.tell_signals();
-    let mut n_heard = signals::alarms_taken();
-    let mut is_heard = |signal: c_int| {
-        let is_heard = signal == libc::SIGALRM && 0 < n_heard;
-        n_heard -= u32::from(is_heard);
-        is_heard
-    };
-    let mut due = state.signals[state.n_signals_due..].iter().copied();
-    let signal =
-        due.find(|it| !is_heard(*it) && signals::has_handler(*it) && !signals::is_blocked(*it))?;
+    let signal = state.coming_signal(signals::is_blocked)?;
     Some(bytes_of(&[&STOPPED[..], &[u64::from(signals::restarts(signal)), left]].concat()))
 }
 
@@ -351,8 +344,11 @@ pub unsafe extern "C" fn poll(rows: *mut pollfd, n: nfds_t, at_most: c_int) -> c
     match answer {
         Some(Came::Input(n)) => n,
         Some(Came::Signal { .. }) => end_by_signal(),
-        // Without a descriptor it sleeps.
-        None if n == 0 => signals::waiting(|| unsafe { real(rows, n, at_most) }, None),
+        None if n == 0 => {
+            let time = u64::try_from(at_most).ok().map(Duration::from_millis);
+            let call = || unsafe { real(rows, n, at_most) };
+            unsafe { sleeping(call, Some(time), std::ptr::null()) }
+        }
         None => unsafe { real(rows, n, at_most) },
     }
 }
@@ -390,7 +386,34 @@ pub unsafe extern "C" fn ppoll(
     match answer {
         Some(Came::Input(n)) => n,
         Some(Came::Signal { .. }) => end_by_signal(),
+        None if n == 0 => {
+            let call = || unsafe { real(rows, n, at_most, mask) };
+            unsafe { sleeping(call, at_most_of(at_most), mask) }
+        }
         None => unsafe { real(rows, n, at_most, mask) },
+    }
+}
+
+/// A time at most, or none; nothing if it is no time.
+#[allow(clippy::option_option, reason = "the outer one is a mistake, the inner one no end")]
+unsafe fn at_most_of(at_most: *const timespec) -> Option<Option<Duration>> {
+    match unsafe { at_most.as_ref() } {
+        None => Some(None),
+        Some(it) => sleeps::time_of(it).map(Some),
+    }
+}
+
+/// A call without a descriptor, which sleeps.
+#[allow(clippy::option_option, reason = "the outer one is a mistake, the inner one no end")]
+unsafe fn sleeping(
+    call: impl FnOnce() -> c_int,
+    at_most: Option<Option<Duration>>,
+    mask: *const libc::sigset_t,
+) -> c_int {
+    match at_most.and_then(|it| sleeps::agreed(it, unsafe { mask.as_ref() })) {
+        Some(Slept::Over) => 0,
+        Some(Slept::Stopped(_)) => sleeps::stopped(),
+        None => signals::waiting(call),
     }
 }
 
@@ -431,7 +454,8 @@ pub unsafe extern "C" fn pselect(
         None => {
             let real = next(c"pselect");
             let real = unsafe { std::mem::transmute::<usize, SelectMasked>(real) };
-            unsafe { real(n, reads, writes, faults, at_most, mask) }
+            let call = || unsafe { real(n, reads, writes, faults, at_most, mask) };
+            if n == 0 { unsafe { sleeping(call, at_most_of(at_most), mask) } } else { call() }
         }
     }
 }

@@ -65,6 +65,10 @@ mod objects;
 
 mod accelerators;
 
+mod alarms;
+
+mod sleeps;
+
 mod abi;
 
 mod memory;

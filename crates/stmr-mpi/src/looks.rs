@@ -75,7 +75,8 @@ impl State {
         self.event(EventKind::Decision, |_| Some(answer())).0
     }
 
-    fn see(
+    /// The same, told by who leads as it is then.
+    pub(crate) fn see(
         &mut self,
         question: Question,
         mut answer: impl FnMut(&mut Self) -> Vec<u8>,

@@ -10,8 +10,8 @@
 //! program does not handle does at once what it does without replicas, and so does what it sends
 //! itself, at the same place in all of them.
 //!
-//! An alarm is a process's own, and each replica has set it: where the program does nothing but
-//! wait (pause, sleep), which is the same place in all replicas, it comes there.
+//! An alarm is a process's own, and each replica has set it: see alarms.rs, and sleeps.rs for where
+//! the program does nothing but wait.
 
 #![allow(unreachable_pub, reason = "the C library's names are reached by the linker alone")]
 
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use selvedge_stmr::report::Report;
 
+use crate::alarms;
 use crate::crashes;
 use crate::cycles;
 use crate::files;
@@ -30,7 +31,6 @@ use crate::own;
 use crate::real::{self, next};
 use crate::stack;
 use crate::state::{self, State};
-use crate::steady;
 use crate::threads;
 
 /// Those that wait for a compare.
@@ -60,24 +60,21 @@ const SHOWN: [c_int; 3] = [libc::SIGABRT, libc::SIGBUS, libc::SIGFPE];
 /// How many came that the launcher is not told of.
 static CAME: [AtomicU32; N_SIGNALS] = [const { AtomicU32::new(0) }; N_SIGNALS];
 
-/// How many are to be given to the program's handler.
+/// How many are due, and at the end of this call are given to the program.
+static COMING: [AtomicU32; N_SIGNALS] = [const { AtomicU32::new(0) }; N_SIGNALS];
+
+/// How many this process has sent itself for the program's handler.
 static DUE: [AtomicU32; N_SIGNALS] = [const { AtomicU32::new(0) }; N_SIGNALS];
 
 static ANY_CAME: AtomicBool = AtomicBool::new(false);
 
 static ANY_DUE: AtomicBool = AtomicBool::new(false);
 
-/// Alarms that the program has not heard of, and those that it heard of before its siblings had
-/// agreed to.
-static ALARMS_WAIT: AtomicU32 = AtomicU32::new(0);
-
-static ALARMS_TAKEN: AtomicU32 = AtomicU32::new(0);
-
-/// Alarms that somebody sent, and no timer of the program's.
-static ALARMS_SENT: AtomicU32 = AtomicU32::new(0);
+/// How many signals this library has kept for later.
+static KEPT: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// The program does nothing but wait.
+    /// The program does nothing but wait for what is its own.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -86,51 +83,24 @@ fn take_one(of: &AtomicU32) -> bool {
     of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_ok()
 }
 
-/// How many alarms the program has heard of before its siblings have agreed to them.
-pub(crate) fn alarms_taken() -> u32 {
-    ALARMS_TAKEN.load(Ordering::Relaxed)
+/// How many signals this library has kept for later.
+pub(crate) fn n_kept() -> u32 {
+    KEPT.load(Ordering::Relaxed)
+}
+
+/// Somebody has sent one, which the launcher is to be told of.
+pub(crate) fn keep_sent(signal: c_int) {
+    CAME[signal as usize].fetch_add(1, Ordering::Relaxed);
+    ANY_CAME.store(true, Ordering::Relaxed);
 }
 
 /// Has the program hear of an alarm that it has not heard of; false if there is none.
 fn take_alarm() -> bool {
-    if HANDLERS[libc::SIGALRM as usize].load(Ordering::Relaxed) == 0 || !take_one(&ALARMS_WAIT) {
+    if !has_handler(libc::SIGALRM) || !alarms::take_own() {
         return false;
     }
-    ALARMS_TAKEN.fetch_add(1, Ordering::Relaxed);
-    DUE[libc::SIGALRM as usize].fetch_add(1, Ordering::Relaxed);
-    // In a handler it comes when that is over.  raise(3) is this library's own, and would count it
-    // again.
-    unsafe {
-        let process = libc::syscall(libc::SYS_getpid);
-        libc::syscall(libc::SYS_tgkill, process, libc::gettid(), libc::SIGALRM);
-    }
+    give(libc::SIGALRM);
     true
-}
-
-/// The program is about to hear of an alarm that a sibling's timer brought: this replica's, which
-/// is as old, is at its end as well, or it would come once more, where the program may no longer
-/// handle it.
-fn end_timer() {
-    unsafe {
-        let (mut alarm, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
-        libc::sigaddset(&raw mut alarm, libc::SIGALRM);
-        cycles::pthread_sigmask(libc::SIG_BLOCK, &raw const alarm, &raw mut before);
-        let mut timer: libc::itimerval = std::mem::zeroed();
-        libc::syscall(libc::SYS_getitimer, libc::ITIMER_REAL, &raw mut timer);
-        let is_set = timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
-        if is_set && !take_one(&ALARMS_WAIT) {
-            timer.it_value = timer.it_interval;
-            let none = std::ptr::null_mut::<libc::itimerval>();
-            libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, none);
-            CAME[libc::SIGALRM as usize].fetch_add(1, Ordering::Relaxed);
-            ANY_CAME.store(true, Ordering::Relaxed);
-        }
-        cycles::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        if !is_set {
-            // It may have come just now.
-            take_one(&ALARMS_WAIT);
-        }
-    }
 }
 
 /// Whether the program has said what is to be done at it.
@@ -157,18 +127,21 @@ fn is_handled(signal: c_int) -> bool {
 
 unsafe extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let idx = signal as usize;
-    let is_due =
-        DUE[idx].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_ok();
+    let timer = alarms::bringer(signal, info);
+    // What is due was sent by this process itself.
+    let is_due = timer.is_none() && take_one(&DUE[idx]);
     if !is_due && state::is_replica() {
-        if signal == libc::SIGALRM {
-            ALARMS_WAIT.fetch_add(1, Ordering::Relaxed);
+        KEPT.fetch_add(1, Ordering::Relaxed);
+        match timer {
+            Some(it) => alarms::count(it),
+            None => keep_sent(signal),
         }
-        CAME[idx].fetch_add(1, Ordering::Relaxed);
         ANY_CAME.store(true, Ordering::Relaxed);
-        if WAITS.replace(false) {
-            take_alarm();
+        // It comes here, if it ends a wait of the program's own.
+        let comes = timer.is_some() && has_handler(signal) && WAITS.replace(false);
+        if !comes || !alarms::take_own() {
+            return;
         }
-        return;
     }
     let handler = HANDLERS[idx].load(Ordering::Relaxed);
     if handler != 0 {
@@ -362,9 +335,10 @@ impl State {
         }
         for signal in DEFERRED {
             for _ in 0..CAME[signal as usize].swap(0, Ordering::Relaxed) {
-                self.say(Report::Signal(signal));
+                self.say(Report::Signal(signal as u64));
             }
         }
+        self.tell_alarms();
     }
 
     /// The launcher tells of a signal that was sent to it.
@@ -374,16 +348,13 @@ impl State {
             self.say(Report::Abort(128 + signal));
             self.wait_for_the_end();
         }
-        if signal == libc::SIGALRM {
-            ALARMS_SENT.fetch_add(1, Ordering::Relaxed);
-        }
-        self.keep_signal(signal);
+        self.keep_signal(signal as u64);
     }
 
     /// The launcher tells of a signal that came to a replica of this process which handles it: this
     /// one will, too, when it has come as far.
-    pub(crate) fn keep_signal(&mut self, signal: c_int) {
-        self.signals.push(signal);
+    pub(crate) fn keep_signal(&mut self, name: u64) {
+        self.signals.push(name);
         self.replica.hear_signals(self.signals.len() as u32);
     }
 
@@ -395,9 +366,12 @@ impl State {
                 self.pump();
                 unsafe { libc::usleep(200) };
             }
-            let signal = self.signals[self.n_signals_due];
+            let name = self.signals[self.n_signals_due];
             self.n_signals_due += 1;
-            DUE[signal as usize].fetch_add(1, Ordering::Relaxed);
+            match alarms::of_name(name) {
+                (_, Some((timer, setting))) => Self::keep_alarm(timer, setting),
+                (signal, None) => _ = COMING[signal as usize].fetch_add(1, Ordering::Relaxed),
+            }
             ANY_DUE.store(true, Ordering::Relaxed);
         }
     }
@@ -424,30 +398,33 @@ pub(crate) fn deliver() {
         return;
     }
     for signal in DEFERRED {
-        let due = &DUE[signal as usize];
-        for _ in 0..due.load(Ordering::Relaxed) {
-            if signal == libc::SIGALRM && take_one(&ALARMS_TAKEN) {
-                take_one(due);
-                continue;
-            }
-            if signal == libc::SIGALRM && !take_one(&ALARMS_WAIT) && !take_one(&ALARMS_SENT) {
-                end_timer();
-            }
-            // Without a handler of the program's nobody counts it when it comes.
-            if HANDLERS[signal as usize].load(Ordering::Relaxed) == 0 {
-                due.store(0, Ordering::Relaxed);
-                // It had a handler when it was sent, or the program blocks it.
-                stack::on_own(|| end_by(signal, is_blocked(signal)));
-            }
-            unsafe {
-                let (process, thread) = (libc::syscall(libc::SYS_getpid), libc::gettid());
-                match is_blocked(signal) {
-                    // Any thread may be the one that takes it.
-                    true => libc::syscall(libc::SYS_kill, process, signal),
-                    false => libc::syscall(libc::SYS_tgkill, process, thread, signal),
-                };
-            }
+        while take_one(&COMING[signal as usize]) {
+            give(signal);
         }
+    }
+    while alarms::take_due() {
+        give(libc::SIGALRM);
+    }
+}
+
+/// Gives the program a signal, which its handler is called for before this returns, or when a
+/// handler that runs is over.
+fn give(signal: c_int) {
+    let has_handler = has_handler(signal);
+    if !has_handler {
+        // It had one when the signal was sent, or the program blocks it.
+        stack::on_own(|| end_by(signal, is_blocked(signal)));
+    }
+    // Without a handler of the program's nobody counts it when it comes.
+    DUE[signal as usize].fetch_add(u32::from(has_handler), Ordering::Relaxed);
+    // raise(3) is this library's own, and would count it again.
+    unsafe {
+        let (process, thread) = (libc::syscall(libc::SYS_getpid), libc::gettid());
+        match is_blocked(signal) {
+            // Any thread may be the one that takes it.
+            true => libc::syscall(libc::SYS_kill, process, signal),
+            false => libc::syscall(libc::SYS_tgkill, process, thread, signal),
+        };
     }
 }
 
@@ -623,87 +600,16 @@ pub extern "C" fn sigignore(signal: c_int) -> c_int {
     if handle(signal, libc::SIG_IGN, 0) == libc::SIG_ERR { -1 } else { 0 }
 }
 
-/// Waits as the C library's function does; `stopped` is the answer of one that an alarm which came
-/// before stops.
-pub(crate) fn waiting<R>(what: impl FnOnce() -> R, stopped: Option<R>) -> R {
+/// Waits for what is the program's own: an alarm that comes meanwhile comes there, or at once if
+/// it came before.
+pub(crate) fn waiting<R>(what: impl FnOnce() -> R) -> R {
     // A handler of the program's runs on its stack, and nothing else does here.
     if !stack::on_own(real::is_program_asking) {
         return what();
     }
-    if let (true, Some(stopped)) = (take_alarm(), stopped) {
-        files::failed(libc::EINTR);
-        return stopped;
-    }
+    take_alarm();
     WAITS.set(true);
     let answer = what();
     WAITS.set(false);
     answer
-}
-
-/// See pause(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pause() -> c_int {
-    type Function = unsafe extern "C" fn() -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"pause")) };
-    waiting(|| unsafe { real() }, Some(-1))
-}
-
-/// See sigsuspend(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigsuspend(mask: *const libc::sigset_t) -> c_int {
-    type Function = unsafe extern "C" fn(*const libc::sigset_t) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"sigsuspend")) };
-    let mut mask = unsafe { *mask };
-    if state::is_replica() {
-        // The trap of the cycle counter comes through.
-        unsafe { libc::sigdelset(&raw mut mask, libc::SIGSEGV) };
-    }
-    waiting(|| unsafe { real(&raw const mask) }, None)
-}
-
-/// See sleep(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sleep(seconds: u32) -> u32 {
-    type Function = unsafe extern "C" fn(u32) -> u32;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"sleep")) };
-    waiting(|| unsafe { real(seconds) }, None)
-}
-
-/// See usleep(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn usleep(microseconds: u32) -> c_int {
-    type Function = unsafe extern "C" fn(u32) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"usleep")) };
-    waiting(|| unsafe { real(microseconds) }, None)
-}
-
-/// See nanosleep(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nanosleep(
-    wanted: *const libc::timespec,
-    left: *mut libc::timespec,
-) -> c_int {
-    type Function = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"nanosleep")) };
-    waiting(|| unsafe { real(wanted, left) }, None)
-}
-
-/// See clock_nanosleep(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_nanosleep(
-    clock: libc::clockid_t,
-    flags: c_int,
-    wanted: *const libc::timespec,
-    left: *mut libc::timespec,
-) -> c_int {
-    type Function = unsafe extern "C" fn(
-        libc::clockid_t,
-        c_int,
-        *const libc::timespec,
-        *mut libc::timespec,
-    ) -> c_int;
-    let real = unsafe { std::mem::transmute::<usize, Function>(next(c"clock_nanosleep")) };
-    let own = unsafe { wanted.as_ref() }.and_then(|it| steady::sleep_time(clock, flags, *it));
-    let wanted = own.as_ref().map_or(wanted, std::ptr::from_ref);
-    waiting(|| unsafe { real(clock, flags, wanted, left) }, None)
 }

@@ -361,7 +361,7 @@ pub(crate) struct State {
     pub(crate) handlers_of_errors: BTreeMap<usize, usize>,
     pub(crate) windows: Windows,
     /// Signals that the launcher told of, and how many of them are due.
-    pub(crate) signals: Vec<i32>,
+    pub(crate) signals: Vec<u64>,
     pub(crate) n_signals_due: usize,
     /// Names of files that are another in each replica.
     pub(crate) own_names: OwnNames,

@@ -267,7 +267,10 @@ pub unsafe extern "C" fn sem_clockwait(
 }
 
 /// A timer as the program sets it, by this host's clock where it is to ring at a time of the job's.
-fn own_timer(wanted: *const libc::itimerspec, is_absolute: bool) -> Option<libc::itimerspec> {
+pub(crate) fn own_timer(
+    wanted: *const libc::itimerspec,
+    is_absolute: bool,
+) -> Option<libc::itimerspec> {
     let row = unsafe { wanted.as_ref() }.filter(|it| is_absolute && in_ns(it.it_value) != 0)?;
     // One whose time has come already rings at once, and 0 would be none.
     let at = of_ns(in_ns(own_time_of_either(row.it_value)?).max(1));

@@ -11,7 +11,7 @@ use crate::quits::Quit;
 use crate::verdict::{Double, REPLICAS_MAX, SetId};
 
 /// The last signal that is not of real time.
-const SIGNAL_MAX: i32 = 31;
+const SIGNAL_MAX: u64 = 31;
 
 /// One line, without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,9 @@ pub enum Report<'t> {
     Mark(Differed),
     /// A replica of this cluster, which may be the one that says it, makes other calls.
     Strayed(Differed),
-    /// A signal has come that the program handles.
-    Signal(i32),
+    /// A signal has come that the program handles; above its lowest 8 bits stands which of the
+    /// program's timers has brought it.
+    Signal(u64),
     /// The replica leads no more where another can, as it was asked to.
     Yielded,
     /// It listens at this port for siblings on other hosts.
@@ -159,8 +160,8 @@ fn set_of(text: &str, replicas: usize) -> Option<SetId> {
 }
 
 /// A signal that is not of real time: the library counts no others.
-fn signal_of(text: &str) -> Option<i32> {
-    number(text).filter(|it| (1..=SIGNAL_MAX).contains(it))
+fn signal_of(text: &str) -> Option<u64> {
+    number(text).filter(|it| (1..=SIGNAL_MAX).contains(&(it & 0xff)))
 }
 
 /// Numbers with one space between each two.
@@ -234,6 +235,7 @@ mod tests {
             Report::Strayed(at),
             Report::Signal(1),
             Report::Signal(31),
+            Report::Signal(7 << 16 | 1 << 8 | 14),
             Report::Yielded,
             Report::At(u16::MAX),
             Report::Missed(set),

@@ -64,7 +64,7 @@ pub(super) struct Away {
     awaited: Vec<(Rank, SetId)>,
     since: Option<Instant>,
     /// Signals to all processes, or to the replicas of one.
-    held: Vec<(Option<Rank>, i32)>,
+    held: Vec<(Option<Rank>, u64)>,
 }
 
 impl Away {
@@ -77,8 +77,8 @@ impl Away {
 impl Attempt<'_> {
     /// Passes a signal on to all processes or to the replicas of one, once nobody leads on a
     /// machine that is to go.
-    pub(super) fn pass_on(&mut self, rank: Option<Rank>, signal: i32) {
-        if signal == SIGTERM && !self.away.asked {
+    pub(super) fn pass_on(&mut self, rank: Option<Rank>, signal: u64) {
+        if signal == SIGTERM as u64 && !self.away.asked {
             self.ask_to_yield();
         }
         if self.away.since.is_some() {
@@ -138,7 +138,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn tell_signal(&mut self, rank: Option<Rank>, signal: i32) {
+    fn tell_signal(&mut self, rank: Option<Rank>, signal: u64) {
         match rank {
             // It has come to one of them, which handles it.
             Some(rank) => self.tell_cluster(rank, &format!("handled {signal}")),

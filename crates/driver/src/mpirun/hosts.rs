@@ -409,7 +409,7 @@ impl Attempt<'_> {
         if !here || !self.signals.sent(signal) {
             return Some(Ended::With(128 + signal));
         }
-        self.pass_on(None, signal);
+        self.pass_on(None, signal as u64);
         None
     }
 

@@ -17,11 +17,18 @@ const PASSED_ON: [i32; 3] = [SIGTERM, SIGUSR1, SIGUSR2];
 /// What ends the program, unless whoever started this process wants it ignored.
 const ENDING: i32 = SIGINT;
 
+/// Above so many bits, which name a timer, stands how often the program has set it.
+const SETTING_BITS: u32 = 16;
+
+/// Of so many settings of a timer it is known what they brought.
+const SETTINGS_KEPT: u64 = 256;
+
 /// How many signals of each kind came to the replicas of each process.
 pub(super) struct Signals {
     replicas: usize,
-    /// By rank and signal: how many each replica told of, and how many all were told of.
-    counts: Vec<BTreeMap<i32, (Vec<u32>, u32)>>,
+    /// By rank, and by the signal and the timer that brought it: how many each replica told of, and
+    /// how many all were told of.
+    counts: Vec<BTreeMap<u64, (Vec<u32>, u32)>>,
     has_terminated: bool,
 }
 
@@ -31,9 +38,16 @@ impl Signals {
     }
 
     /// A replica has one; whether it is new to its cluster.
-    pub(super) fn came(&mut self, rank: Rank, set: SetId, signal: i32) -> bool {
+    pub(super) fn came(&mut self, rank: Rank, set: SetId, signal: u64) -> bool {
         let replicas = self.replicas;
-        let row = self.counts[rank.0 as usize].entry(signal);
+        let rows = &mut self.counts[rank.0 as usize];
+        if signal >> SETTING_BITS != 0 && !rows.contains_key(&signal) {
+            // Those who come late tell of a setting that all know to be over.
+            let of = |it: u64| it & ((1 << SETTING_BITS) - 1);
+            let is_old = |it: u64| (it >> SETTING_BITS) + SETTINGS_KEPT < signal >> SETTING_BITS;
+            rows.retain(|it, _| of(*it) != of(signal) || !is_old(*it));
+        }
+        let row = rows.entry(signal);
         let (counts, told) = row.or_insert_with(|| (vec![0; replicas], 0));
         counts[set.idx()] += 1;
         let is_new = *told < counts[set.idx()];
@@ -129,10 +143,16 @@ mod tests {
     #[test]
     fn one_signal_to_all_replicas_is_one_and_two_to_one_of_them_are_two() {
         let mut signals = Signals::new(2, 3);
-        let mut came = |set| signals.came(Rank(1), SetId::new(set), SIGUSR1);
+        let mut came = |set| signals.came(Rank(1), SetId::new(set), SIGUSR1 as u64);
         assert_eq!([0, 1, 2].map(&mut came), [true, false, false]);
         assert_eq!([2, 2, 0, 1].map(&mut came), [true, true, false, false]);
-        assert!(signals.came(Rank(0), SetId::new(1), SIGUSR1), "another process");
+        assert!(signals.came(Rank(0), SetId::new(1), SIGUSR1 as u64), "another process");
+        let of_timer = |setting: u64| setting << SETTING_BITS | 1 << 8 | 14;
+        let mut alarm = |set, setting| signals.came(Rank(0), SetId::new(set), of_timer(setting));
+        assert_eq!([alarm(0, 1), alarm(0, 2), alarm(1, 1)], [true, true, false], "a setting each");
+        assert_eq!([alarm(1, 2), alarm(1, 2), alarm(0, 2)], [false, true, false]);
+        assert!(alarm(0, 3 + SETTINGS_KEPT));
+        assert_eq!(signals.counts[0].len(), 1 + 1, "those of old settings are forgotten");
         assert_eq!([SIGTERM, SIGUSR1, SIGTERM].map(|it| signals.sent(it)), [true, true, false]);
     }
 }
