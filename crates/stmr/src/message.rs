@@ -194,9 +194,7 @@ impl Message {
             Self::Down { set, offers } => {
                 begin(5);
                 out.push(set.idx() as u8);
-                for offer in offers {
-                    write_offer(offer, out);
-                }
+                offers.iter().for_each(|it| write_offer(it, out));
             }
             Self::Accuse { set, event } => {
                 begin(6);
