@@ -112,7 +112,8 @@ pub(crate) fn prepare() {
     NATIVE.store(native as usize, Ordering::Relaxed);
 }
 
-fn true_clock(clock: clockid_t) -> timespec {
+/// The time of a clock, as it is here.
+pub(crate) fn true_clock(clock: clockid_t) -> timespec {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
     unsafe { read_clock(clock, &raw mut now) };
     now

@@ -14,6 +14,7 @@ use libc::{sigset_t, timespec};
 use selvedge_stmr::replica::Question;
 
 use crate::alarms;
+use crate::clock;
 use crate::cycles;
 use crate::files::{self, bytes_of, words};
 use crate::python;
@@ -76,9 +77,7 @@ thread_local! {
 }
 
 fn now_ns() -> i64 {
-    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut now) };
-    steady::in_ns(now)
+    steady::in_ns(clock::true_clock(libc::CLOCK_MONOTONIC))
 }
 
 impl Sleep {
@@ -188,15 +187,11 @@ pub(crate) fn agreed(at_most: Option<Duration>, mask: Option<&sigset_t>) -> Opti
             deliver();
             return Some(Slept::Stopped(Duration::from_nanos(left)));
         }
-        deliver_unmasked();
+        signals::deliver_at_look();
         if what == OVER {
             return Some(Slept::Over);
         }
     }
-}
-
-fn deliver_unmasked() {
-    signals::deliver_at_look();
 }
 
 /// Has handlers run as they do in a sleep with its mask.
@@ -318,9 +313,7 @@ fn until(clock: libc::clockid_t, flags: c_int, wanted: &timespec) -> Option<Dura
     if flags & libc::TIMER_ABSTIME == 0 {
         return Some(time);
     }
-    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
-    unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut now) };
-    let left = steady::in_ns(*wanted) - steady::in_ns(now);
+    let left = steady::in_ns(*wanted) - steady::in_ns(clock::true_clock(clock));
     Some(Duration::from_nanos(left.max(0) as u64))
 }
 
